@@ -1,0 +1,1 @@
+"""The leaderboard: tables and pages from result files."""

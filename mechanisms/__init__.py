@@ -1,0 +1,1 @@
+"""Mechanisms, one file each (or per close family)."""

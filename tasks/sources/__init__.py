@@ -1,0 +1,1 @@
+"""Sources, one file per data set or format."""

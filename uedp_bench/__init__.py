@@ -1,0 +1,8 @@
+"""uedp-bench: utility, guarantee, leakage and cost of text privacy mechanisms, in one table."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    __version__ = version("uedp-bench")
+except PackageNotFoundError:  # a checkout that is not installed
+    __version__ = "0+unknown"

@@ -1,0 +1,1 @@
+"""Guarantees: events in, epsilons out; imports neither torch nor any mechanism."""

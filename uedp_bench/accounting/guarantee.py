@@ -1,0 +1,62 @@
+"""The value that an accountant returns; infinity and refusal are values too."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from uedp_bench.accounting.events import Adjacency, PrivacyUnit
+
+
+def _read(value: Any) -> Any:
+    return math.inf if value == "inf" else -math.inf if value == "-inf" else value
+
+
+def _write(value: float) -> float | str:
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+Number = Annotated[
+    float,
+    BeforeValidator(_read),
+    PlainSerializer(_write, when_used="json"),
+]
+"""A float whose infinity is the string "inf" in JSON; NaN is refused by the models that use it."""
+
+
+class CurvePoint(BaseModel):
+    """Epsilon for an entity that at most `spread` other users mention, in `sentences` sentences."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    spread: int = Field(ge=0)
+    sentences: int | None = None
+    epsilon: Number
+
+
+class Guarantee(BaseModel):
+    """(epsilon, delta) for a unit and an adjacency, as claimed by a paper or as proven here.
+
+    Attributes:
+        kind: "claimed": computed as the paper computed it; "proven": computed by an accountant
+            whose assumptions this code meets.
+        notion: what epsilon means; "none" where nothing is promised (epsilon is infinite).
+        epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared
+            protected point, else at everybody.
+        status: "given", or "refused" with `reason` (then epsilon is infinite).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["claimed", "proven"]
+    notion: Literal["dp", "metric-dp", "simulation", "none"] = "dp"
+    unit: PrivacyUnit
+    adjacency: Adjacency
+    epsilon: Number
+    delta: float = Field(ge=0.0, le=1.0)
+    accountant: str
+    source: str = ""
+    assumptions: tuple[str, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
+    status: Literal["given", "refused"] = "given"
+    reason: str = ""

@@ -1,0 +1,67 @@
+"""The contract of attacks: plant something before, measure what leaks after."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from uedp_bench.component import Component, P
+from uedp_bench.results import Estimate, LowerBound
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+
+
+class Planted(BaseModel):
+    """What an attack put into the corpus, or kept out of it; saved beside the release.
+
+    Attacks subclass it. It must survive a round trip through JSON, so that an attack can run again
+    on a saved release.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """What an attack measured.
+
+    Attributes:
+        metrics: the headline numbers, with 95 % intervals.
+        details: everything else that a reader of the run page wants (JSON values).
+        lower_bounds: epsilons that the attack refuted from below.
+    """
+
+    metrics: dict[str, Estimate]
+    details: dict[str, Any] = field(default_factory=dict)
+    lower_bounds: tuple[LowerBound, ...] = ()
+
+
+class Attack(Component[P]):
+    """Base of all attacks.
+
+    Attributes:
+        needs: capabilities; a release must offer at least one of them.
+        holds_out: `plant` moves whole users to the split `held_out`. Such attacks plant before
+            all others, so that nothing planted is held out.
+        planted_type: the type of what `plant` returns.
+    """
+
+    needs: ClassVar[tuple[type, ...]]
+    holds_out: ClassVar[bool] = False
+    planted_type: ClassVar[type[Planted]] = Planted
+
+    @abstractmethod
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """The corpus to protect, and what was planted in it (before any vocabulary is made)."""
+
+    @abstractmethod
+    def run(self, release: Release, planted: Any, corpus: Corpus, run: Run) -> Leakage:
+        """Measures the leakage of a release; `corpus` is the planted corpus, all splits."""

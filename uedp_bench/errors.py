@@ -1,0 +1,66 @@
+"""Every error that a user can meet, as one tree.
+
+::
+
+    UedpBenchError
+    ├── InputError            bad input: one line, exit code 2
+    │   ├── UnknownNameError  no such mechanism, attack, ...; carries the nearest names
+    │   ├── MissingExtraError an optional dependency is not installed; carries the install command
+    │   └── CapabilityError   a task, mechanism or attack cannot work with what it was given
+    ├── PluginError           a registered plug-in does not load, or two claim one name
+    └── PrivacyError          what was executed is not what the accountant was told
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UedpBenchError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+
+class InputError(UedpBenchError, ValueError):
+    """Bad input. The message names the field, the value and what is allowed."""
+
+
+class UnknownNameError(InputError):
+    """A name that is not registered.
+
+    Args:
+        kind: what was looked up, in the singular ("mechanism").
+        name: the name that was asked for.
+        known: the names that exist.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(sorted(known))
+        near = nearest(name, self.known)
+        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
+        super().__init__(f"no {kind} named {name!r}; {hint}")
+
+
+class MissingExtraError(InputError):
+    """An optional dependency is missing; the message ends with the command that installs it."""
+
+    def __init__(self, needed_for: str, install: str) -> None:
+        super().__init__(f"{needed_for} is not installed; install it with: {install}")
+
+
+class CapabilityError(InputError):
+    """Two components cannot work together; the message says which capability is missing."""
+
+
+class PluginError(UedpBenchError):
+    """A plug-in that was asked for cannot be loaded, or its name is taken."""
+
+
+class PrivacyError(UedpBenchError):
+    """The events that training emitted are not the events that were planned."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to `name`, or None where nothing is close."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return found[0] if found else None

@@ -1,0 +1,55 @@
+"""The contract between tasks and training mechanisms: how to turn rows into losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor, nn
+
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+
+Batch = Mapping[str, "Tensor"]
+"""Tensors by name, each with rows as its first dimension."""
+
+
+class Losses(NamedTuple):
+    """Sums of a batch by row: `nats` (rows,) negative log-likelihoods, `targets` (rows,) counts."""
+
+    nats: Tensor
+    targets: Tensor
+
+
+class Learner(Protocol):
+    """Something a mechanism can train without knowing the task.
+
+    Attributes:
+        module: the network, with its current weights; mechanisms train it in place or copy it.
+        vocabulary: None where the task has none.
+        private: False for a stage on public data, which is trained without the mechanism and
+            emits no events.
+        corpus: the rows that `batch` numbers, from 0.
+        vectorised: see `LanguageModel.vectorised`.
+    """
+
+    module: nn.Module
+    vocabulary: Vocabulary | None
+    private: bool
+    corpus: Corpus
+    vectorised: bool
+
+    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
+        """Tensors of these rows, on the CPU; randomness (dropout) is one seed a row from `rng`."""
+        ...
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """Losses of each row; row i depends on row i of the batch and on the module only."""
+        ...
+
+    def release(self, module: nn.Module) -> Release:
+        """What is released when `module` is."""
+        ...

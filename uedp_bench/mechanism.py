@@ -1,0 +1,103 @@
+"""The contract of mechanisms: a way to protect text, at one of four stages."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
+from uedp_bench.component import Component, P
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.learner import Learner
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+
+Events = tuple[PrivacyEvent, ...]
+
+
+@dataclass(frozen=True)
+class CorpusStats:
+    """Sizes of the private training split, as far as a mechanism may know them.
+
+    Attributes:
+        users, rows, sensitive_rows, entities: counts.
+        public: True where the source documents them (public constants); False where they were
+            counted from private data, and then `proven` refuses what depends on them.
+    """
+
+    users: int
+    rows: int
+    sensitive_rows: int
+    entities: int
+    public: bool
+
+
+class Mechanism(Component[P]):
+    """Base of all mechanisms.
+
+    Attributes:
+        unit: the privacy unit of its guarantee; None where it promises nothing.
+    """
+
+    unit: ClassVar[PrivacyUnit | None] = None
+
+    @abstractmethod
+    def plan(self, stats: CorpusStats) -> Events:
+        """The events that a run will emit, from parameters and public sizes alone."""
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """What its paper claims at these parameters; nothing by default."""
+        return ()
+
+    def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
+        """Why `proven` must refuse at these parameters; empty where it need not."""
+        return ()
+
+
+class VocabularyMechanism(Mechanism[P]):
+    """Chooses the vocabulary from private text."""
+
+    @abstractmethod
+    def vocabulary(self, corpus: Corpus, run: Run) -> tuple[Vocabulary, Events]:
+        """The vocabulary and what happened to make it."""
+
+
+class PublishingMechanism(Mechanism[P]):
+    """Publishes protected text or vectors; the number of rows may change.
+
+    Attributes:
+        rowwise: an output row depends on its input row and public data only.
+        at_inference: test inputs pass through it too.
+    """
+
+    rowwise: ClassVar[bool] = True
+    at_inference: ClassVar[bool] = False
+
+    @abstractmethod
+    def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
+        """The protected corpus (same splits) and what happened to make it."""
+
+
+class TrainingMechanism(Mechanism[P]):
+    """Trains a learner."""
+
+    @abstractmethod
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """The trained module and what happened; trains on rows with split `train` only.
+
+        `corpus` is `learner.corpus`: row numbers are those of `learner.batch`.
+        """
+
+
+class ServingMechanism(Mechanism[P]):
+    """Answers queries to a finished release under protection (secure computation)."""
+
+    @abstractmethod
+    def serve(self, release: Release, run: Run) -> Release:
+        """The release as its users see it."""

@@ -1,0 +1,90 @@
+"""The contract of models: networks that a task can learn, each by its paper's name."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from uedp_bench.component import Component, P
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class Vocabulary(Protocol):
+    """Text to token ids and back; made from public text unless its origin says otherwise.
+
+    Attributes:
+        size: number of token ids.
+        begin, end: ids that start and end every row.
+        unknown: id of words outside the vocabulary, or None where there are none (byte-level).
+        origin: where it came from, in words; "private" text makes every proven epsilon infinite.
+        fingerprint: equal for equal vocabularies: only such perplexities per token compare.
+    """
+
+    size: int
+    begin: int
+    end: int
+    unknown: int | None
+    origin: str
+    private: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, without begin and end."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of token ids; begin and end are left out."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the vocabulary; `Model.load_vocabulary` reads it."""
+        ...
+
+
+class LanguageModel(Component[P]):
+    """A network that predicts the next token.
+
+    `build` returns a module whose `forward(tokens, seeds=None)` maps token ids (rows, length) to
+    logits (rows, length, vocabulary). Row i of the output depends on row i of the input, on the
+    weights and, with dropout, on `seeds[i]` only: no batch statistics, no state across rows.
+
+    Attributes:
+        vectorised: `torch.func.vmap` over rows of weights works on the module (no in-place state,
+            no data-dependent control flow), so that many users train at once.
+        pretrained: the weights come from a file or the hub rather than from a seed.
+    """
+
+    vectorised: ClassVar[bool] = True
+    pretrained: ClassVar[bool] = False
+
+    @abstractmethod
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
+        """Vocabulary made from these texts (a pretrained model returns its own tokenizer's)."""
+
+    @abstractmethod
+    def load_vocabulary(self, folder: Path) -> Vocabulary:
+        """The vocabulary that `Vocabulary.save` wrote."""
+
+    @abstractmethod
+    def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
+        """The network with freshly drawn (by `seed`) or pretrained weights, on the CPU."""
+
+    def max_length(self) -> int | None:
+        """Most tokens a row may have, begin and end included; None for no limit."""
+        return None
+
+
+class NextTokenModule(Protocol):
+    """What `LanguageModel.build` returns, as the learner calls it."""
+
+    def __call__(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, length) token ids, (rows,) dropout seeds -> (rows, length, vocabulary) logits."""
+        ...

@@ -1,0 +1,1 @@
+"""Networks, each by its paper's name."""

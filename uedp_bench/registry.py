@@ -1,0 +1,204 @@
+"""Components by name: entry points, loaded when asked for, and a decorator for lone files.
+
+Built-ins register the way strangers do: entry points in the groups `uedp_bench.mechanisms`,
+`.attacks`, `.tasks`, `.sources` and `.models`. Nothing is imported until its name is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from uedp_bench.component import Component
+from uedp_bench.errors import InputError, PluginError, UnknownNameError
+
+C = TypeVar("C", bound=type[Component[Any]])
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a name comes from: an entry point not yet loaded, or a class given by a file."""
+
+    where: str
+    load: Callable[[], Any]
+
+
+class Registry(Generic[C]):
+    """The components of one kind.
+
+    Args:
+        kind: in the singular ("mechanism").
+        base: every component must be a subclass of it; given as a loader, so that building the
+            registry imports nothing.
+    """
+
+    def __init__(self, kind: str, base: Callable[[], type]) -> None:
+        self.kind, self.group = kind, f"uedp_bench.{kind}s"
+        self._base = base
+        self._given: dict[str, Origin] = {}
+
+    def register(self, component: C) -> C:
+        """Decorator for a class in a file given with `--plugin`.
+
+        Raises:
+            PluginError: if another component has the name.
+        """
+        name = component.name
+        where = f"{sys.modules[component.__module__].__file__}:{component.__qualname__}"
+        taken = self._entries().get(name) or self._given.get(name)
+        if taken is not None and taken.where != where:
+            raise PluginError(
+                f"two {self.kind}s are named {name!r}: {taken.where} and {where}; rename one"
+            )
+        self._given[name] = Origin(where, lambda: component)
+        return component
+
+    def names(self) -> tuple[str, ...]:
+        """All registered names, sorted; imports nothing."""
+        return tuple(sorted({*self._entries(), *self._given}))
+
+    def origin(self, name: str) -> str:
+        """Where a name comes from ("module:Class (package 1.0)" or "file:Class")."""
+        return self._find(name).where
+
+    def get(self, name: str) -> C:
+        """The class registered under a name.
+
+        Raises:
+            UnknownNameError: if there is none; the message has the nearest name.
+            PluginError: if it does not load, or is not of this kind.
+        """
+        found = self._find(name)
+        try:
+            component = found.load()
+        except Exception as error:
+            raise PluginError(
+                f"the {self.kind} {name!r} ({found.where}) does not load: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        base = self._base()
+        if not (isinstance(component, type) and issubclass(component, base)):
+            raise PluginError(f"the {self.kind} {name!r} ({found.where}) is not a {base.__name__}")
+        if getattr(component, "name", None) != name:
+            raise PluginError(
+                f"the {self.kind} {name!r} ({found.where}) calls itself "
+                f"{getattr(component, 'name', None)!r}"
+            )
+        return component  # type: ignore[return-value]
+
+    def create(self, name: str, params: dict[str, Any] | None = None) -> Any:
+        """The component with these parameters.
+
+        Raises:
+            UnknownNameError, PluginError, InputError: see `get` and `Component.create`.
+        """
+        return self.get(name).create(params)
+
+    def _find(self, name: str) -> Origin:
+        found = self._given.get(name) or self._entries().get(name)
+        if found is None:
+            raise UnknownNameError(self.kind, name, self.names())
+        return found
+
+    def _entries(self) -> dict[str, Origin]:
+        return _entries(self.kind, self.group)
+
+
+@cache
+def _entries(kind: str, group: str) -> dict[str, Origin]:
+    found: dict[str, tuple[str, Origin]] = {}
+    for entry in entry_points(group=group):
+        origin = _origin(entry)
+        other = found.get(entry.name)
+        if other is not None and other[0] != entry.value:
+            raise PluginError(
+                f"two {kind}s are named {entry.name!r}: {other[1].where} and {origin.where}; "
+                "uninstall one"
+            )
+        found[entry.name] = (entry.value, origin)
+    return {name: origin for name, (_, origin) in found.items()}
+
+
+def _origin(entry: EntryPoint) -> Origin:
+    package = f" ({entry.dist.name} {entry.dist.version})" if entry.dist else ""
+    return Origin(f"{entry.value}{package}", entry.load)
+
+
+def _mechanism() -> type:
+    from uedp_bench.mechanism import Mechanism
+
+    return Mechanism
+
+
+def _attack() -> type:
+    from uedp_bench.attack import Attack
+
+    return Attack
+
+
+def _task() -> type:
+    from uedp_bench.task import Task
+
+    return Task
+
+
+def _source() -> type:
+    from uedp_bench.source import Source
+
+    return Source
+
+
+def _model() -> type:
+    # Any component: tasks declare which models they can learn (`Task.models`).
+    return Component
+
+
+mechanisms: Registry[Any] = Registry("mechanism", _mechanism)
+attacks: Registry[Any] = Registry("attack", _attack)
+tasks: Registry[Any] = Registry("task", _task)
+sources: Registry[Any] = Registry("source", _source)
+models: Registry[Any] = Registry("model", _model)
+
+REGISTRIES: dict[str, Registry[Any]] = {
+    "mechanisms": mechanisms,
+    "attacks": attacks,
+    "tasks": tasks,
+    "sources": sources,
+    "models": models,
+}
+
+
+def load_plugins(files: Iterable[Path]) -> None:
+    """Imports lone plug-in files, whose decorators register what they define.
+
+    Raises:
+        InputError: if a file does not exist.
+        PluginError: if it does not import.
+    """
+    for file in files:
+        path = file.resolve()
+        if not path.is_file():
+            raise InputError(f"--plugin {file}: no such file")
+        name = f"uedp_bench_plugin_{path.stem}"
+        if getattr(sys.modules.get(name), "__file__", None) == str(path):
+            continue
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"--plugin {file}: not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except PluginError:
+            raise
+        except Exception as error:
+            del sys.modules[name]
+            raise PluginError(
+                f"--plugin {file} does not import: {type(error).__name__}: {error}"
+            ) from error

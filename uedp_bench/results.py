@@ -1,0 +1,156 @@
+"""The result of a run: one versioned pydantic model, written as JSON.
+
+Old schema versions keep loading. Fields are only ever added; a change of meaning raises
+`SCHEMA_VERSION` and gets a migration in `read_result`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
+from uedp_bench.accounting.guarantee import Guarantee, Number
+from uedp_bench.errors import InputError
+
+SCHEMA_VERSION = 1
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Estimate(_Frozen):
+    """A number with its 95 % interval; `low` and `high` are None where there is none.
+
+    Raises:
+        ValueError: if any of them is NaN: NaN is an error, never a result.
+    """
+
+    value: Number
+    low: Number | None = None
+    high: Number | None = None
+
+    @model_validator(mode="after")
+    def _no_nan(self) -> Estimate:
+        if any(x is not None and math.isnan(x) for x in (self.value, self.low, self.high)):
+            raise ValueError("is NaN")
+        return self
+
+
+class LowerBound(_Frozen):
+    """An epsilon that an attack refuted from below."""
+
+    unit: PrivacyUnit
+    adjacency: Adjacency = "add-or-remove"
+    epsilon: Number
+    delta: float
+    confidence: float
+    method: str
+    attack: str = ""
+    spread: int | None = None
+    sentences: int | None = None
+
+
+class ComponentSpec(_Frozen):
+    """A component by name, with all its parameters."""
+
+    name: str
+    params: dict[str, Any] = {}
+
+
+class RunSpec(_Frozen):
+    """Everything that defines one run; defaults are filled in."""
+
+    task: ComponentSpec
+    source: ComponentSpec
+    model: ComponentSpec
+    mechanism: tuple[ComponentSpec, ...]
+    attacks: tuple[ComponentSpec, ...] = ()
+    seed: int = 1
+    delta: float = Field(default=1e-5, gt=0.0, lt=1.0)
+
+
+class SkippedAttack(_Frozen):
+    """An attack that did not apply, and why."""
+
+    name: str
+    reason: str
+
+
+class RunError(_Frozen):
+    """What made a run fail."""
+
+    type: str
+    message: str
+    phase: str
+    traceback: str = ""
+
+
+class Cost(_Frozen):
+    """What a run cost; `extra="allow"`d names are further counts (users per second, ...)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    train_seconds: float = 0.0
+    attack_seconds: float = 0.0
+    score_seconds: float = 0.0
+    peak_memory_mb: float = 0.0
+    device: str = "cpu"
+
+
+class Result(_Frozen):
+    """One run. See `docs/results.md` for every field."""
+
+    schema_version: Literal[1] = 1
+    id: str
+    group: str
+    status: Literal["finished", "failed"]
+    error: RunError | None = None
+    spec: RunSpec
+    utility: dict[str, Estimate] = {}
+    guarantees: tuple[Guarantee, ...] = ()
+    lower_bounds: tuple[LowerBound, ...] = ()
+    leakage: dict[str, dict[str, Estimate]] = {}
+    details: dict[str, dict[str, Any]] = {}
+    skipped_attacks: tuple[SkippedAttack, ...] = ()
+    events: tuple[PrivacyEvent, ...] = ()
+    pretraining: dict[str, Any] = {}
+    series: dict[str, list[tuple[int, float]]] = {}
+    diagnostics: dict[str, Any] = {}
+    selection: dict[str, Any] = {}
+    cost: Cost = Cost()
+    tracking: dict[str, str] = {}
+    provenance: dict[str, Any] = {}
+
+    @property
+    def label(self) -> str:
+        """The mechanism as tables show it: names joined by ' + '."""
+        return " + ".join(part.name for part in self.spec.mechanism)
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Writes `result.json` atomically (a reader sees the old file or the new one)."""
+    partial = path.with_suffix(".partial")
+    text = json.dumps(result.model_dump(mode="json"), indent=1, allow_nan=False, sort_keys=False)
+    partial.write_text(text + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def read_result(path: Path) -> Result:
+    """Reads a result of any schema version.
+
+    Raises:
+        InputError: if the file is not a result, with the first field that is wrong.
+    """
+    try:
+        return Result.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} is not a readable result: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{path} is not a valid result: {where}: {first['msg']}") from None

@@ -1,0 +1,105 @@
+"""The context of a run: its seed, its device, its diary; passed down instead of globals."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import BoolArray
+    from uedp_bench.release import Release
+
+Progress = Callable[[str, int, int], None]
+"""Called with (phase, steps done, steps in all)."""
+
+Retrain = Callable[..., "Release"]
+
+
+def no_progress(phase: str, done: int, total: int) -> None:
+    """Shows nothing."""
+
+
+class Speed(BaseModel):
+    """How fast, never what: these settings do not enter the identity of a run.
+
+    Attributes:
+        chunk: users (or records) whose updates are computed at once.
+        threads: torch threads; 0 leaves torch's own choice.
+        score_rows: rows scored at once.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    chunk: int = Field(default=64, ge=1)
+    threads: int = Field(default=0, ge=0)
+    score_rows: int = Field(default=512, ge=1)
+
+
+def stream(seed: int, *names: str | int) -> np.random.SeedSequence:
+    """The seed sequence of one named use of a run's seed: uses never share random numbers."""
+    digest = hashlib.sha256("/".join(str(name) for name in names).encode()).digest()
+    words = np.frombuffer(digest[:16], dtype=np.uint32).tolist()
+    return np.random.SeedSequence([seed, *words])
+
+
+@dataclass(eq=False)
+class Run:
+    """What a mechanism or an attack may know of the run around it.
+
+    Attributes:
+        seed: the run's seed; draw from `rng(name)`, never from it directly.
+        device: torch device name ("cpu", "cuda").
+        injected: users whose updates an audit replaces (empty outside audits).
+        series: metrics by round, filled by `log`.
+        diagnostics: simulation-only facts, filled by `note` (they look at un-noised values, so a
+            real deployment could not print them).
+    """
+
+    seed: int
+    device: str = "cpu"
+    speed: Speed = field(default_factory=Speed)
+    injected: tuple[int, ...] = ()
+    progress: Progress = no_progress
+    retrainer: Retrain | None = None
+    series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, float] = field(default_factory=dict)
+
+    def rng(self, *names: str | int) -> np.random.Generator:
+        """The generator of one named use."""
+        return np.random.Generator(np.random.PCG64(stream(self.seed, *names)))
+
+    def torch_seed(self, *names: str | int) -> int:
+        """A 63-bit seed for a torch generator of one named use."""
+        return int(self.rng(*names).integers(2**63 - 1))
+
+    def log(self, name: str, step: int, value: float) -> None:
+        """Adds one point to a series."""
+        self.series.setdefault(name, []).append((step, float(value)))
+
+    def note(self, **values: Any) -> None:
+        """Adds diagnostics."""
+        self.diagnostics.update(values)
+
+    def count(self, values: Mapping[str, float]) -> None:
+        """Adds to the counters that the cost reports (users, rows, tokens trained on)."""
+        for name, value in values.items():
+            self.counts[name] = self.counts.get(name, 0.0) + value
+
+    def retrain(
+        self, users: BoolArray, *, mechanism: Literal["same", "none"], seed: int
+    ) -> Release:
+        """A release trained on the rows of the given users only (cached, counted in the cost).
+
+        Args:
+            users: (user ids,) which users; their rows of any split become the training split.
+            mechanism: "none" trains without noise on the original text.
+            seed: of that training.
+        """
+        if self.retrainer is None:
+            raise RuntimeError("this run cannot retrain: no trainer was given")
+        return self.retrainer(users, mechanism=mechanism, seed=seed)

@@ -1,0 +1,48 @@
+"""The contract of sources: where a corpus comes from."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from uedp_bench.component import Component, P, Params
+from uedp_bench.corpus import Corpus
+from uedp_bench.mechanism import CorpusStats
+
+
+class SourceParams(Params):
+    """Parameters that every source has."""
+
+    public: tuple[Path, ...] = Field(
+        default=(),
+        description="files of public text (plain or gzipped, one sentence a line), added as the "
+        "split 'public': vocabulary, pre-training and reference models come from it",
+    )
+    public_rows: int | None = Field(
+        default=None, ge=1, description="keep at most this many public rows (the first)"
+    )
+
+
+class Source(Component[P]):
+    """Base of all sources. `load` is deterministic: a source's seeds are its own parameters.
+
+    Attributes:
+        needs_path: the parameter `path` is required.
+    """
+
+    needs_path: ClassVar[bool] = True
+
+    @abstractmethod
+    def load(self) -> Corpus:
+        """The corpus with all its splits.
+
+        Raises:
+            InputError: for a missing file, a missing column, nulls or an empty corpus.
+        """
+
+    def documented(self) -> CorpusStats | None:
+        """Sizes of the train split that are public knowledge (`public=True`), else None."""
+        return None

@@ -1,0 +1,1 @@
+"""Specs with the constants that papers publish."""

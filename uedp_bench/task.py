@@ -1,0 +1,56 @@
+"""The contract of tasks: what is learnt, and how useful the result is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uedp_bench.component import Component, P
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.learner import Learner
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+
+class Task(Component[P]):
+    """Base of all tasks.
+
+    Attributes:
+        needs: capabilities of the release that `score` asks; any one of them.
+        models: base class of the models that it can learn (`uedp_bench.model`), or None.
+        utility: names of its metrics; the first is the headline.
+        larger_is_better: of the headline metric.
+    """
+
+    needs: ClassVar[tuple[type, ...]]
+    models: ClassVar[type | None] = None
+    utility: ClassVar[tuple[str, ...]]
+    larger_is_better: ClassVar[bool] = False
+
+    def __init__(self, params: P | None = None, model: Any = None) -> None:
+        super().__init__(params)
+        self.model = model
+
+    @abstractmethod
+    def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
+        """The vocabulary, from the public split or a file; None where the task has none.
+
+        Raises:
+            InputError: if the corpus has no public text and the parameters ask for it.
+        """
+
+    @abstractmethod
+    def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> Sequence[Learner]:
+        """Learners in order: public pre-training (`private` False), then the private stage.
+
+        All share one module. `corpus` holds the train, valid and public splits only.
+        """
+
+    @abstractmethod
+    def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
+        """Utility on the split `test` of the original corpus, with 95 % intervals over users."""

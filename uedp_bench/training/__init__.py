@@ -1,0 +1,1 @@
+"""The training engine: sampling, per-unit clipping, noise, federated averaging."""
