@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,13 +60,13 @@ class Spans:
         table = np.array(sorted(mentions), dtype=np.int64).reshape(-1, 4)
         ids: dict[tuple[int, str], int] = {}
         entity = np.empty(len(table), dtype=np.int64)
-        for i, (row, start, end, kind) in enumerate(table.tolist()):
-            if not 0 <= start < end <= len(texts[row]):
+        for i, (at, first, last, kind) in enumerate(table.tolist()):
+            if not 0 <= first < last <= len(texts[at]):
                 raise InputError(
-                    f"entity span ({start}, {end}) of row {row} is not inside its text of "
-                    f"{len(texts[row])} characters"
+                    f"entity span ({first}, {last}) of row {at} is not inside its text of "
+                    f"{len(texts[at])} characters"
                 )
-            entity[i] = ids.setdefault((kind, normalise_surface(texts[row][start:end])), len(ids))
+            entity[i] = ids.setdefault((kind, normalise_surface(texts[at][first:last])), len(ids))
         row, start, end, kind_of = (column.copy() for column in table.T)
         return Spans(row, start, end, kind_of, entity)
 
@@ -136,8 +135,8 @@ class Corpus:
     entity_types: tuple[str, ...] = ()
     labels: IntArray | None = None
     label_names: tuple[str, ...] = ()
-    attributes: Mapping[str, IntArray] = MappingProxyType({})
-    attribute_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    attributes: Mapping[str, IntArray] = field(default_factory=dict)
+    attribute_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     origin: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     targets: tuple[str, ...] | None = None
     vectors: FloatArray | None = None
