@@ -1,0 +1,21 @@
+"""Fixtures that many tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of public data sets beside the checkout (or $UEDP_BENCH_DATA)."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("UEDP_BENCH_DATA", default))
+    if not folder.is_dir():
+        pytest.skip("needs public data sets: set UEDP_BENCH_DATA to their folder")
+    return folder
