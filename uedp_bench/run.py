@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray
+    from uedp_bench.mechanism import CorpusStats
     from uedp_bench.release import Release
 
 Progress = Callable[[str, int, int], None]
@@ -52,6 +53,7 @@ class Run:
 
     Attributes:
         seed: the run's seed; draw from `rng(name)`, never from it directly.
+        stats: public sizes of the training split, that mechanisms may use.
         device: torch device name ("cpu", "cuda").
         injected: users whose updates an audit replaces (empty outside audits).
         series: metrics by round, filled by `log`.
@@ -60,6 +62,7 @@ class Run:
     """
 
     seed: int
+    stats: CorpusStats
     device: str = "cpu"
     speed: Speed = field(default_factory=Speed)
     injected: tuple[int, ...] = ()

@@ -1,0 +1,231 @@
+"""User-entity DP (Lai, Phan, Sun, Jain, Dernoncourt, Gu, Barmpalios 2022), Algorithm 1.
+
+What it claims and what can be proven for it differ; `docs/mechanisms/uedp.md` has both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.accounting.events import (
+    Claim,
+    Gaussian,
+    NonPrivate,
+    PoissonSampled,
+    PrivacyEvent,
+    Repeated,
+    UserEntityGaussian,
+)
+from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.mechanisms._federated import (
+    FederatedParams,
+    capped_weights,
+    public_users,
+    size_refusals,
+    users_of,
+)
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus, FloatArray
+    from uedp_bench.learner import Learner
+    from uedp_bench.run import Run
+    from uedp_bench.training.federated import RowWeights
+
+ASSUMPTIONS = (
+    "number of users, rates, denominators, noise and server learning rate are public constants",
+    "Poisson sampling of users; every update is clipped after local training, whatever its data",
+    "weights are constants or functions of the user's own data",
+    "vocabulary, initial weights and entity lists do not depend on private text",
+)
+
+
+class UeDPParams(FederatedParams):
+    """Parameters of Algorithm 1, and two of ours: the server's step and the noise variant."""
+
+    sentences: int | None = Field(default=None, ge=1, description="public number of sentences")
+    sensitive_sentences: int | None = Field(
+        default=None, ge=0, description="public number of sentences that mention an entity"
+    )
+    entities: int | None = Field(default=None, ge=0, description="public number of entities")
+    entity_rate: float = Field(default=0.5, ge=0, le=1, description="q_e: rate of entities")
+    sentence_rate: float = Field(
+        default=1.0, ge=0, le=1, description="q_s: rate of extended entities (other sentences)"
+    )
+    noise_multiplier: float = Field(default=2.5, ge=0, description="z")
+    clip: float = Field(default=0.1, gt=0, description="beta: l2 bound on a user's update")
+    entity_cap: int = Field(default=1, ge=1, description="per-entity cap of w_e = min(n_e/cap, 1)")
+    sentence_cap: int = Field(default=1, ge=1, description="cap of w_s = min(1/cap, 1)")
+    estimator: Literal["f_E", "f_E+"] = Field(
+        default="f_E+", description="f_E leaves sentences without entities out"
+    )
+    denominators: Literal["public", "data"] = Field(
+        default="public", description="W_u, W_e, W_s from public sizes, or from the data (paper)"
+    )
+    noise: Literal["published", "released"] = Field(
+        default="published",
+        description="released: as the authors' code, which adds sigma^2 in place of sigma and "
+        "clips gradients in place of updates",
+    )
+
+
+class Sizes(NamedTuple):
+    """|U| and the total weights of users, entities and extended entities."""
+
+    users: int
+    user_weight: float
+    entity_weight: float
+    sentence_weight: float
+
+
+class UeDP(TrainingMechanism[UeDPParams]):
+    """UeDP-Alg with the estimators f_E and f_E+."""
+
+    name = "uedp"
+    unit = "user-entity"
+    source = "Lai et al. 2022, Algorithm 1"
+    Params = UeDPParams
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """One round of user sampling a round; noise z (q_u |U| + 1) on the sum."""
+        return self._events(self._users(stats), self.params.rounds)
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """Theorem 1: as if entity sampling amplified and one user's update moved."""
+        p = self.params
+        rate = p.users_per_round / self._users(stats) * p.entity_rate
+        if p.estimator == "f_E+":
+            sensitive, sentences = self._sentences(stats)
+            rate *= sensitive / max(sentences, 1)
+        gaussian = Gaussian(noise_multiplier=p.noise_multiplier)
+        return (
+            Claim(
+                unit="user-entity",
+                event=Repeated(count=p.rounds, event=PoissonSampled(rate=rate, event=gaussian)),
+                accountant="moments",
+                source="Lai et al. 2022, Theorem 1",
+                assumptions=("as published; see the proven guarantee for what holds",),
+            ),
+        )
+
+    def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
+        """Conditions of the proof that these parameters break."""
+        p, out = self.params, list(size_refusals(self.params, stats, self.name))
+        if p.denominators == "data":
+            out.append("denominators W_u, W_e, W_s are computed from private data without noise")
+        elif not stats.public and None in (p.entities, p.sentences, p.sensitive_sentences):
+            out.append("numbers of entities and sentences were counted from private data; declare "
+                       "mechanism.uedp.entities, .sentences and .sensitive_sentences")  # fmt: skip
+        if p.entity_cap > 1:
+            out.append("weights w_e = min(n_e / entity_cap, 1) count over all users' sentences")
+        return tuple(out)
+
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """Trains on the users of the training split."""
+        from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.sampling import PoissonSampler
+
+        p, units = self.params, users_of(corpus)
+        users = self._users(run.stats)
+        entity_weights = capped_weights(corpus.rows_of_entity.counts, p.entity_cap)
+        user_weights = capped_weights(units.counts, p.user_cap)
+        sizes = self._sizes(run.stats, corpus, user_weights, entity_weights)
+        denominator = self._denominator(sizes)
+        std = self._noise_std_over_clip(users)
+        local = p.local("sum")
+        released = p.noise == "released"
+        if released:
+            local = local._replace(gradient_clip=p.clip)
+            sigma = std * p.clip / denominator
+            std = sigma**2 * denominator
+        trained = train_federated(
+            Federation(
+                rounds=p.rounds,
+                units=units,
+                sampler=PoissonSampler(len(units), p.users_per_round / users),
+                local=local,
+                clip_bound=None if released else p.clip,
+                noise_multiplier=std,
+                denominator=denominator,
+                server=p.server(),
+                unit_weights=user_weights,
+                row_weights=self._row_weights(corpus, entity_weights),
+                rows_per_unit=p.rows_per_user,
+            ),
+            learner,
+            run,
+        )
+        if trained.gaussian is not None:
+            std = trained.gaussian.noise_multiplier
+        return trained.module, self._events(users, trained.rounds, std)
+
+    def _users(self, stats: CorpusStats) -> int:
+        return public_users(self.params, stats, self.name)
+
+    def _sentences(self, stats: CorpusStats) -> tuple[int, int]:
+        p = self.params
+        sensitive = stats.sensitive_rows if p.sensitive_sentences is None else p.sensitive_sentences
+        return sensitive, stats.rows if p.sentences is None else p.sentences
+
+    def _sizes(
+        self, stats: CorpusStats, corpus: Corpus, user_weights: FloatArray, entities: FloatArray
+    ) -> Sizes:
+        """Lines 3 to 6 of Algorithm 1, from public sizes or from the data."""
+        p = self.params
+        users, per_sentence = self._users(stats), min(1.0 / p.sentence_cap, 1.0)
+        if p.denominators == "data":
+            plain = int((corpus.where("train") & ~corpus.sensitive).sum())
+            return Sizes(users, user_weights.sum(), entities.sum(), plain * per_sentence)
+        sensitive, sentences = self._sentences(stats)
+        count = stats.entities if p.entities is None else p.entities
+        return Sizes(users, users, count, max(sentences - sensitive, 0) * per_sentence)
+
+    def _denominator(self, sizes: Sizes) -> float:
+        """Denominator of equation 4 (f_E+), without the sentence term for f_E."""
+        p = self.params
+        inner = p.entity_rate * sizes.entity_weight
+        if p.estimator == "f_E+":
+            inner += p.sentence_rate * sizes.sentence_weight
+        return p.users_per_round / sizes.users * sizes.user_weight * max(inner, 1.0)
+
+    def _noise_std_over_clip(self, users: int) -> float:
+        """Equation 6 on the sum: z (q_u |U| + 1) max(w_u), in units of beta; weights reach 1."""
+        p = self.params
+        return p.noise_multiplier * (p.users_per_round / users * users + 1.0)
+
+    def _row_weights(self, corpus: Corpus, entity_weights: FloatArray) -> RowWeights:
+        """Line 10: the weight of a sentence is the sum of w_e over its sampled entities, or w_s."""
+        p, pairs = self.params, corpus.entities_of_row
+        row = np.repeat(np.arange(len(corpus)), pairs.counts)
+        plain = ~corpus.sensitive
+        rate = p.sentence_rate if p.estimator == "f_E+" else 0.0
+        per_sentence = min(1.0 / p.sentence_cap, 1.0)
+
+        def draw(rng: np.random.Generator) -> FloatArray:
+            taken = entity_weights * (rng.random(len(entity_weights)) < p.entity_rate)
+            weights = np.bincount(row, weights=taken[pairs.rows], minlength=len(corpus))
+            return np.where(plain, per_sentence * (rng.random(len(corpus)) < rate), weights)
+
+        return draw
+
+    def _events(self, users: int, rounds: int, std: float | None = None) -> Events:
+        p = self.params
+        if p.noise == "released":
+            reason = "updates are not clipped after the local optimiser: sensitivity is unbounded"
+            return (PrivacyEvent(unit="user-entity", event=NonPrivate(reason=reason)),)
+        event = UserEntityGaussian(
+            rate=p.users_per_round / users,
+            noise_multiplier=self._noise_std_over_clip(users) if std is None else std,
+            users=users,
+        )
+        return (
+            PrivacyEvent(
+                unit="user-entity",
+                event=Repeated(count=rounds, event=event),
+                assumptions=ASSUMPTIONS,
+            ),
+        )

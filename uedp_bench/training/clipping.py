@@ -1,0 +1,44 @@
+"""Bounding what one unit contributes, and hiding it in noise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+SAFETY = 1.0 - 1e-6
+"""Rounding in float32 may leave a clipped vector longer than its bound; shrinking avoids it."""
+
+
+def clip_factors(updates: Tensor, bound: float) -> tuple[Tensor, Tensor]:
+    """Factors that bring updates (units, d) to norm at most `bound`, and their norms.
+
+    A unit whose update is not finite gets the factor 0: whatever its data, its contribution is
+    bounded, and it cannot spoil the sum of the others.
+
+    Returns:
+        (units,) factors in [0, 1] and (units,) norms (infinite where not finite).
+    """
+    norms = torch.linalg.vector_norm(updates, dim=1)
+    norms = torch.where(torch.isfinite(norms), norms, torch.full_like(norms, torch.inf))
+    return SAFETY * torch.clamp(bound / norms.clamp(min=1e-30), max=1.0), norms
+
+
+def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Sum over units of weight times clipped update, and the norms before clipping.
+
+    Args:
+        updates: (units, d).
+        bound: the l2 norm that no unit's update exceeds.
+        weights: (units,) in [0, 1].
+
+    Returns:
+        (d,) the sum: adding or removing one unit changes it by at most `bound`; (units,) norms.
+    """
+    factors, norms = clip_factors(updates, bound)
+    finite = torch.isfinite(norms)[:, None]
+    return (factors * weights) @ torch.where(finite, updates, torch.zeros_like(updates)), norms
+
+
+def gaussian_noise(size: int, std: float, generator: torch.Generator, device: str) -> Tensor:
+    """(size,) of N(0, std^2), drawn on the CPU so that every device adds the same noise."""
+    return (std * torch.randn(size, generator=generator)).to(device)

@@ -1,0 +1,241 @@
+"""Rounds of: sample units, train each on its own rows, clip, sum, add noise, step.
+
+One engine serves user-level DP-FedAvg (McMahan et al. 2018), user-entity DP (Lai et al. 2022) and
+record-level DP-SGD (Abadi et al. 2016): they differ in what a unit is, in which of its rows a
+round uses, and in the scale of noise and step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.accounting.events import Gaussian
+from uedp_bench.corpus import FloatArray, Index, IntArray
+from uedp_bench.errors import InputError
+from uedp_bench.learner import Learner
+from uedp_bench.run import Run
+from uedp_bench.training.clipping import clipped_sum, gaussian_noise
+from uedp_bench.training.local import Cohort, LocalTrainer, LocalTraining
+from uedp_bench.training.sampling import Sampler
+
+RowWeights = Callable[[np.random.Generator], FloatArray]
+"""Draws the (rows,) weights of a round; rows of weight 0 are not used."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """How the server moves: sgd adds `learning_rate` times the estimate, adam normalises it."""
+
+    learning_rate: float = 1.0
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    momentum: float = 0.0
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Everything that defines federated training.
+
+    Attributes:
+        rounds: how many.
+        units: unit -> its rows.
+        sampler: who takes part.
+        local: how a unit trains.
+        clip_bound: l2 bound on a unit's update; None leaves it unclipped (no guarantee).
+        noise_multiplier: standard deviation of the noise on the weighted sum of updates, in units
+            of `clip_bound`.
+        denominator: public constant that the noisy sum is divided by.
+        server: the server's step.
+        unit_weights: (units,) public-function weights in [0, 1], or None for all 1.
+        row_weights: draws a round's row weights, or None for all 1.
+        rows_per_unit: rows of a unit that a round uses at most, drawn afresh; None for all.
+    """
+
+    rounds: int
+    units: Index
+    sampler: Sampler
+    local: LocalTraining
+    clip_bound: float | None
+    noise_multiplier: float
+    denominator: float
+    server: Server
+    unit_weights: FloatArray | None = None
+    row_weights: RowWeights | None = None
+    rows_per_unit: int | None = None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The trained module and what really happened, for the event.
+
+    Attributes:
+        rounds: rounds that were run.
+        gaussian: noise that was really added over the bound that was really enforced; None where
+            updates were not clipped.
+    """
+
+    module: nn.Module
+    rounds: int
+    gaussian: Gaussian | None
+
+
+def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
+    """Runs the rounds.
+
+    Raises:
+        InputError: if the sampler draws from another number of units than there are.
+    """
+    rngs = {name: run.rng("federated", name) for name in ("sample", "rows", "local")}
+    generator = torch.Generator().manual_seed(run.torch_seed("federated", "noise"))
+    trainer = LocalTrainer(learner, plan.local, run.device)
+    theta = trainer.flat.vector.clone()
+    server = _ServerState(plan.server, theta)
+    noise_std = plan.noise_multiplier * (plan.clip_bound if plan.clip_bound is not None else 1.0)
+    diary = _Diary(run, len(theta), noise_std)
+    for step in range(plan.rounds):
+        taking_part = plan.sampler.draw(rngs["sample"])
+        cohort, weights = _cohort(plan, taking_part, rngs["rows"])
+        total = _sum_of_updates(plan, trainer, theta, (cohort, weights, diary), rngs["local"], run)
+        # A round in which nobody takes part still adds noise: leaving it out would tell.
+        noise = gaussian_noise(len(theta), noise_std, generator, run.device)
+        diary.round(step, total, trainer.losses)
+        theta = server.step(theta, (total + noise) / plan.denominator)
+        run.progress("train", step + 1, plan.rounds)
+    if not bool(torch.isfinite(theta).all()):
+        raise InputError(
+            "training diverged: weights are not finite; lower the learning rate or the noise"
+        )
+    diary.close()
+    trainer.flat.load(theta)
+    gaussian = (
+        None if plan.clip_bound is None else Gaussian(noise_multiplier=noise_std / plan.clip_bound)
+    )
+    return Trained(trainer.flat.module.eval(), plan.rounds, gaussian)
+
+
+def _cohort(
+    plan: Federation, taking_part: IntArray, rng: np.random.Generator
+) -> tuple[Cohort, FloatArray]:
+    """Rows and weights of those who take part and have rows to use; their unit weights."""
+    owner, rows = plan.units.take(taking_part)
+    weights = np.ones(len(rows))
+    if plan.row_weights is not None:
+        weights = plan.row_weights(rng)[rows]
+    keep = weights > 0
+    owner, rows, weights = owner[keep], rows[keep], weights[keep]
+    if plan.rows_per_unit is not None:
+        order = np.lexsort((rng.random(len(owner)), owner))
+        counts = np.bincount(owner, minlength=len(taking_part))
+        rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = np.sort(order[rank < plan.rows_per_unit])
+        owner, rows, weights = owner[chosen], rows[chosen], weights[chosen]
+    present, position = np.unique(owner, return_inverse=True)
+    cohort = Cohort.build(position, rows, weights, len(present))
+    of_unit = np.ones(len(present))
+    if plan.unit_weights is not None:
+        of_unit = plan.unit_weights[taking_part[present]]
+    return cohort, of_unit
+
+
+def _sum_of_updates(
+    plan: Federation,
+    trainer: LocalTrainer,
+    theta: Tensor,
+    work: tuple[Cohort, FloatArray, _Diary],
+    rng: np.random.Generator,
+    run: Run,
+) -> Tensor:
+    """(d,) weighted sum of clipped updates, chunk by chunk of units of similar size."""
+    cohort, unit_weights, diary = work
+    total = torch.zeros_like(theta)
+    sizes = (cohort.weights > 0).sum(axis=1)
+    order = np.argsort(sizes, kind="stable")
+    order = order[sizes[order] > 0]
+    chunk = chunk_size(len(theta), run.speed.chunk)
+    for start in range(0, len(order), chunk):
+        units = order[start : start + chunk]
+        updates = trainer.updates(theta, cohort.take(units), rng)
+        weights = torch.as_tensor(unit_weights[units], dtype=theta.dtype, device=theta.device)
+        bound = math.inf if plan.clip_bound is None else plan.clip_bound
+        part, norms = clipped_sum(updates, bound, weights)
+        total += part
+        diary.chunk(norms, bound, int(sizes[units].sum()))
+    return total
+
+
+def chunk_size(parameters: int, most: int) -> int:
+    """Units at once: no more than `most`, nor than fit 2^25 weights (128 MB) side by side."""
+    return max(1, min(most, 2**25 // max(parameters, 1)))
+
+
+class _ServerState:
+    """Optimiser state of the server."""
+
+    def __init__(self, server: Server, theta: Tensor) -> None:
+        self._server = server
+        self._first = torch.zeros_like(theta)
+        self._second = torch.zeros_like(theta) if server.optimizer == "adam" else None
+        self._count = 0
+
+    def step(self, theta: Tensor, estimate: Tensor) -> Tensor:
+        """The weights after one step along the noisy estimate (d,) of the mean update."""
+        server = self._server
+        self._count += 1
+        if self._second is None:
+            self._first = server.momentum * self._first + estimate
+            return theta + server.learning_rate * self._first
+        self._first = 0.9 * self._first + 0.1 * estimate
+        self._second = 0.999 * self._second + 0.001 * estimate**2
+        mean = self._first / (1 - 0.9**self._count)
+        variance = self._second / (1 - 0.999**self._count)
+        return theta + server.learning_rate * mean / (variance.sqrt() + 1e-8)
+
+
+class _Diary:
+    """Simulation-only diagnostics: they look at values before noise."""
+
+    def __init__(self, run: Run, size: int, noise_std: float) -> None:
+        self._run = run
+        self._noise_norm = noise_std * math.sqrt(size)
+        self._units = self._rows = self._clipped = self._dropped = self._empty = 0
+        self._here = 0
+        self._signal: list[float] = []
+
+    def chunk(self, norms: Tensor, bound: float, rows: int) -> None:
+        """Counts one chunk of units."""
+        self._here += len(norms)
+        self._rows += rows
+        self._clipped += int((norms > bound).sum())
+        self._dropped += int((~torch.isfinite(norms)).sum())
+
+    def round(self, step: int, total: Tensor, losses: list[float]) -> None:
+        """Closes one round."""
+        self._signal.append(float(torch.linalg.vector_norm(total)))
+        if losses:
+            self._run.log("train_loss", step + 1, float(np.mean(losses)))
+        losses.clear()
+        self._run.log("units", step + 1, self._here)
+        self._units, self._here, self._empty = (
+            self._units + self._here, 0, self._empty + (self._here == 0),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Writes the diagnostics of the whole training."""
+        self._run.count({"units_trained": self._units, "rows_trained": self._rows})
+        signal = float(np.mean(self._signal)) if self._signal else 0.0
+        self._run.note(
+            signal_to_noise=signal / self._noise_norm if self._noise_norm > 0 else math.inf,
+            sum_norm=signal,
+            noise_norm=self._noise_norm,
+            clipped_fraction=self._clipped / max(self._units, 1),
+            dropped_updates=self._dropped,
+            empty_rounds=self._empty,
+            simulation_only=["signal_to_noise", "sum_norm", "clipped_fraction", "dropped_updates",
+                             "empty_rounds", "series.train_loss", "series.units"],
+        )  # fmt: skip

@@ -1,0 +1,211 @@
+"""What a unit (a user, a record) computes from the shared weights: its update.
+
+Users whose networks allow it train side by side: `torch.func.vmap` over their weights, with one
+padded batch for all. Padding rows weigh nothing, and a user without rows left in a step does not
+move, so the result is that of training each user alone (a test compares).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.training.vector import FlatModule
+
+
+class LocalTraining(NamedTuple):
+    """How a unit trains on its own rows.
+
+    Attributes:
+        epochs: passes over the unit's rows.
+        batch_size: rows a step; None for all of them.
+        learning_rate: of `optimizer`.
+        reduction: "mean" over the tokens of a batch, or "sum" of the rows' mean losses.
+        gradient_clip: bound on the norm of every local gradient, or None (updates are clipped
+            elsewhere).
+    """
+
+    epochs: int = 1
+    batch_size: int | None = None
+    learning_rate: float = 1.0
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    reduction: Literal["mean", "sum"] = "mean"
+    gradient_clip: float | None = None
+
+
+class Cohort(NamedTuple):
+    """The rows of some units, padded: `rows` and `weights` (units, rows), weight 0 for padding."""
+
+    rows: IntArray
+    weights: FloatArray
+
+    @staticmethod
+    def build(owner: IntArray, rows: IntArray, weights: FloatArray, units: int) -> Cohort:
+        """Cohort of (unit position, row, weight) triples sorted by unit."""
+        counts = np.bincount(owner, minlength=units)
+        width = max(int(counts.max(initial=0)), 1)
+        column = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        padded = np.zeros((units, width), dtype=np.int64)
+        padded[owner, column] = rows
+        weight = np.zeros((units, width))
+        weight[owner, column] = weights
+        return Cohort(padded, weight)
+
+    def take(self, units: IntArray) -> Cohort:
+        """Some of the units, with no more padding than they need."""
+        weights = self.weights[units]
+        width = max(int(np.max((weights > 0).sum(axis=1), initial=0)), 1)
+        return Cohort(self.rows[units, :width], weights[:, :width])
+
+
+class _LossModule(nn.Module):
+    """Gives `torch.func.functional_call` a forward pass that ends in losses."""
+
+    def __init__(self, learner: Learner, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self._learner = learner
+
+    def forward(self, batch: Batch) -> Losses:
+        return self._learner.losses(self.module, batch)
+
+
+class LocalTrainer:
+    """Computes the updates of units from shared weights.
+
+    Args:
+        learner: what to train.
+        local: how.
+        device: torch device.
+    """
+
+    def __init__(self, learner: Learner, local: LocalTraining, device: str) -> None:
+        self.flat = FlatModule(learner.module, device)
+        self.flat.module.train()
+        self._learner, self._local, self._device = learner, local, device
+        self._wrapped = _LossModule(learner, self.flat.module)
+        self.losses: list[float] = []
+
+    def updates(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
+        """(units, d) weights after local training minus `theta` (d,)."""
+        if self._learner.vectorised:
+            return self._side_by_side(theta, cohort, rng)
+        alone = [
+            self._alone(theta, cohort.take(np.array([i])), rng) for i in range(len(cohort.rows))
+        ]
+        return torch.stack(alone) if alone else theta.new_zeros((0, len(theta)))
+
+    def _loss(self, losses: Losses, weights: Tensor) -> Tensor:
+        if self._local.reduction == "mean":
+            return (weights * losses.nats).sum() / (weights * losses.targets).sum().clamp(min=1e-9)
+        return (weights * losses.nats / losses.targets.clamp(min=1)).sum()
+
+    def _side_by_side(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
+        units = len(cohort.rows)
+
+        def loss(params: dict[str, Tensor], batch: Batch, weights: Tensor) -> Tensor:
+            named = {f"module.{name}": value for name, value in params.items()}
+            return self._loss(torch.func.functional_call(self._wrapped, named, (batch,)), weights)
+
+        gradient = torch.func.grad_and_value(loss)
+        steps = _Steps(self._local, theta, units)
+        for step, (rows, weights) in enumerate(_schedule(cohort, self._local, rng)):
+            batch = self._batch(rows, rng)
+            weight = torch.as_tensor(weights, dtype=theta.dtype, device=self._device)
+            # All units start from the same weights: the first step is one product over all rows.
+            shared = step == 0
+            at = self.flat.named(theta if shared else steps.weights)
+            grads, values = torch.func.vmap(
+                gradient, in_dims=(None if shared else 0, 0, 0), randomness="error"
+            )(at, batch, weight)
+            flat = torch.cat([grads[n].reshape(units, -1) for n in self.flat.names], dim=1)
+            active = weight.sum(dim=1) > 0
+            if shared:
+                self.losses.extend(values.detach()[active].tolist())
+            steps.move(flat.detach(), active)
+        return steps.weights - theta
+
+    def _alone(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
+        steps = _Steps(self._local, theta, 1)
+        for step, (rows, weights) in enumerate(_schedule(cohort, self._local, rng)):
+            if not weights.any():
+                continue
+            self.flat.load(steps.weights[0])
+            self.flat.grad.zero_()
+            batch = {name: value[0] for name, value in self._batch(rows, rng).items()}
+            weight = torch.as_tensor(weights[0], dtype=theta.dtype, device=self._device)
+            value = self._loss(self._wrapped(batch), weight)
+            torch.autograd.backward(value)
+            if step == 0:
+                self.losses.append(float(value))
+            steps.move(self.flat.grad[None], torch.ones(1, dtype=torch.bool, device=self._device))
+        return steps.weights[0] - theta
+
+    def _batch(self, rows: IntArray, rng: np.random.Generator) -> dict[str, Tensor]:
+        batch = self._learner.batch(rows.reshape(-1), rng)
+        return {
+            name: value.reshape(*rows.shape, *value.shape[1:]).to(self._device)
+            for name, value in batch.items()
+        }
+
+
+class _Steps:
+    """Optimiser states of units side by side; a unit that is not active does not move."""
+
+    def __init__(self, local: LocalTraining, theta: Tensor, units: int) -> None:
+        self._local = local
+        self.weights = theta.expand(units, -1).clone()
+        if local.optimizer == "adam":
+            self._first = torch.zeros_like(self.weights)
+            self._second = torch.zeros_like(self.weights)
+            self._count = torch.zeros(units, 1, dtype=theta.dtype, device=theta.device)
+
+    def move(self, gradient: Tensor, active: Tensor) -> None:
+        """One step with gradients (units, d)."""
+        local = self._local
+        if local.gradient_clip is not None:
+            norms = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+            gradient = gradient * torch.clamp(local.gradient_clip / (norms + 1e-6), max=1.0)
+        mask = active[:, None].to(gradient.dtype)
+        if local.optimizer == "sgd":
+            self.weights -= local.learning_rate * mask * gradient
+            return
+        first = 0.9 * self._first + 0.1 * gradient
+        second = 0.999 * self._second + 0.001 * gradient**2
+        self._count += mask
+        keep = active[:, None]
+        self._first = torch.where(keep, first, self._first)
+        self._second = torch.where(keep, second, self._second)
+        mean = self._first / (1 - 0.9**self._count).clamp(min=1e-12)
+        variance = self._second / (1 - 0.999**self._count).clamp(min=1e-12)
+        step = mean / (variance.sqrt() + 1e-8)
+        self.weights -= local.learning_rate * mask * step
+
+
+def _schedule(
+    cohort: Cohort, local: LocalTraining, rng: np.random.Generator
+) -> Iterator[tuple[IntArray, NDArray[np.float64]]]:
+    """Rows and weights (units, batch) of each local step: shuffled batches, epoch by epoch."""
+    units, width = cohort.rows.shape
+    size = min(local.batch_size or width, width)
+    here = cohort.weights > 0
+    for _ in range(local.epochs):
+        if size == width:  # one step sees every row: the order does not matter
+            yield cohort.rows, cohort.weights
+            continue
+        keys = np.where(here, rng.random((units, width)), np.inf)
+        order = np.argsort(keys, axis=1, kind="stable")
+        for start in range(0, math.ceil(width / size) * size, size):
+            pick = order[:, start : start + size]
+            yield (
+                np.take_along_axis(cohort.rows, pick, axis=1),
+                np.take_along_axis(cohort.weights, pick, axis=1),
+            )

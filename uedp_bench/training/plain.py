@@ -1,0 +1,56 @@
+"""Ordinary minibatch training, for the noiseless mechanism and for stages on public data."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from uedp_bench.errors import InputError
+from uedp_bench.learner import Learner
+from uedp_bench.run import Run
+
+
+@dataclass(frozen=True)
+class PlainTraining:
+    """Epochs of shuffled minibatches with AdamW on the mean loss a token."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float = 0.0
+
+
+def train_plain(plan: PlainTraining, learner: Learner, run: Run, phase: str = "train") -> nn.Module:
+    """A trained copy of the learner's module, in evaluation mode.
+
+    Raises:
+        InputError: if the loss stops being finite.
+    """
+    module = copy.deepcopy(learner.module).to(run.device).train()
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay
+    )
+    rng = run.rng(phase, "batches")
+    rows = np.flatnonzero(learner.corpus.where("train"))
+    steps = -(-len(rows) // plan.batch_size)
+    for epoch in range(plan.epochs):
+        order = rng.permutation(rows)
+        nats, targets = 0.0, 0
+        for step in range(steps):
+            chosen = order[step * plan.batch_size : (step + 1) * plan.batch_size]
+            batch = {k: v.to(run.device) for k, v in learner.batch(chosen, rng).items()}
+            losses = learner.losses(module, batch)
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(losses.nats.sum() / losses.targets.sum())
+            optimizer.step()
+            nats, targets = nats + float(losses.nats.sum()), targets + int(losses.targets.sum())
+            run.progress(phase, epoch * steps + step + 1, plan.epochs * steps)
+        if not np.isfinite(nats):
+            raise InputError("training diverged: the loss is not finite; lower learning_rate")
+        run.log(f"{phase}_loss", epoch + 1, nats / max(targets, 1))
+    run.count({f"rows_{phase}": plan.epochs * len(rows)})
+    return module.eval()

@@ -1,0 +1,54 @@
+"""A module whose trainable parameters are views of one flat vector.
+
+Clipping, noise and the server's step act on one vector; loading a user's weights is one copy.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+
+class FlatModule:
+    """A copy of a module with parameters and gradients laid out flat.
+
+    Args:
+        module: copied, never changed; its trainable parameters must be floating point.
+        device: where the copy lives.
+
+    Attributes:
+        module: the copy; its parameters are views of `vector`, their gradients of `grad`.
+        vector: (d,) the weights.
+        grad: (d,) accumulated gradients; zero it before a backward pass.
+    """
+
+    def __init__(self, module: nn.Module, device: str) -> None:
+        self.module = copy.deepcopy(module).to(device)
+        named = [(n, p) for n, p in self.module.named_parameters() if p.requires_grad]
+        self.names = [name for name, _ in named]
+        self.shapes = [p.shape for _, p in named]
+        self.sizes = [p.numel() for _, p in named]
+        self.vector = torch.cat([p.detach().reshape(-1) for _, p in named])
+        self.grad = torch.zeros_like(self.vector)
+        views = zip(torch.split(self.vector, self.sizes), torch.split(self.grad, self.sizes), strict=True)
+        for (_, parameter), (value, gradient) in zip(named, views, strict=True):
+            parameter.data = value.view_as(parameter)
+            parameter.grad = gradient.view_as(parameter)
+
+    def __len__(self) -> int:
+        return len(self.vector)
+
+    def named(self, flat: Tensor) -> dict[str, Tensor]:
+        """Parameters by name from flat weights (..., d), each (..., *shape)."""
+        lead = flat.shape[:-1]
+        parts = torch.split(flat, self.sizes, dim=-1)
+        return {
+            name: part.reshape(*lead, *shape)
+            for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
+        }
+
+    def load(self, flat: Tensor) -> None:
+        """Copies flat weights (d,) into the module."""
+        self.vector.copy_(flat)
