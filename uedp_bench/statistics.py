@@ -1,0 +1,260 @@
+"""Statistics that all attacks and tasks share: intervals, AUC, TPR at a FPR, ROC curves.
+
+Scores are "higher means positive" everywhere here. Random numbers come from the generator that is
+passed in. NaN is an error: it is raised, never dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from uedp_bench.errors import InputError
+from uedp_bench.results import Estimate
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+CONFIDENCE = 0.95
+RESAMPLES = 1000
+_CELLS = 2_000_000
+"""Entries of one block of resamples (16 MB of doubles): bounds memory, not results."""
+
+
+class Scores(NamedTuple):
+    """Scores of one class with the user that each belongs to.
+
+    Attributes:
+        values: (records,) scores.
+        users: (records,) any integers; equal ones are resampled together.
+    """
+
+    values: FloatArray
+    users: IntArray
+
+
+class Rate(NamedTuple):
+    """True-positive rate at the ROC point that is not above a limit on the false-positive rate.
+
+    Attributes:
+        value: true-positive rate.
+        hits, positives: its numerator and denominator.
+        false_positive_rate: of the point itself, at most the limit.
+        zero_false_positives: there are fewer negatives than 1 / limit, so that the limit cannot
+            be told from none: the rate is the one at zero false positives.
+    """
+
+    value: float
+    hits: int
+    positives: int
+    false_positive_rate: float
+    zero_false_positives: bool
+
+
+def checked(values: ArrayLike, name: str) -> FloatArray:
+    """The values as a one-dimensional array of at least one float, none of them NaN.
+
+    Raises:
+        InputError: if there are none, or one is NaN.
+    """
+    array = np.asarray(values, dtype=np.float64).reshape(-1)
+    if not len(array):
+        raise InputError(f"{name}: no values; at least one is needed")
+    bad = np.flatnonzero(np.isnan(array))
+    if len(bad):
+        raise InputError(f"{name}: {len(bad)} of {len(array)} values are NaN, first at {bad[0]}")
+    return array
+
+
+# ---------------------------------------------------------------------------- means and fractions
+
+
+def fraction_estimate(hits: int, trials: int) -> Estimate:
+    """A fraction with its Clopper-Pearson (exact binomial) interval.
+
+    Raises:
+        InputError: unless 0 <= hits <= trials and trials >= 1.
+    """
+    from scipy.stats import beta
+
+    if not 0 <= hits <= trials or trials < 1:
+        raise InputError(f"fraction: {hits} of {trials} is not a fraction")
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, trials - hits + 1))
+    high = 1.0 if hits == trials else float(beta.ppf(1.0 - tail, hits + 1, trials - hits))
+    return Estimate(value=hits / trials, low=low, high=high)
+
+
+def seed_estimate(values: ArrayLike) -> Estimate:
+    """Mean over seeds with Student's t interval; one seed, or an infinite value, has none.
+
+    Raises:
+        InputError: for no values, NaN, or infinities of both signs.
+    """
+    from scipy.stats import t
+
+    array = checked(values, "values over seeds")
+    if np.isinf(array).any():
+        if len(np.unique(array[np.isinf(array)])) > 1:
+            raise InputError("values over seeds: infinities of both signs have no mean")
+        return Estimate(value=float(array.sum()))
+    n, mean = len(array), float(array.mean())
+    if n == 1:
+        return Estimate(value=mean)
+    half = float(t.ppf((1.0 + CONFIDENCE) / 2.0, n - 1)) * float(array.std(ddof=1)) / math.sqrt(n)
+    return Estimate(value=mean, low=mean - half, high=mean + half)
+
+
+def mean_estimate(
+    values: ArrayLike, rng: np.random.Generator, clusters: IntArray | None = None
+) -> Estimate:
+    """Mean with its percentile bootstrap interval, over clusters (users) where given."""
+    array = checked(values, "values")
+    return ratio_estimate(array, np.ones_like(array), rng, clusters)
+
+
+def ratio_estimate(
+    top: ArrayLike,
+    bottom: ArrayLike,
+    rng: np.random.Generator,
+    clusters: IntArray | None = None,
+) -> Estimate:
+    """sum(top) / sum(bottom) with a percentile bootstrap interval over clusters.
+
+    Args:
+        top: (records,) numerators (nats, hits).
+        bottom: (records,) denominators (words, targets).
+        rng: of the resampling.
+        clusters: (records,) records with equal numbers are resampled together; each record is its
+            own cluster by default. A single cluster has no interval.
+
+    Raises:
+        InputError: for NaN, unequal lengths or denominators that sum to zero.
+    """
+    tops, bottoms = checked(top, "numerators"), checked(bottom, "denominators")
+    if len(tops) != len(bottoms) or (clusters is not None and len(clusters) != len(tops)):
+        raise InputError(f"ratio: {len(tops)} numerators, {len(bottoms)} denominators or clusters")
+    if clusters is not None:
+        _, of_record = np.unique(clusters, return_inverse=True)
+        tops = np.bincount(of_record, weights=tops)
+        bottoms = np.bincount(of_record, weights=bottoms)
+    if bottoms.sum() == 0.0:
+        raise InputError("ratio: the denominators sum to zero")
+    value = float(tops.sum() / bottoms.sum())
+    if len(tops) == 1:
+        return Estimate(value=value)
+    draws = []
+    for size in _blocks(len(tops)):
+        counts = _resample(len(tops), size, rng)
+        below = counts @ bottoms
+        # A resample without any denominator says nothing; it cannot happen with positive ones.
+        draws.append((counts @ tops)[below != 0.0] / below[below != 0.0])
+    return _percentiles(value, np.concatenate(draws))
+
+
+# ---------------------------------------------------------------------------- ROC
+
+
+def auc(positives: ArrayLike, negatives: ArrayLike) -> float:
+    """Probability that a positive scores above a negative, ties counting half (Mann-Whitney)."""
+    above = checked(positives, "positives")
+    low, high = _places(above, checked(negatives, "negatives"))
+    return float((low + high).sum() / (2.0 * len(above) * np.size(negatives)))
+
+
+def auc_estimate(positives: Scores, negatives: Scores, rng: np.random.Generator) -> Estimate:
+    """AUC with a percentile bootstrap interval over users.
+
+    Users of each class are drawn with replacement, with all their records; a class of one user
+    has no interval.
+    """
+    above, below = (checked(side.values, "scores") for side in (positives, negatives))
+    value = auc(above, below)
+    owners = [np.unique(side.users, return_inverse=True)[1] for side in (positives, negatives)]
+    users = [int(owner.max()) + 1 for owner in owners]
+    if min(users) < 2:
+        return Estimate(value=value)
+    low, high = _places(above, below)
+    order = np.argsort(below, kind="stable")
+    draws = []
+    for size in _blocks(len(above) + len(below)):
+        weights = _resample(users[0], size, rng)[:, owners[0]]
+        others = _resample(users[1], size, rng)[:, owners[1][order]]
+        passed = np.concatenate([np.zeros((size, 1)), np.cumsum(others, axis=1)], axis=1)
+        wins = (weights * (passed[:, low] + passed[:, high])).sum(axis=1)
+        draws.append(wins / (2.0 * weights.sum(axis=1) * passed[:, -1]))
+    return _percentiles(value, np.concatenate(draws))
+
+
+def tpr_at_fpr(positives: ArrayLike, negatives: ArrayLike, limit: float) -> Rate:
+    """True-positive rate at the best threshold whose false-positive rate is not above `limit`.
+
+    Raises:
+        InputError: for NaN or a limit outside [0, 1].
+    """
+    if not 0.0 <= limit <= 1.0:
+        raise InputError(f"false-positive rate {limit!r} is not in [0, 1]")
+    above, below = checked(positives, "positives"), checked(negatives, "negatives")
+    n = len(below)
+    allowed = math.floor(limit * n + 1e-9)
+    hits, false = (int(x[0]) for x in _at_counts(above, below, np.array([allowed])))
+    return Rate(hits / len(above), hits, len(above), false / n, limit * n < 1.0)
+
+
+def roc_points(
+    positives: ArrayLike, negatives: ArrayLike, points: int = 100
+) -> list[tuple[float, float]]:
+    """ROC curve as (FPR, TPR), thinned to about `points`, dense at low FPR, ends included."""
+    above, below = checked(positives, "positives"), checked(negatives, "negatives")
+    n = len(below)
+    grid = np.concatenate([[0], np.geomspace(1, n, points // 2), np.linspace(0, n, points // 2)])
+    hits, false = _at_counts(above, below, np.unique(np.rint(grid).astype(np.int64)))
+    curve = np.unique(np.stack([false / n, hits / len(above)], axis=1), axis=0)
+    return [(float(x), float(y)) for x, y in curve]
+
+
+# ---------------------------------------------------------------------------- parts
+
+
+def _places(above: FloatArray, below: FloatArray) -> tuple[IntArray, IntArray]:
+    """For each positive: number of negatives strictly below it, and below or equal to it."""
+    ordered = np.sort(below)
+    low, high = (np.searchsorted(ordered, above, side) for side in ("left", "right"))
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+def _at_counts(
+    above: FloatArray, below: FloatArray, allowed: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Hits and false positives at the lowest threshold with at most `allowed` false positives."""
+    falling = np.append(-np.sort(-below), -np.inf)
+    # Positive means strictly above the largest negative that may not pass.
+    threshold = falling[np.minimum(allowed, len(below))]
+    hits = len(above) - np.searchsorted(np.sort(above), threshold, side="right")
+    false = len(below) - np.searchsorted(np.sort(below), threshold, side="right")
+    everything = allowed >= len(below)
+    return np.where(everything, len(above), hits), np.where(everything, len(below), false)
+
+
+def _blocks(width: int) -> Sequence[int]:
+    """Sizes of blocks that sum to `RESAMPLES`, each with at most about `_CELLS` entries."""
+    size = max(1, min(RESAMPLES, _CELLS // max(width, 1)))
+    full, rest = divmod(RESAMPLES, size)
+    return [size] * full + ([rest] if rest else [])
+
+
+def _resample(units: int, times: int, rng: np.random.Generator) -> FloatArray:
+    """(times, units) how often each unit is drawn when `units` are drawn with replacement."""
+    drawn = rng.integers(units, size=(times, units)) + units * np.arange(times)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=times * units)
+    return counts.reshape(times, units).astype(np.float64)
+
+
+def _percentiles(value: float, draws: FloatArray) -> Estimate:
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = (float(x) for x in np.quantile(draws, [tail, 1.0 - tail]))
+    return Estimate(value=value, low=low, high=high)
