@@ -81,6 +81,21 @@ class LanguageModel(Component[P]):
         """Most tokens a row may have, begin and end included; None for no limit."""
         return None
 
+    def save_network(self, module: nn.Module, folder: Path) -> None:
+        """Writes the weights of a module that `build` made; `load_network` reads them."""
+        import torch
+
+        weights = {name: value.cpu() for name, value in module.state_dict().items()}
+        torch.save(weights, folder / "weights.pt")
+
+    def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
+        """The network with the weights that `save_network` wrote, on the CPU."""
+        import torch
+
+        module = self.build(vocabulary, seed=0)
+        module.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
+        return module
+
 
 class NextTokenModule(Protocol):
     """What `LanguageModel.build` returns, as the learner calls it."""

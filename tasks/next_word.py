@@ -1,0 +1,247 @@
+"""Next-word prediction: perplexity and accuracy, beside unigram and bigram floors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field
+
+from uedp_bench.component import Params
+from uedp_bench.corpus import IntArray
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.model import LanguageModel
+from uedp_bench.release import Scorer
+from uedp_bench.task import Task
+from uedp_bench.tasks._language_model import LanguageModelLearner
+from uedp_bench.tasks._ngrams import NGramModel
+from uedp_bench.tasks._text_rows import Preprocessing, TextRows, encode_targets, prepare
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+_BOOTSTRAP_SEED = 2022
+
+
+class NextWordParams(Params):
+    """How text becomes tokens, and what happens before private training."""
+
+    vocabulary: str = Field(
+        default="public",
+        description="where the vocabulary comes from: 'public' (the corpus' public split), "
+        "'private' (its training split: every proven epsilon is then infinite), or the path of a "
+        "file of public text (plain or gzipped, one sentence a line)",
+    )
+    preprocessing: Preprocessing = Field(
+        default="none", description="'paper': lower case without punctuation (Lai et al.)"
+    )
+    pretraining_epochs: int = Field(
+        default=0, ge=0, description="passes over the public split before private training"
+    )
+    pretraining_learning_rate: float = Field(
+        default=5e-3, gt=0, description="of Adam, on the public split"
+    )
+    pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
+    max_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="targets of a training row (its end token among them) past this many are left "
+        "out; the number of such rows is in the cost",
+    )
+
+
+class NextWord(Task[NextWordParams]):
+    """Learn to predict each word of a row from those before it.
+
+    Perplexity is exp(sum of nats / words) on the original test rows: words are the
+    whitespace-separated words of the preprocessed text and one end per row, so that vocabularies
+    compare; nats are summed over all tokens and the end. The floors see the same tokens, share
+    the divisor, and are counted on the training rows without privacy.
+    """
+
+    name = "next-word"
+    source = "Lai et al. 2022 (UeDP), section VI; McMahan et al. 2018"
+    Params = NextWordParams
+    needs: ClassVar[tuple[type, ...]] = (Scorer,)
+    models = LanguageModel
+    utility = (
+        "perplexity",
+        "accuracy",
+        "unigram_perplexity",
+        "bigram_perplexity",
+        "perplexity_token",
+        "oov_rate",
+    )
+
+    def vocabulary(self, corpus: Corpus) -> Vocabulary:
+        """See `Task`; "private" takes the training split, canaries and all."""
+        where = self.params.vocabulary
+        private = where == "private"
+        if where in ("public", "private"):
+            texts = corpus.only("train" if private else "public").texts
+            origin = f"{'train' if private else 'public'} split"
+            if not texts and not private:
+                raise InputError(
+                    "task.vocabulary is 'public', but the corpus has no public text: give "
+                    "source.public files, or task.vocabulary a file of public text"
+                )
+        else:
+            texts, origin = _read_lines(Path(where)), f"file {Path(where).name}"
+        prepared = prepare(texts, self.params.preprocessing)
+        return self._model().vocabulary(prepared, origin=origin, private=private)
+
+    def stages(
+        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
+    ) -> Sequence[LanguageModelLearner]:
+        """See `Task`.
+
+        Raises:
+            InputError: if there is nothing to train on, or public pre-training is asked for
+                without public text.
+        """
+        if vocabulary is None:
+            raise InputError("next-word needs a vocabulary")
+        module = self._model().build(vocabulary, run.torch_seed("init"))
+        stages = []
+        if self.params.pretraining_epochs:
+            public = corpus.only("public")
+            if not len(public):
+                raise InputError(
+                    f"task.pretraining_epochs is {self.params.pretraining_epochs}, but the corpus "
+                    "has no public text: give source.public files, or set it to 0"
+                )
+            public = public.with_split(np.ones(len(public), dtype=bool), "train")
+            plan = {
+                "epochs": self.params.pretraining_epochs,
+                "batch_size": self.params.pretraining_batch_size,
+                "learning_rate": self.params.pretraining_learning_rate,
+            }
+            stages.append(self._learner(module, vocabulary, public, run, plan))
+        train = corpus.only("train")
+        if not len(train):
+            raise InputError("the corpus has no row in the split 'train'")
+        stages.append(self._learner(module, vocabulary, train, run))
+        return stages
+
+    def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
+        """See `Task`.
+
+        Raises:
+            InputError: if the corpus has no test rows.
+        """
+        vocabulary: Vocabulary | None = getattr(release, "vocabulary", None)
+        if not isinstance(release, Scorer) or vocabulary is None:
+            raise CapabilityError("next-word scores releases that are Scorers with a vocabulary")
+        test = corpus.only("test")
+        if not len(test):
+            raise InputError("the corpus has no row in the split 'test' to score")
+        how = self.params.preprocessing
+        scores = release.token_logprobs(test.texts)
+        rows = TextRows.build(encode_targets(test.texts, vocabulary, how), vocabulary)
+        words = np.array([len(text.split()) + 1.0 for text in prepare(test.texts, how)])
+        nats = np.array([-score.logp.sum() for score in scores])
+        users = _or_alone(test.users)
+        floors = [rows.row_sums(self.ngrams(n, corpus, vocabulary).nats(rows)) for n in (1, 2)]
+        unknown = rows.row_sums((rows.flat == vocabulary.unknown).astype(np.float64))
+        return {
+            "perplexity": _perplexity(nats, words, users),
+            "accuracy": _ratio([score.correct.sum() for score in scores], rows.lengths, users),
+            "unigram_perplexity": _perplexity(floors[0], words, users),
+            "bigram_perplexity": _perplexity(floors[1], words, users),
+            "perplexity_token": _perplexity(nats, rows.lengths, users),
+            "oov_rate": _ratio(unknown, rows.lengths, users),
+        }
+
+    def load(self, folder: Path) -> Release:
+        """See `Task`."""
+        from uedp_bench.tasks._language_release import LanguageModelRelease
+
+        return LanguageModelRelease.load(folder)
+
+    def ngrams(self, order: int, corpus: Corpus, vocabulary: Vocabulary) -> NGramModel:
+        """The floor of an order, counted on the training rows without privacy.
+
+        Without validation rows, every tenth training row chooses the weights instead.
+        """
+        train, valid = (
+            encode_targets(corpus.only(split).texts, vocabulary, self.params.preprocessing)
+            for split in ("train", "valid")
+        )
+        if not valid and len(train) > 1:
+            train, valid = [row for i, row in enumerate(train) if i % 10], train[::10]
+        rows = (TextRows.build(targets, vocabulary) for targets in (train, valid))
+        return NGramModel(order, vocabulary.size, *rows)
+
+    def ngram_perplexity(self, order: int, corpus: Corpus, vocabulary: Vocabulary) -> float:
+        """Perplexity per word of an n-gram model on the test rows."""
+        texts, how = corpus.only("test").texts, self.params.preprocessing
+        rows = TextRows.build(encode_targets(texts, vocabulary, how), vocabulary)
+        words = sum(len(text.split()) + 1 for text in prepare(texts, how))
+        return float(np.exp(self.ngrams(order, corpus, vocabulary).nats(rows).sum() / words))
+
+    def _model(self) -> LanguageModel[Any]:
+        if not isinstance(self.model, LanguageModel):
+            raise CapabilityError("next-word needs a language model (such as lstm-small)")
+        return self.model
+
+    def _learner(
+        self,
+        module: nn.Module,
+        vocabulary: Vocabulary,
+        corpus: Corpus,
+        run: Run,
+        plan: Mapping[str, Any] | None = None,
+    ) -> LanguageModelLearner:
+        learner = LanguageModelLearner(
+            self._model(),
+            module,
+            vocabulary,
+            corpus,
+            preprocessing=self.params.preprocessing,
+            max_tokens=self.params.max_tokens,
+            score_rows=run.speed.score_rows,
+            plan=plan,
+        )
+        run.count({"rows_truncated": learner.truncated})
+        return learner
+
+
+def _or_alone(users: IntArray) -> IntArray:
+    """Users of rows; a row without one (-1) is a user of its own."""
+    alone = users < 0
+    return np.where(alone, users.max(initial=-1) + np.cumsum(alone), users)
+
+
+def _ratio(top: ArrayLike, bottom: ArrayLike, users: IntArray) -> Estimate:
+    """Every metric sees the same resamples of users."""
+    from uedp_bench.statistics import ratio_estimate
+
+    return ratio_estimate(top, bottom, np.random.default_rng(_BOOTSTRAP_SEED), users)
+
+
+def _perplexity(nats: ArrayLike, divisor: ArrayLike, users: IntArray) -> Estimate:
+    from uedp_bench.results import Estimate
+
+    rate = _ratio(nats, divisor, users)
+    with np.errstate(over="ignore"):  # a broken model may be infinitely surprised
+        low, high = (None if x is None else float(np.exp(x)) for x in (rate.low, rate.high))
+        return Estimate(value=float(np.exp(rate.value)), low=low, high=high)
+
+
+def _read_lines(path: Path) -> list[str]:
+    from uedp_bench.tasks.sources._read import open_text
+
+    with open_text(path, "task.vocabulary") as lines:
+        texts = [" ".join(line.split()) for line in lines if line.strip()]
+    if not texts:
+        raise InputError(f"task.vocabulary: {path} holds no sentence")
+    return texts

@@ -1,0 +1,225 @@
+"""Recurrent networks in plain tensor operations.
+
+`torch.nn.LSTM` works neither under `torch.func.vmap` nor with masks drawn by row, so the cells are
+written out: input products of all time steps in one matrix product, then a lean loop over time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+State = tuple[tuple[Tensor, Tensor], ...]
+"""Per layer: recurrent output (rows, outputs) and memory cells (rows, units)."""
+
+_GOLDEN, _MIX_1, _MIX_2 = (
+    value - 2**64 for value in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+
+
+class LayerShape(NamedTuple):
+    """Shape of one recurrent layer.
+
+    Attributes:
+        inputs, units: sizes.
+        projection: size that cells are projected to before they recur, or None for no projection.
+        coupled: input gate = 1 - forget gate (CIFG): three products in place of four.
+    """
+
+    inputs: int
+    units: int
+    projection: int | None
+    coupled: bool
+
+    @property
+    def outputs(self) -> int:
+        """Size of the layer's output."""
+        return self.units if self.projection is None else self.projection
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Rates of dropout: of whole words, of recurrent outputs, of the last layer's output."""
+
+    embedding: float = 0.0
+    recurrent: float = 0.0
+    output: float = 0.0
+
+
+@dataclass(frozen=True)
+class NetworkShape:
+    """Everything that defines a network; weights of embedding and output are shared.
+
+    Attributes:
+        vocabulary, embedding: sizes.
+        layers: in order; the last one's output has the size of the embedding.
+        output_bias: whether every token has a bias of its own.
+        embedding_range: embeddings start uniform in [-r, r].
+        dropout: rates; they act only where `forward` gets seeds.
+    """
+
+    vocabulary: int
+    embedding: int
+    layers: tuple[LayerShape, ...]
+    output_bias: bool
+    embedding_range: float
+    dropout: Dropout = Dropout()
+
+
+def keep_mask(seeds: Tensor, stream: int, indices: Tensor, rate: float) -> Tensor:
+    """Inverted-dropout mask: a function of each row's seed, a stream and an index, nothing else.
+
+    SplitMix64 (Steele, Lea and Flood 2014) serves as a counter-based generator: it needs no
+    generator state, so it works under `vmap` and gives every device the same masks.
+
+    Args:
+        seeds: (rows,) int64.
+        stream: number of the mask within a forward pass.
+        indices: (rows or 1, columns) int64 counters.
+        rate: fraction dropped, in [0, 1).
+
+    Returns:
+        (rows, columns) of 0 and 1 / (1 - rate).
+    """
+    mixed = _splitmix(_splitmix(seeds + (stream + 1) * _GOLDEN)[:, None] + indices * _GOLDEN)
+    keep = ((mixed >> 32) & 0x7FFFFFFF) >= round(rate * 2**31)
+    return keep.to(torch.get_default_dtype()) / (1.0 - rate)
+
+
+def _splitmix(x: Tensor) -> Tensor:
+    """Finaliser of SplitMix64; masks after the shifts make torch's signed shifts logical."""
+    x = (x ^ ((x >> 30) & (2**34 - 1))) * _MIX_1
+    x = (x ^ ((x >> 27) & (2**37 - 1))) * _MIX_2
+    return x ^ ((x >> 31) & (2**33 - 1))
+
+
+class RecurrentLayer(nn.Module):
+    """One LSTM or CIFG layer (Greff et al. 2017), with or without a recurrent projection.
+
+    Gates in order: forget, output, candidate, and (where not coupled) input.
+    """
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        gates = 3 if shape.coupled else 4
+        self.shape = shape
+        self.weight_input = nn.Parameter(torch.empty(gates * shape.units, shape.inputs))
+        self.weight_recurrent = nn.Parameter(torch.empty(gates * shape.units, shape.outputs))
+        self.bias = nn.Parameter(torch.empty(gates * shape.units))
+        self.projection = (
+            None
+            if shape.projection is None
+            else nn.Parameter(torch.empty(shape.projection, shape.units))
+        )
+
+    def zero_state(self, rows: int) -> tuple[Tensor, Tensor]:
+        """State before the first token."""
+        new = self.bias.new_zeros
+        return new(rows, self.shape.outputs), new(rows, self.shape.units)
+
+    def forward(
+        self, inputs: Tensor, state: tuple[Tensor, Tensor], mask: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Outputs (rows, length, outputs) and last state of inputs (rows, length, inputs).
+
+        `mask` (rows, outputs) multiplies the recurrent output at every step.
+        """
+        recurrent, cells = state
+        weight = self.weight_recurrent.t()
+        down = None if self.projection is None else self.projection.t()
+        outputs = []
+        for gates in (inputs @ self.weight_input.t() + self.bias).unbind(1):
+            seen = recurrent if mask is None else recurrent * mask
+            parts = (gates + seen @ weight).chunk(3 if self.shape.coupled else 4, dim=1)
+            forget, out = torch.sigmoid(parts[0]), torch.sigmoid(parts[1])
+            candidate = torch.tanh(parts[2])
+            if self.shape.coupled:
+                cells = candidate + forget * (cells - candidate)
+            else:
+                cells = forget * cells + torch.sigmoid(parts[3]) * candidate
+            recurrent = out * torch.tanh(cells)
+            if down is not None:
+                recurrent = recurrent @ down
+            outputs.append(recurrent)
+        return torch.stack(outputs, dim=1), (recurrent, cells)
+
+
+class RecurrentNetwork(nn.Module):
+    """Embedding, recurrent layers, and the embedding again as output (Press and Wolf 2017).
+
+    Args:
+        shape: everything about it.
+        seed: of the initial weights: embeddings uniform within `embedding_range`, a layer's
+            weights uniform within 1 / sqrt(its units), biases 0 but 1 for forget gates.
+    """
+
+    def __init__(self, shape: NetworkShape, seed: int) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embedding = nn.Parameter(torch.empty(shape.vocabulary, shape.embedding))
+        self.layers = nn.ModuleList(RecurrentLayer(layer) for layer in shape.layers)
+        self.output_bias = (
+            nn.Parameter(torch.zeros(shape.vocabulary)) if shape.output_bias else None
+        )
+        self._initialise(torch.Generator().manual_seed(seed))
+
+    @torch.no_grad()
+    def _initialise(self, generator: torch.Generator) -> None:
+        bound = self.shape.embedding_range
+        self.embedding.uniform_(-bound, bound, generator=generator)
+        for layer, shape in zip(self._layers(), self.shape.layers, strict=True):
+            bound = 1.0 / math.sqrt(shape.units)
+            for weight in (layer.weight_input, layer.weight_recurrent, layer.projection):
+                if weight is not None:
+                    weight.uniform_(-bound, bound, generator=generator)
+            layer.bias.zero_()
+            layer.bias[: shape.units] = 1.0
+
+    def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """Logits (rows, length, vocabulary) of ids (rows, length); see `NextTokenModule`."""
+        features, _ = self._features(tokens, self._zero_state(tokens.shape[0]), seeds)
+        return self._logits(features)
+
+    def prefix_state(self, tokens: Tensor) -> State:
+        """State after the tokens (1, length), for `resume`."""
+        return self._features(tokens, self._zero_state(1), None)[1]
+
+    def resume(self, tokens: Tensor, state: State) -> Tensor:
+        """Logits of tokens (rows, length) that all follow the prefix of `state`."""
+        rows = tokens.shape[0]
+        many = tuple((a.expand(rows, -1), b.expand(rows, -1)) for a, b in state)
+        return self._logits(self._features(tokens, many, None)[0])
+
+    def _layers(self) -> list[RecurrentLayer]:
+        return [layer for layer in self.layers if isinstance(layer, RecurrentLayer)]
+
+    def _zero_state(self, rows: int) -> State:
+        return tuple(layer.zero_state(rows) for layer in self._layers())
+
+    def _features(self, tokens: Tensor, state: State, seeds: Tensor | None) -> tuple[Tensor, State]:
+        rates = self.shape.dropout
+        values = nn.functional.embedding(tokens, self.embedding)
+        if seeds is not None and rates.embedding > 0:
+            # A word is dropped wherever it stands in the row (Gal and Ghahramani 2016).
+            values = values * keep_mask(seeds, 0, tokens, rates.embedding)[:, :, None]
+        after = []
+        for number, layer in enumerate(self._layers()):
+            mask = self._mask(seeds, 2 + number, layer.shape.outputs, rates.recurrent)
+            values, end = layer(values, state[number], mask)
+            after.append(end)
+        mask = self._mask(seeds, 1, self.shape.embedding, rates.output)
+        return values if mask is None else values * mask[:, None, :], tuple(after)
+
+    @staticmethod
+    def _mask(seeds: Tensor | None, stream: int, size: int, rate: float) -> Tensor | None:
+        if seeds is None or rate == 0:
+            return None
+        return keep_mask(seeds, stream, torch.arange(size, device=seeds.device)[None], rate)
+
+    def _logits(self, features: Tensor) -> Tensor:
+        logits = features @ self.embedding.t()
+        return logits if self.output_bias is None else logits + self.output_bias
