@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from uedp_bench.errors import InputError
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+
+A = TypeVar("A", bound=np.generic)
 
 SPLITS: tuple[str, ...] = ("train", "valid", "test", "held_out", "public")
 """Names of the splits; `Corpus.split` holds indexes into this tuple."""
@@ -291,3 +294,42 @@ def dense_ids(names: Sequence[str]) -> IntArray:
     """Ids (rows,) of names, dense from 0 in order of first appearance."""
     ids: dict[str, int] = {}
     return np.array([ids.setdefault(name, len(ids)) for name in names], dtype=np.int64)
+
+
+def concatenate(first: Corpus, second: Corpus) -> Corpus:
+    """Rows of both, in order; ids of groups are shared, ids of entities are made anew.
+
+    Raises:
+        InputError: if the two do not declare the same groups, types and classes.
+    """
+    declared = [
+        (set(c.groups), c.entity_types, c.label_names, dict(c.attribute_names), c.labels is None)
+        for c in (first, second)
+    ]
+    if declared[0] != declared[1]:
+        raise InputError("corpora that declare different groups or classes do not concatenate")
+    mentions = [
+        zip(s.row + shift, s.start, s.end, s.type, strict=True)
+        for s, shift in ((first.entities, 0), (second.entities, len(first)))
+    ]
+    texts = (*first.texts, *second.texts)
+    return replace(
+        first,
+        texts=texts,
+        groups={k: np.concatenate([ids, second.groups[k]]) for k, ids in first.groups.items()},
+        split=np.concatenate([first.split, second.split]),
+        entities=Spans.build(
+            texts, [(int(r), int(a), int(b), int(t)) for m in mentions for r, a, b, t in m]
+        ),
+        labels=_joined(first.labels, second.labels),
+        attributes={
+            k: np.concatenate([ids, second.attributes[k]]) for k, ids in first.attributes.items()
+        },
+        origin=np.concatenate([first.origin, second.origin]),
+        targets=None if first.targets is None else (*first.targets, *(second.targets or ())),
+        vectors=_joined(first.vectors, second.vectors),
+    )
+
+
+def _joined(first: NDArray[A] | None, second: NDArray[A] | None) -> NDArray[A] | None:
+    return None if first is None or second is None else np.concatenate([first, second])

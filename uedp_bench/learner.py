@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,8 @@ class Learner(Protocol):
             emits no events.
         corpus: the rows that `batch` numbers, from 0.
         vectorised: see `LanguageModel.vectorised`.
+        plan: of a public stage, how it is trained: `epochs`, `batch_size` and `learning_rate`;
+            None for the private stage, where the mechanism decides.
     """
 
     module: nn.Module
@@ -41,6 +43,7 @@ class Learner(Protocol):
     private: bool
     corpus: Corpus
     vectorised: bool
+    plan: Mapping[str, Any] | None
 
     def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
         """Tensors of these rows, on the CPU; randomness (dropout) is one seed a row from `rng`."""

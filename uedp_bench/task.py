@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uedp_bench.component import Component, P
@@ -54,3 +55,7 @@ class Task(Component[P]):
     @abstractmethod
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
         """Utility on the split `test` of the original corpus, with 95 % intervals over users."""
+
+    @abstractmethod
+    def load(self, folder: Path) -> Release:
+        """The release that `Release.save` wrote into a folder."""

@@ -32,7 +32,9 @@ class FlatModule:
         self.sizes = [p.numel() for _, p in named]
         self.vector = torch.cat([p.detach().reshape(-1) for _, p in named])
         self.grad = torch.zeros_like(self.vector)
-        views = zip(torch.split(self.vector, self.sizes), torch.split(self.grad, self.sizes), strict=True)
+        views = zip(
+            torch.split(self.vector, self.sizes), torch.split(self.grad, self.sizes), strict=True
+        )
         for (_, parameter), (value, gradient) in zip(named, views, strict=True):
             parameter.data = value.view_as(parameter)
             parameter.grad = gradient.view_as(parameter)

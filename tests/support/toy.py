@@ -1,0 +1,61 @@
+"""A learner small enough to know its gradients by heart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.learner import Batch, Losses
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.release import Release
+from uedp_bench.run import Run
+
+
+class Linear(nn.Module):
+    """Half the squared distance of a weight vector to each row's point."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(size))
+
+    def forward(self, points: Tensor) -> Tensor:
+        return 0.5 * ((self.weight - points) ** 2).sum(-1)
+
+
+class ToyLearner:
+    """Row i has the loss |w - x_i|^2 / 2, hence the gradient w - x_i."""
+
+    vocabulary = None
+    private = True
+    plan: Mapping[str, Any] | None = None
+
+    def __init__(self, points: np.ndarray, users: Sequence[int], vectorised: bool = True) -> None:
+        self.points = torch.as_tensor(np.asarray(points), dtype=torch.float32)
+        self.module: nn.Module = Linear(self.points.shape[1])
+        self.vectorised = vectorised
+        rows = len(self.points)
+        self.corpus = Corpus(
+            texts=("x",) * rows,
+            groups={"user": np.asarray(users, dtype=np.int64)},
+            split=np.zeros(rows, dtype=np.int64),
+        )
+
+    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
+        return {"points": self.points[torch.as_tensor(np.asarray(rows))]}
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        nats = module(batch["points"])
+        return Losses(nats, torch.ones_like(nats))
+
+    def release(self, module: nn.Module) -> Release:
+        raise NotImplementedError
+
+
+def toy_run(seed: int = 0, users: int = 10, rows: int = 10) -> Run:
+    """A run with public sizes."""
+    return Run(seed, CorpusStats(users, rows, sensitive_rows=0, entities=0, public=True))

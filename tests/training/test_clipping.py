@@ -1,0 +1,55 @@
+"""Clipping bounds what a unit contributes, whatever it sends; noise has the stated variance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from uedp_bench.training.clipping import clipped_sum, gaussian_noise
+
+VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.lists(VALUES, min_size=4, max_size=4), min_size=2, max_size=6),
+    st.floats(1e-3, 1e3),
+)
+def test_adding_one_unit_never_changes_the_sum_by_more_than_the_bound(
+    rows: list[list[float]], bound: float
+) -> None:
+    updates = torch.tensor(rows, dtype=torch.float32)
+    weights = torch.ones(len(rows))
+    with_all, _ = clipped_sum(updates, bound, weights)
+    without, _ = clipped_sum(updates[:-1], bound, weights[:-1])
+    change = torch.linalg.vector_norm(with_all.double() - without.double())
+    slack = 1e-6 * bound * len(rows)  # float32 rounding of the sum itself
+    assert torch.isfinite(with_all).all()
+    assert float(change) <= bound + slack
+
+
+def test_short_updates_pass_and_long_ones_end_at_the_bound() -> None:
+    updates = torch.tensor([[0.3, 0.4], [30.0, 40.0]])
+    short, _ = clipped_sum(updates[:1], 1.0, torch.ones(1))
+    long, norms = clipped_sum(updates[1:], 1.0, torch.ones(1))
+    assert short.tolist() == pytest.approx([0.3, 0.4], rel=1e-5)
+    assert long.tolist() == pytest.approx([0.6, 0.8], rel=1e-5)
+    assert norms.tolist() == [50.0]
+
+
+def test_an_update_that_is_not_finite_counts_as_nothing() -> None:
+    updates = torch.tensor([[float("nan"), 1.0], [float("inf"), 0.0], [0.1, 0.0]])
+    total, norms = clipped_sum(updates, 1.0, torch.ones(3))
+    assert total.tolist() == pytest.approx([0.1, 0.0], rel=1e-5)
+    assert torch.isinf(norms[:2]).all()
+
+
+def test_noise_has_the_stated_distribution() -> None:
+    noise = gaussian_noise(50_000, 2.5, torch.Generator().manual_seed(1), "cpu").numpy()
+    assert stats.kstest(noise, "norm", args=(0, 2.5)).pvalue > 1e-3
+    low, high = stats.chi2.ppf([1e-4, 1 - 1e-4], len(noise)) / len(noise)
+    assert low < np.mean(noise**2) / 2.5**2 < high

@@ -1,0 +1,146 @@
+"""The rounds: sensitivity measured on adversarial users, noise, empty rounds, the event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from toy import ToyLearner, toy_run
+
+from uedp_bench.corpus import Index
+from uedp_bench.training.federated import Federation, Server, train_federated
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import PoissonSampler
+
+
+def _plan(units: Index, **changes: object) -> Federation:
+    plan = Federation(
+        rounds=1,
+        units=units,
+        sampler=PoissonSampler(len(units), 1.0),
+        local=LocalTraining(learning_rate=1.0),
+        clip_bound=1.0,
+        noise_multiplier=0.0,
+        denominator=1.0,
+        server=Server(),
+    )
+    return replace(plan, **changes)  # type: ignore[arg-type]
+
+
+def _index(users: list[int]) -> Index:
+    return Index.build(np.array(users), np.arange(len(users)), max(users) + 1)
+
+
+def _weights(points: np.ndarray, users: list[int], **changes: object) -> torch.Tensor:
+    learner = ToyLearner(points, users)
+    trained = train_federated(_plan(_index(users), **changes), learner, toy_run())
+    return trained.module.weight.detach()  # type: ignore[union-attr,return-value]
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3, 1e20])
+@pytest.mark.parametrize("epochs", [1, 4])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_one_adversarial_user_moves_the_sum_by_at_most_the_clip_bound(
+    size: float, epochs: int, optimizer: str
+) -> None:
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(12, 6))
+    points[9:] = size * rng.normal(size=(3, 6))  # user 3 sends whatever hurts most
+    users = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    local = LocalTraining(epochs=epochs, batch_size=2, learning_rate=0.5, optimizer=optimizer)  # type: ignore[arg-type]
+    bound = 0.7
+    honest = np.array(users) < 3
+    with_user = _weights(points, users, clip_bound=bound, local=local, denominator=1.0)
+    learner = ToyLearner(points[honest], [0, 0, 0, 1, 1, 1, 2, 2, 2])
+    alone = [
+        _weights(points[3 * u : 3 * u + 3], [0, 0, 0], clip_bound=bound, local=local)
+        for u in range(4)
+    ]
+    assert len(learner.points) == 9
+    for update in alone:
+        assert float(update.norm()) <= bound * (1 + 1e-5)
+    assert torch.isfinite(with_user).all()
+    assert float(with_user.norm()) <= 4 * bound * (1 + 1e-5)
+
+
+def test_removing_a_user_changes_the_sum_by_at_most_the_bound_with_full_batches() -> None:
+    rng = np.random.default_rng(5)
+    points = 100 * rng.normal(size=(12, 6))
+    users = [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    with_user = _weights(points, users, clip_bound=0.7)
+    without = _weights(points[:9], users[:9], clip_bound=0.7)
+    change = float((with_user - without).norm())
+    assert 0.69 < change <= 0.7 * (1 + 1e-5)  # attained: the test would see a looser clip
+
+
+def test_unit_weights_scale_contributions() -> None:
+    points = 100 * np.ones((2, 4))
+    half = _weights(points, [0, 1], unit_weights=np.array([0.5, 0.0]))
+    assert float(half.norm()) == pytest.approx(0.5, rel=1e-4)
+
+
+def test_noise_on_the_sum_has_the_stated_deviation() -> None:
+    points = np.zeros((4, 20_000))
+    weights = _weights(points, [0, 1, 2, 3], clip_bound=0.5, noise_multiplier=3.0, denominator=4.0)
+    assert float(weights.std()) == pytest.approx(3.0 * 0.5 / 4.0, rel=0.03)
+
+
+def test_a_round_in_which_nobody_takes_part_still_adds_noise() -> None:
+    points = np.ones((4, 1_000))
+    nobody = PoissonSampler(4, 0.0)
+    weights = _weights(points, [0, 1, 2, 3], sampler=nobody, noise_multiplier=1.0)
+    assert float(weights.std()) == pytest.approx(1.0, rel=0.15)
+
+
+def test_rounds_draw_fresh_noise() -> None:
+    points = np.zeros((2, 20_000))
+    weights = _weights(points, [0, 1], rounds=4, noise_multiplier=1.0,
+                       sampler=PoissonSampler(2, 0.0))  # fmt: skip
+    assert float(weights.std()) == pytest.approx(2.0, rel=0.05)  # sqrt(4), not 4
+
+
+def test_the_event_states_the_noise_that_was_added_over_the_bound_that_was_enforced() -> None:
+    learner = ToyLearner(np.ones((2, 3)), [0, 1])
+    plan = _plan(_index([0, 1]), clip_bound=0.2, noise_multiplier=1.7, rounds=3)
+    trained = train_federated(plan, learner, toy_run())
+    assert trained.rounds == 3
+    assert trained.gaussian is not None
+    assert trained.gaussian.noise_multiplier == pytest.approx(1.7)
+    unclipped = train_federated(replace(plan, clip_bound=None), learner, toy_run())
+    assert unclipped.gaussian is None
+
+
+def test_row_weights_choose_rows_and_rows_per_unit_caps_them() -> None:
+    points = np.zeros((4, 2))
+    points[0] = [1.0, 0.0]
+    points[1:] = [0.0, 1.0]
+    weights = _weights(points, [0, 0, 0, 0], row_weights=lambda rng: np.array([1.0, 0.0, 0.0, 0.0]))
+    assert weights.tolist() == pytest.approx([1.0, 0.0], abs=1e-5)
+    learner = ToyLearner(points, [0, 0, 0, 0])
+    run = toy_run()
+    train_federated(_plan(_index([0] * 4), rows_per_unit=2, rounds=5), learner, run)
+    assert run.counts["rows_trained"] == 10
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
+    learner = ToyLearner(np.ones((4, 8)), [0, 1, 2, 3])
+    plan = _plan(_index([0, 1, 2, 3]), noise_multiplier=1.0, rounds=3,
+                 sampler=PoissonSampler(4, 0.5))  # fmt: skip
+    first, again, other = (
+        train_federated(plan, learner, toy_run(seed)).module.weight for seed in (1, 1, 2)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_server_optimisers() -> None:
+    points = 5 * np.ones((3, 4))
+    users = [0, 1, 2]
+    sgd = _weights(points, users, rounds=2, denominator=3.0, server=Server(0.5))
+    momentum = _weights(points, users, rounds=2, denominator=3.0, server=Server(0.5, momentum=0.9))
+    adam = _weights(points, users, rounds=2, denominator=3.0, server=Server(0.1, "adam"))
+    assert sgd.tolist() == pytest.approx([0.5] * 4, rel=1e-3)  # two steps of 0.5 * 1 / sqrt(4)
+    assert (momentum > sgd).all()
+    assert adam.tolist() == pytest.approx([0.2] * 4, rel=1e-2)

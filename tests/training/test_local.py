@@ -1,0 +1,85 @@
+"""Local training: side by side equals alone, and both equal arithmetic by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from toy import ToyLearner
+
+from uedp_bench.training.local import Cohort, LocalTrainer, LocalTraining
+
+
+def _cohort(users: list[list[int]]) -> Cohort:
+    owner = np.repeat(np.arange(len(users)), [len(rows) for rows in users])
+    rows = np.concatenate([np.array(r, dtype=np.int64) for r in users])
+    return Cohort.build(owner, rows, np.ones(len(rows)), len(users))
+
+
+def _updates(
+    local: LocalTraining, users: list[list[int]], vectorised: bool, seed: int = 0
+) -> torch.Tensor:
+    points = np.random.default_rng(7).normal(size=(9, 5))
+    learner = ToyLearner(points, [0] * 9, vectorised=vectorised)
+    trainer = LocalTrainer(learner, local, "cpu")
+    theta = torch.full((5,), 0.25)
+    return trainer.updates(theta, _cohort(users), np.random.default_rng(seed))
+
+
+USERS = [[0, 1, 2], [3], [4, 5, 6, 7, 8]]
+
+
+def test_one_sgd_step_is_the_negative_mean_gradient() -> None:
+    points = np.random.default_rng(7).normal(size=(9, 5))
+    updates = _updates(LocalTraining(learning_rate=0.5), USERS, vectorised=True)
+    for row, rows in zip(updates, USERS, strict=True):
+        by_hand = -0.5 * (0.25 - points[rows].mean(axis=0))
+        assert row.tolist() == pytest.approx(by_hand.tolist(), rel=1e-4, abs=1e-6)
+
+
+def test_sum_reduction_adds_rows() -> None:
+    points = np.random.default_rng(7).normal(size=(9, 5))
+    local = LocalTraining(learning_rate=0.1, reduction="sum")
+    updates = _updates(local, USERS, vectorised=True)
+    by_hand = -0.1 * (0.25 - points[[4, 5, 6, 7, 8]]).sum(axis=0)
+    assert updates[2].tolist() == pytest.approx(by_hand.tolist(), rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_full_batches_are_the_same_side_by_side_and_alone(optimizer: str, epochs: int) -> None:
+    local = LocalTraining(epochs=epochs, learning_rate=0.1, optimizer=optimizer)  # type: ignore[arg-type]
+    together = _updates(local, USERS, vectorised=True)
+    alone = _updates(local, USERS, vectorised=False)
+    torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_user_is_not_moved_by_the_padding_that_others_need(optimizer: str) -> None:
+    # Batches of 2: the user with one row has one step, the one with five has three.
+    local = LocalTraining(batch_size=2, learning_rate=0.1, optimizer=optimizer)  # type: ignore[arg-type]
+    together = _updates(local, USERS, vectorised=True)
+    single = _updates(local, [[3]], vectorised=True)
+    torch.testing.assert_close(together[1], single[0], rtol=1e-5, atol=1e-6)
+
+
+def test_several_local_steps_go_further_than_one() -> None:
+    one = _updates(LocalTraining(learning_rate=0.1), USERS, vectorised=True)
+    many = _updates(LocalTraining(learning_rate=0.1, epochs=5), USERS, vectorised=True)
+    assert (many.norm(dim=1) > 3 * one.norm(dim=1)).all()
+
+
+def test_every_row_is_used_once_an_epoch() -> None:
+    seen: list[int] = []
+    learner = ToyLearner(np.zeros((9, 2)), [0] * 9)
+    original = learner.batch
+
+    def spy(rows: np.ndarray, rng: np.random.Generator) -> dict[str, torch.Tensor]:
+        seen.extend(np.asarray(rows).tolist())
+        return dict(original(rows, rng))
+
+    learner.batch = spy  # type: ignore[method-assign]
+    LocalTrainer(learner, LocalTraining(batch_size=2), "cpu").updates(
+        torch.zeros(2), _cohort([[4, 5, 6, 7, 8]]), np.random.default_rng(0)
+    )
+    assert sorted(row for row in seen if row)[:5] == [4, 5, 6, 7, 8]

@@ -1,0 +1,55 @@
+"""Samplers draw at the rate that their event states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from uedp_bench.accounting.events import Gaussian
+from uedp_bench.errors import InputError
+from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler
+
+
+def test_poisson_rates_are_right_and_coins_independent() -> None:
+    population, rate, rounds = 200, 0.07, 2_000
+    sampler, rng = PoissonSampler(population, rate), np.random.default_rng(0)
+    drawn = np.zeros((rounds, population), dtype=bool)
+    for i in range(rounds):
+        drawn[i, sampler.draw(rng)] = True
+    assert stats.binomtest(int(drawn.sum()), rounds * population, rate).pvalue > 1e-3
+    # Numbers taking part are Binomial: a fixed-size sampler has no variance at all.
+    sizes = drawn.sum(axis=1)
+    expected = population * rate * (1 - rate)
+    low, high = stats.chi2.ppf([1e-4, 1 - 1e-4], rounds - 1) / (rounds - 1)
+    assert low < sizes.var(ddof=1) / expected < high
+    pairs = (drawn[:, :-1] & drawn[:, 1:]).sum()
+    assert stats.binomtest(int(pairs), rounds * (population - 1), rate**2).pvalue > 1e-3
+
+
+def test_rates_zero_and_one() -> None:
+    rng = np.random.default_rng(0)
+    assert len(PoissonSampler(50, 0.0).draw(rng)) == 0
+    assert len(PoissonSampler(50, 1.0).draw(rng)) == 50
+
+
+def test_fixed_size_is_exact_uniform_and_without_replacement() -> None:
+    sampler, rng = FixedSizeSampler(30, 10), np.random.default_rng(0)
+    counts = np.zeros(30)
+    for _ in range(3_000):
+        drawn = sampler.draw(rng)
+        assert len(np.unique(drawn)) == 10
+        counts[drawn] += 1
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_events_say_what_is_done() -> None:
+    gaussian = Gaussian(noise_multiplier=1.0)
+    assert PoissonSampler(100, 0.1).event(gaussian).kind == "poisson-sampled"
+    fixed = FixedSizeSampler(100, 10).event(gaussian)
+    assert (fixed.kind, fixed.population, fixed.sample) == ("fixed-size-sampled", 100, 10)
+
+
+def test_a_round_cannot_need_more_users_than_there_are() -> None:
+    with pytest.raises(InputError, match="11 users, but there are only 10"):
+        FixedSizeSampler(10, 11)

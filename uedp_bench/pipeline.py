@@ -1,0 +1,121 @@
+"""A list of mechanisms is itself a mechanism: vocabulary, publishing, training, serving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uedp_bench.accounting.events import Claim
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import (
+    CorpusStats,
+    Events,
+    Mechanism,
+    PublishingMechanism,
+    ServingMechanism,
+    TrainingMechanism,
+    VocabularyMechanism,
+)
+
+STAGES: tuple[type[Mechanism[Any]], ...] = (
+    VocabularyMechanism,
+    PublishingMechanism,
+    TrainingMechanism,
+    ServingMechanism,
+)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Mechanisms in the order in which they act.
+
+    Attributes:
+        parts: as given.
+        trainer: the training mechanism; training without noise where none was given.
+    """
+
+    parts: tuple[Mechanism[Any], ...]
+    trainer: TrainingMechanism[Any]
+
+    @staticmethod
+    def build(parts: Sequence[Mechanism[Any]], default: TrainingMechanism[Any]) -> Pipeline:
+        """Checks that the mechanisms fit together.
+
+        Raises:
+            InputError: for none at all, a wrong order, or two vocabularies or two trainings.
+        """
+        if not parts:
+            raise InputError("a run needs at least one mechanism (noiseless is one)")
+        stages = [_stage(part) for part in parts]
+        for i in range(1, len(parts)):
+            if stages[i] < stages[i - 1]:
+                raise InputError(
+                    f"mechanisms act in the order vocabulary, publishing, training, serving; "
+                    f"{parts[i].name} cannot come after {parts[i - 1].name}"
+                )
+        for kind, word in ((VocabularyMechanism, "vocabulary"), (TrainingMechanism, "training")):
+            same = [part.name for part in parts if isinstance(part, kind)]
+            if len(same) > 1:
+                raise InputError(f"two {word} mechanisms do not compose: {' and '.join(same)}")
+        trainers = [part for part in parts if isinstance(part, TrainingMechanism)]
+        return Pipeline(tuple(parts), trainers[0] if trainers else default)
+
+    @property
+    def vocabulary(self) -> VocabularyMechanism[Any] | None:
+        """The mechanism that chooses the vocabulary, if one does."""
+        found = [part for part in self.parts if isinstance(part, VocabularyMechanism)]
+        return found[0] if found else None
+
+    @property
+    def publishers(self) -> tuple[PublishingMechanism[Any], ...]:
+        """The mechanisms that publish text or vectors."""
+        return tuple(part for part in self.parts if isinstance(part, PublishingMechanism))
+
+    @property
+    def servers(self) -> tuple[ServingMechanism[Any], ...]:
+        """The mechanisms at inference."""
+        return tuple(part for part in self.parts if isinstance(part, ServingMechanism))
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """Events that a run of all parts will emit; what pre-processing hides is not released."""
+        before = [e for part in self.parts if _stage(part) < 2 for e in part.plan(stats)]
+        return self.released(before, self.trainer.plan(stats))
+
+    def released(self, before: Sequence[Any], trained: Events) -> Events:
+        """Events of the release, given those of the stages before training and of training.
+
+        A publisher that maps each row by itself is mere pre-processing for a training mechanism
+        that protects: nothing but the trained model is released, and neighbouring corpora stay
+        neighbours. Then its own events do not count.
+        """
+        protects = self.trainer.unit is not None
+        hidden = protects and all(part.rowwise for part in self.publishers)
+        kept = () if hidden and self.vocabulary is None else tuple(before)
+        return (*kept, *trained)
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """Claims of all parts."""
+        parts = self.parts if self.trainer in self.parts else (*self.parts, self.trainer)
+        return tuple(claim for part in parts for claim in part.claims(stats))
+
+    def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
+        """Reasons of all parts for which `proven` refuses, and of their composition."""
+        reasons = [reason for part in self.parts for reason in part.refusals(stats)]
+        if self.trainer.unit is not None:
+            reasons += [
+                f"{part.name} does not map each row by itself, so rows of the training corpus no "
+                "longer belong to one user"
+                for part in self.publishers
+                if not part.rowwise
+            ]
+        return tuple(reasons)
+
+
+def _stage(part: Mechanism[Any]) -> int:
+    for stage, kind in enumerate(STAGES):
+        if isinstance(part, kind):
+            return stage
+    raise InputError(
+        f"{part.name} acts at no stage: derive it from one of the four stages' classes"
+    )

@@ -1,0 +1,87 @@
+"""Where a result comes from, and how much memory it took."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import uedp_bench
+from uedp_bench.corpus import Corpus
+
+LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")
+
+
+def provenance(corpus: Corpus | None) -> dict[str, Any]:
+    """Versions, commit, time (UTC) and the corpus' fingerprint and sizes."""
+    out: dict[str, Any] = {
+        "package": uedp_bench.__version__,
+        "commit": _commit(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+    }
+    if corpus is not None:
+        out["corpus"] = {
+            "planted_fingerprint": corpus.fingerprint,
+            "rows": len(corpus),
+            "train_rows": int(corpus.where("train").sum()),
+            "users": corpus.user_count,
+        }
+    return out
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def _commit() -> str | None:
+    """Commit of the checkout that the package is imported from; None outside a checkout."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+class PeakMemory:
+    """Peak memory of a run: of the GPU where it trains on one, else of this process (Linux)."""
+
+    def reset(self, device: str) -> None:
+        """Starts measuring. Where the kernel does not allow it, the process' peak counts."""
+        if device.startswith("cuda"):
+            import torch
+
+            torch.cuda.reset_peak_memory_stats(device)
+            return
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        except OSError:
+            return
+
+    def peak_mb(self, device: str) -> float:
+        """Peak since `reset`, in MB (10^6 bytes)."""
+        if device.startswith("cuda"):
+            import torch
+
+            return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
+        try:
+            status = Path("/proc/self/status").read_text(encoding="ascii")
+        except OSError:
+            import resource
+
+            return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6, 1)
+        kilobytes = next(ln.split()[1] for ln in status.splitlines() if ln.startswith("VmHWM"))
+        return round(int(kilobytes) * 1024 / 1e6, 1)

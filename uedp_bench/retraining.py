@@ -1,0 +1,114 @@
+"""Shadow and reference models, asked of the run: trained once, cached, counted in the cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from filelock import FileLock
+
+from uedp_bench import registry
+from uedp_bench.corpus import SPLITS, BoolArray, Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.pipeline import Pipeline
+from uedp_bench.results import RunSpec
+from uedp_bench.run import Retrain, Run
+
+if TYPE_CHECKING:
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.runner import Parts
+
+
+class Retraining:
+    """Trains releases on chosen users for one run.
+
+    Args:
+        spec: of the run.
+        parts: its components.
+        corpus: the planted corpus.
+        vocabulary: of the release under attack, so that scores compare token by token.
+        cache: folder shared by all runs of an output folder; runs that ask for the same model (the
+            same task, model, users, mechanism and seed) share it, across processes.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        parts: Parts,
+        corpus: Corpus,
+        vocabulary: Vocabulary | None,
+        cache: Path,
+    ) -> None:
+        self._spec, self._parts, self._corpus = spec, parts, corpus
+        self._vocabulary, self._cache = vocabulary, cache
+
+    def bind(self, run: Run) -> Retrain:
+        """The function behind `Run.retrain`."""
+
+        def retrain(users: BoolArray, *, mechanism: Literal["same", "none"], seed: int) -> Release:
+            folder = self._cache / self._key(users, mechanism, seed)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{folder}.lock"):
+                if not (folder / "done.json").is_file():
+                    self._train(users, mechanism, seed, folder, run)
+                cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
+            # Shared by several runs, and what each of them would have cost alone.
+            run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
+            return self._parts.task.load(folder / "release")
+
+        return retrain
+
+    def _train(self, users: BoolArray, mechanism: str, seed: int, folder: Path, run: Run) -> None:
+        from uedp_bench.runner import Parts, protect
+
+        start = time.perf_counter()
+        parts = self._parts
+        if mechanism == "none":
+            plain = registry.mechanisms.create("noiseless")
+            parts = Parts(parts.task, Pipeline.build([plain], plain), ())
+        inner = Run(seed, run.stats, run.device, run.speed, progress=_renamed(run))
+        release, _ = protect(parts, self._chosen(users), inner, self._vocabulary)
+        release.save(folder / "release")
+        done = {"seconds": round(time.perf_counter() - start, 3), "mechanism": mechanism}
+        (folder / "done.json").write_text(json.dumps(done), encoding="utf-8")
+
+    def _chosen(self, users: BoolArray) -> Corpus:
+        """Rows of the chosen users as training split, after the public rows as they are."""
+        corpus = self._corpus
+        known = np.append(users, np.zeros(max(corpus.user_count - len(users), 0) + 1, dtype=bool))
+        chosen = np.flatnonzero(known[corpus.users])
+        if not len(chosen):
+            raise InputError("retraining needs at least one user with text")
+        public = np.flatnonzero(corpus.where("public"))
+        taken = corpus.take(np.concatenate([public, chosen]))
+        split = np.full(len(taken), SPLITS.index("train"))
+        split[: len(public)] = SPLITS.index("public")
+        return replace(taken, split=split)
+
+    def _key(self, users: BoolArray, mechanism: str, seed: int) -> str:
+        chosen = self._chosen(users)
+        parts: dict[str, Any] = {
+            "corpus": chosen.fingerprint,
+            "task": self._spec.task.model_dump(mode="json"),
+            "model": self._spec.model.model_dump(mode="json"),
+            "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
+            "seed": seed,
+            "mechanism": [m.model_dump(mode="json") for m in self._spec.mechanism]
+            if mechanism == "same"
+            else "none",
+        }
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
+        return f"retrain-{digest.hexdigest()[:16]}"
+
+
+def _renamed(run: Run) -> Any:
+    def progress(phase: str, done: int, total: int) -> None:
+        run.progress(f"reference {phase}", done, total)
+
+    return progress

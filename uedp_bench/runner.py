@@ -1,0 +1,318 @@
+"""One run: plant, protect, score, attack, account. It reads like the picture in the docs."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uedp_bench import registry
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import check_plan, claimed, proven
+from uedp_bench.attack import Attack, Planted
+from uedp_bench.corpus import Corpus, concatenate
+from uedp_bench.errors import CapabilityError, PrivacyError, UedpBenchError
+from uedp_bench.mechanism import CorpusStats, Events
+from uedp_bench.model import Vocabulary
+from uedp_bench.pipeline import Pipeline
+from uedp_bench.provenance import PeakMemory, provenance
+from uedp_bench.release import Release, capabilities
+from uedp_bench.results import (
+    ComponentSpec,
+    Cost,
+    LowerBound,
+    Result,
+    RunError,
+    RunSpec,
+    SkippedAttack,
+    write_result,
+)
+from uedp_bench.retraining import Retraining
+from uedp_bench.run import Progress, Run, Speed, no_progress
+from uedp_bench.spec import identity
+from uedp_bench.task import Task
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run, never what: nothing here enters a run's identity.
+
+    Attributes:
+        out: folder of results; a run writes into `out/<id>/`.
+        device: "auto", "cpu", "cuda" or any torch device.
+    """
+
+    out: Path
+    device: str = "auto"
+    speed: Speed = field(default_factory=Speed)
+    progress: Progress = no_progress
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The live components of a run."""
+
+    task: Task[Any]
+    pipeline: Pipeline
+    attacks: tuple[Attack[Any], ...]
+
+
+@lru_cache(maxsize=2)
+def load_corpus(source: str) -> Corpus:
+    """The corpus of a source given as the JSON of its `ComponentSpec` (kept for the next run)."""
+    ref = ComponentSpec.model_validate_json(source)
+    corpus: Corpus = registry.sources.create(ref.name, ref.params).load()
+    return corpus
+
+
+def build(spec: RunSpec) -> Parts:
+    """The components of a run.
+
+    Raises:
+        InputError: if names or parameters are wrong, or the model is none that the task learns.
+    """
+    model = registry.models.create(spec.model.name, spec.model.params)
+    task_class = registry.tasks.get(spec.task.name)
+    if task_class.models is not None and not isinstance(model, task_class.models):
+        raise CapabilityError(
+            f"the task {spec.task.name} learns a {task_class.models.__name__}, and the model "
+            f"{spec.model.name} is none"
+        )
+    task = task_class.create(spec.task.params)
+    task.model = model
+    mechanisms = [registry.mechanisms.create(ref.name, ref.params) for ref in spec.mechanism]
+    pipeline = Pipeline.build(mechanisms, registry.mechanisms.create("noiseless"))
+    attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
+    return Parts(task, pipeline, attacks)
+
+
+def plant(
+    attacks: tuple[Attack[Any], ...], corpus: Corpus, seed: int, stats: CorpusStats
+) -> tuple[Corpus, dict[str, Planted]]:
+    """The corpus with everything planted; attacks that hold users out come first."""
+    planted: dict[str, Planted] = {}
+    for attack in sorted(attacks, key=lambda a: not a.holds_out):
+        rng = Run(seed, stats).rng("plant", attack.name)
+        corpus, planted[attack.name] = attack.plant(corpus, rng)
+    return corpus, planted
+
+
+def public_sizes(spec: RunSpec, corpus: Corpus) -> CorpusStats:
+    """Sizes of the training split: documented by the source, else counted (and not public).
+
+    Users held out are a public choice of the experiment and are taken off.
+    """
+    source = registry.sources.create(spec.source.name, spec.source.params)
+    documented: CorpusStats | None = source.documented()
+    held_out = len(np.unique(corpus.users[corpus.where("held_out")]))
+    if documented is not None:
+        return CorpusStats(
+            documented.users - held_out, documented.rows, documented.sensitive_rows,
+            documented.entities, documented.public,
+        )  # fmt: skip
+    train = corpus.where("train")
+    mentioned = corpus.entities.entity[train[corpus.entities.row]]
+    return CorpusStats(
+        users=len(np.unique(corpus.users[train])),
+        rows=int(train.sum()),
+        sensitive_rows=int((train & corpus.sensitive).sum()),
+        entities=len(np.unique(mentioned)),
+        public=False,
+    )
+
+
+def protect(
+    parts: Parts, corpus: Corpus, run: Run, vocabulary: Vocabulary | None = None
+) -> tuple[Release, Vocabulary | None]:
+    """Vocabulary, publishing, training, serving: from a planted corpus to the release."""
+    from uedp_bench.training.stages import train_stage
+
+    pipeline, before = parts.pipeline, list[Any]()
+    visible = corpus.only("train", "valid", "public")
+    if vocabulary is None and pipeline.vocabulary is not None:
+        vocabulary, events = pipeline.vocabulary.vocabulary(visible, run)
+        before += events
+    for publisher in pipeline.publishers:
+        visible, events = publisher.publish(visible, run)
+        before += events
+    if vocabulary is None:
+        vocabulary = parts.task.vocabulary(visible)
+    trained: Events = ()
+    release: Release | None = None
+    module = None
+    for learner in parts.task.stages(visible, vocabulary, run):
+        if module is not None:
+            learner.module.load_state_dict(module.state_dict())
+        module, events = train_stage(learner, pipeline.trainer, run)
+        trained += events
+        release = learner.release(module)
+    if release is None:
+        raise CapabilityError(f"the task {parts.task.name} has nothing to train")
+    release.events = pipeline.released(before, trained)
+    for server in pipeline.servers:
+        release = server.serve(release, run)
+    return release, vocabulary
+
+
+def attack_all(
+    parts: Parts, release: Release, planted: dict[str, Planted], corpus: Corpus, run: Run
+) -> dict[str, Any]:
+    """Leakage, details, lower bounds and skipped attacks, as fields of a result."""
+    leakage: dict[str, Any] = {}
+    details: dict[str, Any] = {}
+    bounds: list[LowerBound] = []
+    skipped: list[SkippedAttack] = []
+    for number, attack in enumerate(parts.attacks):
+        run.progress(f"attack {attack.name}", number, len(parts.attacks))
+        if not any(isinstance(release, need) for need in attack.needs):
+            needs = " or ".join(need.__name__ for need in attack.needs)
+            offers = ", ".join(capabilities(release)) or "nothing"
+            reason = f"needs a release that is a {needs}; this one offers {offers}"
+            skipped.append(SkippedAttack(name=attack.name, reason=reason))
+            continue
+        found = attack.run(release, planted[attack.name], corpus, run)
+        leakage[attack.name], details[attack.name] = found.metrics, found.details
+        bounds += [b.model_copy(update={"attack": attack.name}) for b in found.lower_bounds]
+    return {"leakage": leakage, "details": details, "lower_bounds": tuple(bounds),
+            "skipped_attacks": tuple(skipped)}  # fmt: skip
+
+
+def guarantees(
+    parts: Parts, release: Release, vocabulary: Vocabulary | None, spec: RunSpec, stats: CorpusStats
+) -> tuple[Guarantee, ...]:
+    """Claimed from parameters; proven from what happened, unless a condition is broken."""
+    refusals = list(parts.pipeline.refusals(stats))
+    if vocabulary is not None and vocabulary.private and release.events:
+        refusals.append(f"the vocabulary comes from private text ({vocabulary.origin})")
+    try:
+        check_plan(parts.pipeline.plan(stats), release.events)
+    except PrivacyError as error:
+        refusals.append(str(error))
+    return (
+        *claimed(parts.pipeline.claims(stats), spec.delta),
+        *proven(release.events, delta=spec.delta, refusals=refusals),
+    )
+
+
+class _Clock:
+    """Seconds by phase, and which phase is running."""
+
+    def __init__(self) -> None:
+        self.phase = "load"
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        self.phase, start = phase, time.perf_counter()
+        yield
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
+def execute(spec: RunSpec, settings: Settings) -> Result:
+    """Runs a spec and writes its result; an error becomes a failed result, which is written too.
+
+    Raises:
+        OSError: if the result cannot be written.
+    """
+    clock, memory = _Clock(), PeakMemory()
+    # A run without a corpus has no fingerprint: its identity is that of its spec alone.
+    identifier, group = identity(spec, "")
+    try:
+        corpus = load_corpus(spec.source.model_dump_json())
+        identifier, group = identity(spec, corpus.fingerprint)
+        result = _execute(spec, settings, corpus, (identifier, group, clock, memory))
+    except Exception as error:
+        result = Result(
+            id=identifier,
+            group=group,
+            status="failed",
+            error=RunError(
+                type=type(error).__name__,
+                message=str(error),
+                phase=clock.phase,
+                traceback="" if isinstance(error, UedpBenchError) else traceback.format_exc(),
+            ),
+            spec=spec,
+            provenance=provenance(None),
+        )
+    folder = settings.out / identifier
+    folder.mkdir(parents=True, exist_ok=True)
+    write_result(result, folder / "result.json")
+    return result
+
+
+def _execute(
+    spec: RunSpec, settings: Settings, corpus: Corpus, around: tuple[str, str, _Clock, PeakMemory]
+) -> Result:
+    from uedp_bench.training.device import choose_device
+
+    identifier, group, clock, memory = around
+    parts = build(spec)
+    device = choose_device(settings.device, settings.speed.threads)
+    memory.reset(device)
+    with clock("plant"):
+        corpus, planted = plant(parts.attacks, corpus, spec.seed, public_sizes(spec, corpus))
+    run = Run(spec.seed, public_sizes(spec, corpus), device, settings.speed,
+              progress=settings.progress)  # fmt: skip
+    with clock("train"):
+        release, vocabulary = protect(parts, corpus, run)
+    retraining = Retraining(spec, parts, corpus, vocabulary, settings.out / "cache")
+    run.retrainer = retraining.bind(run)
+    folder = settings.out / identifier
+    with clock("save"):
+        release.save(folder / "release")
+        _save_planted(planted, folder)
+    with clock("score"):
+        utility = parts.task.score(release, _as_scored(parts, corpus, run))
+    with clock("attack"):
+        attacked = attack_all(parts, release, planted, corpus, run)
+    with clock("account"):
+        guaranteed = guarantees(parts, release, vocabulary, spec, run.stats)
+    seconds = {f"{phase}_seconds": round(s, 3) for phase, s in clock.seconds.items()}
+    return Result(
+        id=identifier,
+        group=group,
+        status="finished",
+        spec=spec,
+        utility=utility,
+        guarantees=guaranteed,
+        events=release.events,
+        series=run.series,
+        diagnostics=run.diagnostics,
+        cost=Cost(**seconds, **run.counts, peak_memory_mb=memory.peak_mb(device), device=device),
+        provenance=provenance(corpus)
+        | {"vocabulary": _describe(vocabulary), "release": release.view},
+        **attacked,
+    )
+
+
+def _as_scored(parts: Parts, corpus: Corpus, run: Run) -> Corpus:
+    """Test text is the original, except for mechanisms that perturb inputs at inference."""
+    publishers = [part for part in parts.pipeline.publishers if part.at_inference]
+    if not publishers:
+        return corpus
+    test = corpus.only("test")
+    for publisher in publishers:
+        test, _ = publisher.publish(test, run)
+    return concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
+
+
+def _save_planted(planted: dict[str, Planted], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    values = {name: value.model_dump(mode="json") for name, value in planted.items()}
+    (folder / "planted.json").write_text(json.dumps(values) + "\n", encoding="utf-8")
+
+
+def _describe(vocabulary: Vocabulary | None) -> dict[str, Any] | None:
+    if vocabulary is None:
+        return None
+    return {"size": vocabulary.size, "fingerprint": vocabulary.fingerprint,
+            "origin": vocabulary.origin, "private": vocabulary.private}  # fmt: skip

@@ -1,0 +1,200 @@
+"""A grid of runs: finished ones are skipped, the others go to one process per core.
+
+Every run writes its result last and atomically, so that a crash or Ctrl-C loses the runs in
+flight and nothing else; the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from uedp_bench import registry
+from uedp_bench.errors import InputError
+from uedp_bench.results import Result, RunSpec, read_result
+from uedp_bench.run import Progress, Speed
+from uedp_bench.runner import Settings, build, execute, load_corpus, public_sizes
+from uedp_bench.spec import identity
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a grid.
+
+    Attributes:
+        id: of the result.
+        done: the finished result of an earlier run, if there is one.
+    """
+
+    id: str
+    spec: RunSpec
+    done: Result | None = None
+
+    @property
+    def label(self) -> str:
+        """Mechanism and seed, for people."""
+        return f"{' + '.join(m.name for m in self.spec.mechanism)}, seed {self.spec.seed}"
+
+
+class Message(NamedTuple):
+    """Progress of one job."""
+
+    id: str
+    phase: str
+    done: int
+    total: int
+
+
+def plan_jobs(specs: Sequence[RunSpec], out: Path) -> list[Job]:
+    """Checks every run before any starts, and finds those that are finished already.
+
+    Raises:
+        InputError: for whatever can be known to be wrong before training.
+    """
+    jobs = []
+    for spec in specs:
+        parts = build(spec)
+        corpus = load_corpus(spec.source.model_dump_json())
+        parts.pipeline.plan(public_sizes(spec, corpus))
+        identifier, _ = identity(spec, corpus.fingerprint)
+        path = out / identifier / "result.json"
+        done = read_result(path) if path.is_file() else None
+        jobs.append(Job(identifier, spec, done if done and done.status == "finished" else None))
+    return jobs
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    settings: Settings,
+    *,
+    workers: int,
+    plugins: Sequence[Path] = (),
+    listen: Callable[[Message], None] = lambda message: None,
+) -> Iterator[tuple[Job, Result]]:
+    """Runs the jobs that are not finished; yields each as it ends.
+
+    Args:
+        jobs: the grid.
+        settings: how to run.
+        workers: processes; 1 runs in this process (and a GPU is used by one process only).
+        plugins: files to import in every process.
+        listen: called with progress, in this process.
+    """
+    todo = [job for job in jobs if job.done is None]
+    if workers == 1 or len(todo) <= 1:
+        for job in todo:
+            yield job, _run(job, settings, _throttled(job.id, listen))
+        return
+    yield from _in_processes(todo, settings, min(workers, len(todo)), plugins, listen)
+
+
+def default_workers(device: str) -> int:
+    """One process per core on CPUs; one where a GPU is used."""
+    if device.startswith("cuda"):
+        return 1
+    if device == "auto":
+        from uedp_bench.training.device import choose_device
+
+        if choose_device("auto").startswith("cuda"):
+            return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _in_processes(
+    todo: Sequence[Job],
+    settings: Settings,
+    workers: int,
+    plugins: Sequence[Path],
+    listen: Callable[[Message], None],
+) -> Iterator[tuple[Job, Result]]:
+    context = multiprocessing.get_context("spawn")
+    messages: Any = context.Queue()
+    # One thread a process: two processes beat one process of two threads.
+    single = replace(settings, speed=_single_threaded(settings.speed))
+    executor = ProcessPoolExecutor(
+        workers, context, initializer=_start_worker, initargs=(messages, tuple(plugins))
+    )
+    stop = threading.Event()
+    drain = threading.Thread(target=_drain, args=(messages, stop, listen), daemon=True)
+    drain.start()
+    finished = False
+    try:
+        futures: dict[Future[Result], Job] = {
+            executor.submit(_run_in_worker, job, single): job for job in todo
+        }
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+        finished = True
+    finally:
+        stop.set()
+        if not finished:
+            for process in list(getattr(executor, "_processes", {}).values()):
+                process.terminate()
+        executor.shutdown(wait=finished, cancel_futures=True)
+        drain.join(timeout=2)
+
+
+def _single_threaded(speed: Speed) -> Speed:
+    return speed if speed.threads else speed.model_copy(update={"threads": 1})
+
+
+_messages: Any = None
+"""The queue to the parent process, in worker processes."""
+
+
+def _start_worker(messages: Any, plugins: tuple[Path, ...]) -> None:
+    global _messages
+    _messages = messages
+    # Ctrl-C reaches the whole group; the parent decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    registry.load_plugins(plugins)
+
+
+def _run_in_worker(job: Job, settings: Settings) -> Result:
+    return _run(job, settings, _throttled(job.id, _messages.put))
+
+
+def _run(job: Job, settings: Settings, progress: Progress) -> Result:
+    return execute(job.spec, replace(settings, progress=progress))
+
+
+def _throttled(identifier: str, listen: Callable[[Message], None]) -> Progress:
+    last = [0.0, ""]
+
+    def progress(phase: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if phase != last[1] or done >= total or now - float(last[0]) > 0.2:
+            last[:] = [now, phase]
+            listen(Message(identifier, phase, done, total))
+
+    return progress
+
+
+def _drain(messages: Any, stop: threading.Event, listen: Callable[[Message], None]) -> None:
+    while not stop.is_set():
+        try:
+            listen(messages.get(timeout=0.2))
+        except queue.Empty:
+            continue
+        except (EOFError, OSError):
+            return
+
+
+def only_failed_input(results: Sequence[Result]) -> str | None:
+    """The message of a run that failed on bad input, if one did."""
+    for result in results:
+        if result.error is not None and result.error.type in _INPUT_ERRORS:
+            return result.error.message
+    return None
+
+
+_INPUT_ERRORS = {InputError.__name__, *(kind.__name__ for kind in InputError.__subclasses__())}
