@@ -140,8 +140,9 @@ def ratio_estimate(
         raise InputError(f"ratio: {len(tops)} numerators, {len(bottoms)} denominators or clusters")
     if clusters is not None:
         _, of_record = np.unique(clusters, return_inverse=True)
-        tops = np.bincount(of_record, weights=tops)
-        bottoms = np.bincount(of_record, weights=bottoms)
+        tops, bottoms = (
+            np.bincount(of_record, weights=column).astype(np.float64) for column in (tops, bottoms)
+        )
     if bottoms.sum() == 0.0:
         raise InputError("ratio: the denominators sum to zero")
     value = float(tops.sum() / bottoms.sum())

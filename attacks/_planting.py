@@ -1,0 +1,95 @@
+"""Putting secrets into a corpus: which words they are made of, and which rows they replace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import BoolArray, Corpus, IntArray
+
+Mention = tuple[int, int, int, int]
+"""(row, start, end, index of the entity type), as `Spans.build` takes it."""
+
+PERSON_TYPES = ("per", "name", "patient")
+"""Beginnings of the names that corpora give to the type of people."""
+
+
+def frequent_words(texts: Iterable[str], size: int) -> tuple[str, ...]:
+    """The `size` most frequent lower-case alphabetic words of two letters or more.
+
+    Frequent words are in any vocabulary made from the same text; lower-case ones survive
+    lower-casing, alphabetic ones the removal of punctuation. Ties are broken alphabetically.
+    """
+    counts = Counter(word for text in texts for word in text.split())
+    usable = [
+        (-count, word)
+        for word, count in counts.items()
+        if len(word) > 1 and word.isalpha() and word == word.lower()
+    ]
+    return tuple(word for _, word in sorted(usable)[:size])
+
+
+def person_type(corpus: Corpus) -> int | None:
+    """Index of the type of people, else of the first type; None where there are no types."""
+    for index, name in enumerate(corpus.entity_types):
+        if name.lower().startswith(PERSON_TYPES):
+            return index
+    return 0 if corpus.entity_types else None
+
+
+def replace_rows(
+    corpus: Corpus, rows: IntArray, texts: Sequence[str], mentions: Iterable[Mention]
+) -> Corpus:
+    """The corpus with other texts in some rows.
+
+    Args:
+        corpus: is not changed.
+        rows: (replaced,) distinct rows; they lose the mentions that they had.
+        texts: (replaced,) their new texts.
+        mentions: in the new texts, with rows of the corpus.
+
+    Raises:
+        InputError: if a row is given twice, or a mention is outside its text.
+    """
+    if len(np.unique(rows)) != len(rows) or len(rows) != len(texts):
+        raise InputError(f"replace_rows: {len(texts)} texts for {len(rows)} rows, once each")
+    spans, changed = corpus.entities, np.zeros(len(corpus), dtype=bool)
+    changed[rows] = True
+    kept = ~changed[spans.row]
+    table = np.stack([spans.row, spans.start, spans.end, spans.type], axis=1)[kept]
+    out = list(corpus.texts)
+    for row, text in zip(rows.tolist(), texts, strict=True):
+        out[row] = text
+    return corpus.with_texts(out, [*map(tuple, table.tolist()), *mentions])
+
+
+def sharers_and_rows(
+    corpus: Corpus,
+    users: IntArray,
+    rates: tuple[float, float],
+    free: BoolArray,
+    rng: np.random.Generator,
+) -> tuple[int, IntArray]:
+    """Draws who shares a secret, and which of their examples it replaces; Poisson both.
+
+    Args:
+        corpus: the corpus.
+        users: (users,) those who may share.
+        rates: p_u, the probability that a user shares, and p_e, the probability that a sharer's
+            example is replaced.
+        free: (rows,) rows that may be replaced.
+        rng: of both draws.
+
+    Returns:
+        The number of sharers with at least one replaced row, and the rows.
+    """
+    sharing = users[rng.random(len(users)) < rates[0]]
+    owner, rows = corpus.rows_of_user.take(sharing)
+    hit = (rng.random(len(rows)) < rates[1]) & free[rows]
+    return len(np.unique(owner[hit])), rows[hit]

@@ -1,0 +1,255 @@
+"""The federated secret sharer: planted canaries, their exposure and their extraction.
+
+Carlini et al. 2019, "The Secret Sharer"; Thakkar, Ramaswamy, Mathews and Beaufays 2021,
+"Understanding Unintended Memorization in Language Models Under Federated Learning", sections 1
+and 3 (canaries by user and by example, random sampling, beam search).
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.attack import Attack, Leakage
+from uedp_bench.attacks._beam import BeamSearch
+from uedp_bench.attacks._canary import (
+    Canary,
+    PlantedCanaries,
+    Ranking,
+    canary_details,
+    random_suffixes,
+)
+from uedp_bench.attacks._planting import (
+    Mention,
+    frequent_words,
+    person_type,
+    replace_rows,
+    sharers_and_rows,
+)
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError
+from uedp_bench.exposure import rank_exposure, ranks
+from uedp_bench.release import Completer, Generator
+from uedp_bench.results import Estimate
+from uedp_bench.statistics import checked, fraction_estimate, mean_estimate
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+
+Plan = tuple[Literal["word", "entity"], float, float]
+"""Kind, p_u and p_e of a canary to be planted."""
+
+Probability = Annotated[float, Field(gt=0.0, le=1.0)]
+
+
+class SecretSharerParams(Params):
+    """Parameters of `secret-sharer`."""
+
+    p_u: tuple[Probability, ...] = Field(
+        default=(0.00025, 0.001, 0.004),
+        min_length=1,
+        description="probabilities that a user shares a canary; crossed with p_e. With the "
+        "defaults, canaries replace about 5 % of the training rows",
+    )
+    p_e: tuple[Probability, ...] = Field(
+        default=(0.1, 1.0),
+        min_length=1,
+        description="probabilities that an example of a sharer is replaced by the canary",
+    )
+    canaries: int = Field(default=5, ge=1, description="word canaries for each (p_u, p_e)")
+    entity_canaries: int = Field(
+        default=5, ge=0, description="entity canaries, at the largest p_u and p_e"
+    )
+    canary_words: int = Field(default=5, ge=2, le=8, description="words of a canary")
+    prefix_words: int = Field(default=2, ge=1, description="words that random sampling is given")
+    word_pool: int = Field(
+        default=500, ge=2, description="canaries are made of this many most frequent words"
+    )
+    references: int = Field(
+        default=1024,
+        ge=2,
+        description="random suffixes that a canary is ranked among; exposure cannot exceed their "
+        "log2. Scoring them costs less than one epoch on a few thousand users",
+    )
+    beam_width: int = Field(default=5, ge=1, description="continuations that beam search returns")
+
+    @model_validator(mode="after")
+    def _prefix_leaves_a_suffix(self) -> SecretSharerParams:
+        if self.prefix_words >= self.canary_words:
+            raise ValueError(
+                f"prefix_words is {self.prefix_words}: it must be below "
+                f"canary_words ({self.canary_words})"
+            )
+        return self
+
+
+class SecretSharer(Attack[SecretSharerParams]):
+    """Plants canaries in the text of some users and measures how well the release knows them.
+
+    Canaries replace training examples: every user is a sharer with probability p_u, and each of a
+    sharer's examples is replaced with probability p_e. Suffixes are drawn uniformly from a pool of
+    public words, as those of the references are, so that a canary that was not memorised is
+    exchangeable with them.
+    """
+
+    name = "secret-sharer"
+    source = "Carlini et al. 2019; Thakkar et al. 2021, sections 1 and 3, appendix A.1"
+    Params = SecretSharerParams
+    needs: ClassVar[tuple[type, ...]] = (Completer,)
+    planted_type = PlantedCanaries
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedCanaries]:
+        """Replaces training examples by canaries.
+
+        Rare canaries are drawn first: a row that two canaries hit goes to the rarer one.
+
+        Raises:
+            InputError: if no training row has a user, or there are too few words.
+        """
+        free = corpus.where("train") & (corpus.users >= 0)
+        users = np.unique(corpus.users[free])
+        if not len(users):
+            raise InputError("secret-sharer: no row of the train split has a user")
+        words, notes = self._words(corpus)
+        plan = self._plan(corpus, notes)
+        texts = self._texts(words, len(plan), rng)
+        canaries: list[Canary] = []
+        rows, size = [], int(free.sum())
+        for (kind, p_u, p_e), text in zip(plan, texts, strict=True):
+            sharers, hit = sharers_and_rows(corpus, users, (p_u, p_e), free, rng)
+            free[hit] = False
+            rows.append(hit)
+            canaries.append(
+                Canary(
+                    kind=kind,
+                    text=text,
+                    p_u=p_u,
+                    p_e=p_e,
+                    expected_sharers=p_u * len(users),
+                    expected_occurrences=p_u * p_e * size,
+                    sharers=sharers,
+                    occurrences=len(hit),
+                )
+            )
+        if not any(c.occurrences for c in canaries if c.kind == "word"):
+            notes.append("no word canary was drawn into any row: the corpus is too small for p_u")
+        planted = PlantedCanaries(canaries=tuple(canaries), words=words, notes=tuple(notes))
+        return self._replaced(corpus, canaries, rows), planted
+
+    def run(self, release: Release, planted: PlantedCanaries, corpus: Corpus, run: Run) -> Leakage:
+        """Ranks every canary among random suffixes, and looks for it by beam search."""
+        if not isinstance(release, Completer):
+            raise InputError(f"secret-sharer needs a Completer, not {type(release).__name__}")
+        canaries, count = planted.canaries, len(planted.canaries)
+        rankings = []
+        for i in range(count):
+            run.progress("secret-sharer: ranking", i, count)
+            rankings.append(self._rank(release, planted, i, run))
+        word = np.array([c.kind == "word" for c in canaries])
+        expected = np.array([c.expected_occurrences for c in canaries])
+        most = word & np.isclose(expected, expected[word].max())
+        bits = np.array([ranking.bits for ranking in rankings])
+        first = np.array([ranking.rank == 1 for ranking in rankings])
+        rng = run.rng("secret-sharer", "bootstrap")
+        metrics = {
+            "exposure_max_repeats": mean_estimate(bits[most], rng),
+            "exposure_mean": mean_estimate(bits, rng),
+            "exposure_limit": Estimate(value=math.log2(self.params.references)),
+            "extracted_random_sampling": fraction_estimate(int(first[word].sum()), int(word.sum())),
+        }
+        if not word.all():
+            metrics["exposure_entity"] = mean_estimate(bits[~word], rng)
+        notes = list(planted.notes)
+        beamed: list[bool | None] = [None] * count
+        if isinstance(release, Generator):
+            beamed = self._beam(release, planted, run)
+            hits = sum(bool(found) for found, is_word in zip(beamed, word, strict=True) if is_word)
+            metrics["extracted_beam_search"] = fraction_estimate(hits, int(word.sum()))
+        else:
+            notes.append("no beam search: the release does not generate text token by token")
+        return Leakage(metrics, canary_details(canaries, rankings, beamed, notes))
+
+    def _plan(self, corpus: Corpus, notes: list[str]) -> list[Plan]:
+        """Kind, p_u and p_e of each canary, the rarest first."""
+        p = self.params
+        rates = product(p.p_u, p.p_e, range(p.canaries))
+        plan: list[Plan] = [("word", p_u, p_e) for p_u, p_e, _ in rates]
+        if p.entity_canaries and person_type(corpus) is None:
+            notes.append("no entity canaries: the source declares no entity types")
+        else:
+            plan += [("entity", max(p.p_u), max(p.p_e))] * p.entity_canaries
+        return sorted(plan, key=lambda part: (part[1] * part[2], part[0] == "word"))
+
+    def _words(self, corpus: Corpus) -> tuple[tuple[str, ...], list[str]]:
+        p, notes = self.params, []
+        split = "public" if corpus.where("public").any() else "train"
+        if split == "train":
+            notes.append("no public text: canaries are made of frequent words of the train split")
+        rows = np.flatnonzero(corpus.where(split)).tolist()
+        words = frequent_words((corpus.texts[row] for row in rows), p.word_pool)
+        canaries = len(p.p_u) * len(p.p_e) * p.canaries + p.entity_canaries
+        if len(words) < canaries:
+            raise InputError(
+                f"secret-sharer: the {split} split has {len(words)} usable words (lower-case, "
+                f"alphabetic); {canaries} canaries need as many different first words"
+            )
+        space = len(words) ** (p.canary_words - p.prefix_words)
+        if p.references >= space:
+            raise InputError(
+                f"secret-sharer.references is {p.references}: {len(words)} words make only "
+                f"{space} suffixes"
+            )
+        return words, notes
+
+    def _texts(self, words: tuple[str, ...], count: int, rng: np.random.Generator) -> list[str]:
+        # Different first words, or else two canaries would compete for one beam.
+        first = rng.choice(len(words), size=count, replace=False)
+        rest = rng.integers(len(words), size=(count, self.params.canary_words - 1))
+        return [
+            " ".join(words[i] for i in row)
+            for row in np.concatenate([first[:, None], rest], axis=1).tolist()
+        ]
+
+    def _replaced(self, corpus: Corpus, canaries: list[Canary], rows: list[IntArray]) -> Corpus:
+        """The corpus with canary i in `rows[i]`, names labelled."""
+        kind = person_type(corpus)
+        texts: list[str] = []
+        mentions: list[Mention] = []
+        for canary, hit in zip(canaries, rows, strict=True):
+            texts += [canary.text] * len(hit)
+            if canary.kind == "entity" and kind is not None:
+                start, end = len(self._split(canary.text)[0]) + 1, len(canary.text)
+                mentions += [(row, start, end, kind) for row in hit.tolist()]
+        return replace_rows(corpus, np.concatenate(rows), texts, mentions)
+
+    def _split(self, text: str) -> tuple[str, str]:
+        """Prefix and suffix of a canary."""
+        words = text.split()
+        at = self.params.prefix_words
+        return " ".join(words[:at]), " ".join(words[at:])
+
+    def _rank(self, release: Completer, planted: PlantedCanaries, index: int, run: Run) -> Ranking:
+        prefix, suffix = self._split(planted.canaries[index].text)
+        rng = run.rng("secret-sharer", "references", index)
+        others = random_suffixes(planted.words, suffix, self.params.references, rng)
+        losses = checked(release.filler_losses(prefix, "", [suffix, *others]), "canary losses")
+        own, rest = losses[:1], losses[1:]
+        return Ranking(
+            float(own[0]), rest, int(ranks(own, rest)[0]), float(rank_exposure(own, rest)[0])
+        )
+
+    def _beam(self, release: Generator, planted: PlantedCanaries, run: Run) -> list[bool | None]:
+        anchor = tuple(release.encode(planted.words[0]))
+        search = BeamSearch(release, anchor, self.params.beam_width)
+        found: list[bool | None] = []
+        for i, canary in enumerate(planted.canaries):
+            run.progress("secret-sharer: beam search", i, len(planted.canaries))
+            words = canary.text.split()
+            found.append(canary.text in search.run(words[0], len(words)))
+        return found
