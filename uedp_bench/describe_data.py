@@ -196,12 +196,18 @@ def _distributions(description: DataDescription) -> Table:
     for at in map(str, QUANTILES):
         cells = (f"{s.rows_per_user[at]:g}" if s.rows_per_user else "-" for s in splits)
         table.add_row(f"rows per user, {at} %", *cells)
+    if not any(split.reach for split in splits):
+        return table
     for at in map(str, QUANTILES):
         cells = (f"{s.reach.spread[at]:g}" if s.reach else "-" for s in splits)
         table.add_row(f"spread (other users), {at} %", *cells)
-    for field, title in (("one_user", "1 user"), ("two_users", "2 users"), ("four_users", "4")):
+    for field, most in (
+        ("one_user", "1 user"),
+        ("two_users", "2 users"),
+        ("four_users", "4 users"),
+    ):
         cells = (f"{getattr(s.reach, field):.1%}" if s.reach else "-" for s in splits)
-        table.add_row(f"entities of at most {title}", *cells)
+        table.add_row(f"entities of at most {most}", *cells)
     table.add_row("users of the widest entity", *(_widest(split) for split in splits))
     return table
 

@@ -115,7 +115,8 @@ def _apart(found: IntArray, own: IntArray) -> IntArray:
         all(end <= a or b <= start for a, b in taken.get(row, ()))
         for row, start, end, _ in found.tolist()
     ]
-    return found[np.array(keep, dtype=bool)]
+    apart: IntArray = found[np.array(keep, dtype=bool)]
+    return apart
 
 
 def detect(texts: Sequence[str], params: DetectionParams) -> Detection:

@@ -1,0 +1,119 @@
+"""A data set of the Hugging Face hub, or a local folder in its format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.source import Source
+from uedp_bench.tasks.sources._columns import ColumnParams, corpus_of_columns
+from uedp_bench.tasks.sources._splits import split_index
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+
+_SPLIT = "uedp_bench_split"  # column that says which of the data set's own splits a row is from
+
+
+class HubParams(ColumnParams):
+    """The data set and its columns."""
+
+    path: str = Field(
+        min_length=1,
+        description="id on the hub (owner/name), a folder written by save_to_disk, or a folder of "
+        "parquet, jsonl or csv files",
+    )
+    config: str | None = Field(
+        default=None, description="configuration of the data set, where it has several"
+    )
+    revision: str | None = Field(
+        default=None, description="commit or tag on the hub; give it, so that runs compare"
+    )
+
+
+class Hub(Source[HubParams]):
+    """Rows of a data set with named columns, read by the library `datasets`.
+
+    Its own splits are kept (validation and dev are called valid; splits with other names are left
+    out) unless `split_column` is given. What is then missing is cut off the training users, whole
+    users at a time. Class names that the data set declares (`ClassLabel`) are used.
+    """
+
+    name: ClassVar[str] = "hub"
+    source: ClassVar[str] = "https://huggingface.co/docs/datasets"
+    Params = HubParams
+
+    def load(self) -> Corpus:
+        """The corpus of the data set.
+
+        Raises:
+            InputError: if it cannot be loaded, and see `corpus_of_columns`.
+            MissingExtraError: if `datasets` is not installed.
+        """
+        columns: dict[str, list[Any]] = {}
+        declared: dict[str, tuple[str, ...]] = {}
+        parts = self._parts()
+        for at, (split, part) in enumerate(parts.items()):
+            if at and set(part.column_names) != set(columns) - {_SPLIT}:
+                raise InputError(f"hub: split {split!r} has other columns than {next(iter(parts))}")
+            for name in part.column_names:
+                values, names = _values(part, name)
+                columns.setdefault(name, []).extend(values)
+                if names:
+                    declared[name] = names
+            columns.setdefault(_SPLIT, []).extend([split] * len(part))
+        params = self.params
+        if params.split_column is None:
+            params = params.model_copy(update={"split_column": _SPLIT})
+        return corpus_of_columns(columns, params, self.name, declared)
+
+    def _parts(self) -> Mapping[str, Dataset]:
+        """The splits to use, by name; all of them where a column says what a row is for."""
+        data = self._open()
+        every = dict(data) if isinstance(data, dict) else {"train": data}
+        if self.params.split_column is not None:
+            return every
+        known = {name: part for name, part in every.items() if _is_split(name)}
+        if not known:
+            raise InputError(f"hub.path: {self.params.path} has no split train, only {[*every]}")
+        return known
+
+    def _open(self) -> DatasetDict | Dataset:
+        try:
+            import datasets
+        except ImportError:
+            raise MissingExtraError("datasets", "pip install 'uedp-bench[hub]'") from None
+        params, folder = self.params, Path(self.params.path)
+        written = ("dataset_dict.json", "state.json")
+        try:
+            if any((folder / name).is_file() for name in written):
+                return datasets.load_from_disk(str(folder))
+            return datasets.load_dataset(params.path, params.config, revision=params.revision)
+        except Exception as error:
+            # `datasets` raises errors of many libraries; each means that there is no such data.
+            first = (str(error).splitlines() or [""])[0]
+            raise InputError(
+                f"hub.path: {params.path!r} cannot be loaded: {type(error).__name__}: {first}"
+            ) from error
+
+
+def _is_split(name: str) -> bool:
+    try:
+        split_index(name, "")
+    except InputError:
+        return False
+    return True
+
+
+def _values(part: Dataset, name: str) -> tuple[list[Any], tuple[str, ...]]:
+    """Values of a column, class numbers replaced by their names, and the declared names."""
+    values = part.with_format(None)[name][:]
+    names = tuple(getattr(part.features[name], "names", None) or ())
+    if names:
+        values = [None if value is None or value < 0 else names[value] for value in values]
+    return list(values), names

@@ -1,0 +1,122 @@
+"""Any csv, tsv, jsonl or parquet file with named columns."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.source import Source
+from uedp_bench.tasks.sources._columns import ColumnParams, Columns, corpus_of_columns
+from uedp_bench.tasks.sources._read import open_text
+
+_LONGEST_FIELD = 2**31 - 1  # the csv module stops at 128 KiB a field unless told
+
+
+class TextFileParams(ColumnParams):
+    """The file and its columns."""
+
+    path: Path = Field(
+        description="file ending in .csv, .tsv, .jsonl, .ndjson (each plain or .gz) or .parquet"
+    )
+
+
+class TextFile(Source[TextFileParams]):
+    """Rows of a file with named columns.
+
+    csv and tsv have a header and the quoting of RFC 4180, and their empty fields are nulls; jsonl
+    has one object a line; all text is UTF-8. Splits that the file does not have are cut off its
+    training users, whole users at a time.
+    """
+
+    name: ClassVar[str] = "text"
+    source: ClassVar[str] = "a file of the user"
+    Params = TextFileParams
+
+    def load(self) -> Corpus:
+        """The corpus of the file.
+
+        Raises:
+            InputError: for a missing or malformed file, and see `corpus_of_columns`.
+        """
+        return corpus_of_columns(read_columns(self.params.path, self.name), self.params, self.name)
+
+
+def read_columns(path: Path, owner: str) -> Columns:
+    """The columns of a file, whose format is in its ending.
+
+    Raises:
+        InputError: if the file is missing, of an unknown format or malformed.
+    """
+    endings = [ending for ending in path.suffixes if ending != ".gz"]
+    kind = endings[-1].lower() if endings else ""
+    parameter = f"{owner}.path"
+    if kind in {".csv", ".tsv"}:
+        return _read_delimited(path, "," if kind == ".csv" else "\t", parameter)
+    if kind in {".jsonl", ".ndjson"}:
+        return _read_jsonl(path, parameter)
+    if kind == ".parquet":
+        return _read_parquet(path, parameter)
+    raise InputError(f"{parameter}: {path} must end in .csv, .tsv, .jsonl, .ndjson or .parquet")
+
+
+def _read_delimited(path: Path, delimiter: str, parameter: str) -> Columns:
+    csv.field_size_limit(_LONGEST_FIELD)
+    with open_text(path, parameter, newline="") as lines:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        try:
+            header = next(reader, [])
+            columns: dict[str, list[str | None]] = {name: [] for name in header}
+            if len(columns) != len(header):
+                raise InputError(f"{parameter}: {path} names a column twice: {', '.join(header)}")
+            for row in reader:
+                if not row:
+                    continue  # a blank line
+                if len(row) != len(header):
+                    raise InputError(
+                        f"{parameter}: {path}, line {reader.line_num}: {len(row)} fields under a "
+                        f"header of {len(header)}"
+                    )
+                for name, value in zip(header, row, strict=True):
+                    columns[name].append(value or None)
+        except csv.Error as error:
+            raise InputError(f"{parameter}: {path}, line {reader.line_num}: {error}") from None
+    return columns
+
+
+def _read_jsonl(path: Path, parameter: str) -> Columns:
+    records: list[dict[str, Any]] = []
+    with open_text(path, parameter) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise InputError(f"{parameter}: {path}, line {number}: {error}") from None
+            if not isinstance(record, dict):
+                raise InputError(f"{parameter}: {path}, line {number} is not an object {{...}}")
+            records.append(record)
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+def _read_parquet(path: Path, parameter: str) -> Columns:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError("pyarrow (reads parquet)", "pip install pyarrow") from None
+    if not path.is_file():
+        raise InputError(f"{parameter}: no such file: {path}")
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(f"{parameter}: {path} is not a parquet file: {first}") from None
+    return {name: table.column(name).to_pylist() for name in table.column_names}

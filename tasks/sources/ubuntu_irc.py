@@ -1,0 +1,146 @@
+"""Ubuntu IRC: chat by real users about computer problems; a nick is a user."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids
+from uedp_bench.entities import DetectionParams, add_entities
+from uedp_bench.errors import InputError
+from uedp_bench.source import Source, SourceParams
+from uedp_bench.tasks.sources._files import find_file
+from uedp_bench.tasks.sources._public import add_public
+from uedp_bench.tasks.sources._read import open_text
+
+FILES: dict[str, tuple[str, ...]] = {
+    "train": ("train.raw.jsonl", "train*.jsonl"),
+    "valid": ("dev.raw.jsonl", "dev*.jsonl", "valid*.jsonl"),
+    "test": ("test.raw.jsonl", "test*.jsonl"),
+}
+NICK = "NICK"
+_MESSAGE = re.compile(r"\[\d\d:\d\d\] <([^>]+)>(.*)")
+_ADDRESSED = re.compile(r"([^\s:,]+)[:,](?=\s)")  # "nick: message" or "nick, message"
+
+
+class UbuntuIRCParams(DetectionParams, SourceParams):
+    """Where the files are, and whose messages are kept."""
+
+    path: Path = Field(description="folder with train*.jsonl, dev*.jsonl, test*.jsonl (or .gz)")
+    min_messages: int = Field(
+        default=20, ge=1, description="training users with fewer messages are left out"
+    )
+    bots: tuple[str, ...] = Field(
+        default=("ubotu", "ubottu"), description="nicks of programs, whose messages are left out"
+    )
+
+
+class Message(NamedTuple):
+    """One message: who (case-folded nick), where (the log file) and what."""
+
+    nick: str
+    log: str
+    text: str
+
+
+class UbuntuIRC(Source[UbuntuIRCParams]):
+    """Messages of the #ubuntu channel: one object {file, text} a line, text being a log.
+
+    A row is a message (`[hh:mm] <nick> message`; notices, actions and empty messages are left
+    out), its user the nick, whose case means nothing on IRC; the log file is the group `document`.
+    The splits have no user in common: messages in test by users of train, and in valid by users of
+    train or test, are left out, whether or not those users write enough to be kept. Nicks that a
+    message is addressed to (`nick: ...`, where some user has that nick) are entities of the type
+    NICK; a detector finds further ones.
+    """
+
+    name: ClassVar[str] = "ubuntu-irc"
+    source: ClassVar[str] = (
+        "Kummerfeld et al., A Large-Scale Corpus for Conversation Disentanglement, ACL 2019"
+    )
+    Params = UbuntuIRCParams
+
+    def load(self) -> Corpus:
+        """The corpus with the splits train, valid and test.
+
+        Raises:
+            InputError: for a missing or malformed file, or if no message is left.
+        """
+        bots = {nick.casefold() for nick in self.params.bots}
+        files = {
+            split: find_file(self.params.path, names, self.name) for split, names in FILES.items()
+        }
+        parts = {
+            split: [message for message in read_messages(file) if message.nick not in bots]
+            for split, file in files.items()
+        }
+        nicks = {message.nick for part in parts.values() for message in part}
+        kept = self._without_shared_users(parts)
+        if not kept["train"]:
+            raise InputError(
+                f"ubuntu-irc: no training user has min_messages={self.params.min_messages} messages"
+            )
+        messages = [message for part in kept.values() for message in part]
+        texts = tuple(message.text for message in messages)
+        counts = [len(part) for part in kept.values()]
+        corpus = Corpus(
+            texts=texts,
+            groups={
+                "user": dense_ids([message.nick for message in messages]),
+                "document": dense_ids([message.log for message in messages]),
+            },
+            split=np.repeat([SPLITS.index(split) for split in kept], counts),
+            entities=Spans.build(texts, _addressed(texts, nicks)),
+            entity_types=(NICK,),
+        )
+        return add_public(add_entities(corpus, self.params), self.params)
+
+    def _without_shared_users(self, parts: dict[str, list[Message]]) -> dict[str, list[Message]]:
+        written = Counter(message.nick for message in parts["train"])
+        enough = {nick for nick, count in written.items() if count >= self.params.min_messages}
+        in_test = {message.nick for message in parts["test"]}
+        return {
+            "train": [message for message in parts["train"] if message.nick in enough],
+            "valid": [
+                message
+                for message in parts["valid"]
+                if message.nick not in written and message.nick not in in_test
+            ],
+            "test": [message for message in parts["test"] if message.nick not in written],
+        }
+
+
+def read_messages(file: Path) -> Iterator[Message]:
+    """Messages of a file of logs, in order.
+
+    Raises:
+        InputError: naming file and line, if a line is not an object with `file` and `text`.
+    """
+    with open_text(file, "ubuntu-irc.path") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = json.loads(line)
+                log, text = str(record["file"]), str(record["text"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(
+                    f"ubuntu-irc.path: {file}, line {number} is not an object with file and text: "
+                    f"{error!r}"
+                ) from None
+            for found in map(_MESSAGE.fullmatch, text.split("\n")):
+                words = " ".join(found[2].split()) if found else ""
+                if found and words:
+                    yield Message(found[1].casefold(), log, words)
+
+
+def _addressed(texts: tuple[str, ...], nicks: set[str]) -> Iterator[tuple[int, int, int, int]]:
+    for row, text in enumerate(texts):
+        found = _ADDRESSED.match(text)
+        if found and found[1].casefold() in nicks:
+            yield row, found.start(1), found.end(1), 0

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.registry import sources
+
+
+@pytest.fixture(autouse=True)
+def offline(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
+    datasets.disable_progress_bars()
+
+
+def load(path: Path | str, **params: object):
+    return sources.create("hub", {"path": str(path), **params}).load()
+
+
+def rows(prefix: str, count: int) -> dict[str, list[object]]:
+    return {
+        "text": [f"{prefix} {i}" for i in range(count)],
+        "user": [f"{prefix}{i // 2}" for i in range(count)],
+        "label": [i % 2 for i in range(count)],
+    }
+
+
+def test_a_saved_data_set_keeps_its_splits_and_class_names(tmp_path: Path) -> None:
+    from datasets import ClassLabel, Dataset, DatasetDict
+
+    data = DatasetDict(
+        {
+            "train": Dataset.from_dict(rows("a", 12)),
+            "validation": Dataset.from_dict(rows("b", 4)),
+            "unsupervised": Dataset.from_dict(rows("c", 4)),
+        }
+    ).cast_column("label", ClassLabel(names=["neg", "pos"]))
+    data.save_to_disk(tmp_path / "saved")
+    corpus = load(tmp_path / "saved", user_column="user", label_column="label", test=0.5)
+    assert corpus.label_names == ("neg", "pos")
+    assert corpus.labels is not None
+    assert corpus.labels[:4].tolist() == [0, 1, 0, 1]
+    assert corpus.only("valid").texts == ("b 0", "b 1", "b 2", "b 3")
+    assert not any(text.startswith("c") for text in corpus.texts)
+    # The test split was missing: half of the six training users.
+    assert (corpus.where("train").sum(), corpus.where("test").sum()) == (6, 6)
+
+
+def test_one_saved_split_is_cut_by_users(tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    Dataset.from_dict(rows("a", 20)).save_to_disk(tmp_path / "saved")
+    corpus = load(tmp_path / "saved", user_column="user", valid=0.2, test=0.2)
+    assert [corpus.where(split).sum() for split in ("train", "valid", "test")] == [12, 4, 4]
+
+
+def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    folder = tmp_path / "files"
+    folder.mkdir()
+    Dataset.from_dict(rows("a", 8)).to_parquet(folder / "train.parquet")
+    Dataset.from_dict(rows("b", 4)).to_parquet(folder / "test.parquet")
+    corpus = load(folder, user_column="user", valid=0)
+    assert corpus.only("train").texts[0] == "a 0"
+    assert corpus.only("test").texts == ("b 0", "b 1", "b 2", "b 3")
+    with pytest.raises(InputError, match="hub: no column 'txt' for the text; did you mean 'text'"):
+        load(folder, text_column="txt")
+
+
+def test_a_folder_of_jsonl_files_with_its_own_split_column(tmp_path: Path) -> None:
+    lines = [f'{{"text": "t {i}", "part": "{"test" if i else "train"}"}}' for i in range(3)]
+    (tmp_path / "data.jsonl").write_text("\n".join(lines))
+    corpus = load(tmp_path, split_column="part", valid=0)
+    assert corpus.only("train").texts == ("t 0",)
+    assert corpus.only("test").texts == ("t 1", "t 2")
+
+
+def test_nulls_are_refused(tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    Dataset.from_dict({"text": ["a", None]}).save_to_disk(tmp_path / "saved")
+    with pytest.raises(InputError, match="1 null or blank value, the first in row 2"):
+        load(tmp_path / "saved")
+
+
+def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"hub\.path: .* cannot be loaded") as caught:
+        load(tmp_path / "empty")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: object, **named: object) -> object:
+        if name == "datasets":
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"pip install 'uedp-bench\[hub\]'"):
+        load("owner/name")

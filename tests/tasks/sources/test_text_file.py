@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uedp_bench.errors import InputError
+from uedp_bench.registry import sources
+from uedp_bench.tasks.sources._splits import SplitParams, cut_missing_splits
+
+ROWS = [
+    {"body": "Ann met Bo, in Rome", "who": "u1", "topic": "b", "age": "old", "part": "train",
+     "spans": [{"start": 0, "end": 3, "type": "PER"}, {"start": 15, "end": 19, "type": "LOC"}]},
+    {"body": 'a "quoted"\ttext', "who": "u2", "topic": "a", "age": None, "part": "dev",
+     "spans": []},
+    {"body": "NA", "who": "u1", "topic": None, "age": "old", "part": "test", "spans": None},
+]  # fmt: skip
+COLUMNS = {
+    "text_column": "body",
+    "user_column": "who",
+    "label_column": "topic",
+    "attribute_columns": ["age"],
+    "entities_column": "spans",
+    "split_column": "part",
+}
+
+
+def write(folder: Path, kind: str, rows: list[dict[str, object]]) -> Path:
+    import pandas as pd
+
+    file = folder / f"data.{kind}"
+    frame = pd.DataFrame(rows)
+    if kind == "parquet":
+        frame.to_parquet(file)
+    elif kind.startswith("jsonl"):
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        file.write_bytes(gzip.compress(data) if kind.endswith("gz") else data)
+    else:
+        if "spans" in frame:
+            frame["spans"] = [json.dumps(spans) for spans in frame["spans"]]
+        frame.to_csv(file, index=False, sep="\t" if kind == "tsv" else ",")
+    return file
+
+
+def load(file: Path, **params: object):
+    return sources.create("text", {"path": file, **params}).load()
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "jsonl.gz", "parquet"])
+def test_every_format_gives_the_same_corpus(tmp_path: Path, kind: str) -> None:
+    corpus = load(write(tmp_path, kind, ROWS), **COLUMNS)
+    assert corpus.texts == ("Ann met Bo, in Rome", 'a "quoted"\ttext', "NA")
+    assert corpus.users.tolist() == [0, 1, 0]
+    assert [corpus.where(s).tolist().index(True) for s in ("train", "valid", "test")] == [0, 1, 2]
+    assert corpus.label_names == ("a", "b")
+    assert corpus.labels is not None
+    assert corpus.labels.tolist() == [1, 0, -1]
+    assert corpus.attributes["age"].tolist() == [0, -1, 0]
+    assert corpus.attribute_names == {"age": ("old",)}
+    assert corpus.entity_types == ("LOC", "PER")
+    assert [corpus.surface(i) for i in range(2)] == ["Ann", "Rome"]
+
+
+def test_without_a_user_column_every_row_is_a_user(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"text": f"row {i}"} for i in range(20)]
+    corpus = load(write(tmp_path, "jsonl", rows), valid=0.2, test=0.3)
+    assert corpus.users.tolist() == list(range(20))
+    assert [corpus.where(s).sum() for s in ("train", "valid", "test")] == [10, 4, 6]
+
+
+def test_declared_labels_keep_their_order_and_are_enforced(tmp_path: Path) -> None:
+    file = write(tmp_path, "jsonl", ROWS)
+    corpus = load(file, **COLUMNS, label_names=["b", "a", "c"])
+    assert corpus.label_names == ("b", "a", "c")
+    assert corpus.labels is not None
+    assert corpus.labels.tolist() == [0, 1, -1]
+    with pytest.raises(InputError, match="row 1: 'b' is not a declared class"):
+        load(file, **COLUMNS, label_names=["a", "c"])
+
+
+@given(
+    users=st.lists(st.integers(0, 12), min_size=8, max_size=60),
+    valid=st.floats(0, 0.4),
+    test=st.floats(0, 0.4),
+    seed=st.integers(0, 5),
+)
+def test_whole_users_are_cut_off(users: list[int], valid: float, test: float, seed: int) -> None:
+    ids = np.array(users, dtype=np.int64)
+    params = SplitParams(valid=valid, test=test, seed=seed)
+    total = len(set(users))
+    counts = [max(1, round(share * total)) if share > 0 else 0 for share in (valid, test)]
+    before = np.zeros(len(ids), dtype=np.int64)
+    if sum(counts) >= total:
+        with pytest.raises(InputError, match="too few"):
+            cut_missing_splits(ids, before, params, "text")
+        return
+    split = cut_missing_splits(ids, before, params, "text")
+    assert [len(np.unique(ids[split == at])) for at in (1, 2)] == counts
+    assert all(len(np.unique(split[ids == user])) == 1 for user in set(users))
+    assert np.array_equal(split, cut_missing_splits(ids, before, params, "text"))
+
+
+def test_splits_that_exist_are_left_alone() -> None:
+    users, split = np.arange(20), np.repeat([0, 2], 10)
+    out = cut_missing_splits(users, split, SplitParams(), "text")
+    assert np.array_equal(out == 2, split == 2)
+    assert (out == 1).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"text_column": "bodi"}, "no column 'bodi' for the text; did you mean 'body'"),
+        ({"user_column": "zzz"}, "no column 'zzz' for the user; columns: body, who"),
+        ({"attribute_columns": ["agge"]}, "did you mean 'age'"),
+        ({"text_column": "age"}, "'age' has 1 null or blank value, the first in row 2 of 3"),
+        ({"user_column": "topic"}, "'topic' has 1 null or blank value, the first in row 3 of 3"),
+        ({"split_column": "who"}, "'u1' is not a split; known: train"),
+        ({"entities_column": "who"}, "row 1 is not a list of {start, end, type}"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_bad_columns_are_refused(
+    tmp_path: Path, kind: str, change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        load(write(tmp_path, kind, ROWS), **{**COLUMNS, **change})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "text,who\na,b,c\n", "line 2: 3 fields under a header of 2"),
+        ("a.csv", "text,text\na,b\n", "names a column twice"),
+        ("a.csv", 'text\n"open\n', "line 2"),
+        ("a.csv", "text,who\n", "empty"),
+        ("a.csv", "", "no column 'text'"),
+        ("a.jsonl", '{"text": "a"}\n{oops\n', "line 2"),
+        ("a.jsonl", "[1]\n", "line 1 is not an object"),
+        ("a.parquet", "nonsense", "is not a parquet file"),
+        ("a.docx", "x", r"must end in \.csv"),
+        ("a.jsonl", '{"text": "ab", "e": [{"start": 1, "end": 3, "type": "X"}]}\n', "not inside"),
+        ("a.jsonl", '{"text": "ab", "e": [{"start": 0.5, "end": 1, "type": "X"}]}\n', "whole"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    params = {"entities_column": "e"} if '"e"' in text else {}
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / name, valid=0, test=0, **params)
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.jsonl.gz"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=rf"text\.path: no such file: .*{name}"):
+        load(tmp_path / name)
+
+
+def test_nulls_are_counted(tmp_path: Path) -> None:
+    texts = ["a", None, "b", " ", None]
+    rows: list[dict[str, object]] = [{"text": text} for text in texts]
+    with pytest.raises(InputError, match="3 null or blank values, the first in row 2 of 5"):
+        load(write(tmp_path, "parquet", rows))
+
+
+def test_entities_are_detected_where_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "cache"))
+    rows: list[dict[str, object]] = [{"text": "mail ann@example.com now"}, {"text": "nothing"}]
+    corpus = load(write(tmp_path, "jsonl", rows), detector="presidio", valid=0, test=0)
+    assert [corpus.surface(i) for i in range(len(corpus.entities))] == ["ann@example.com"]
+    assert "EMAIL_ADDRESS" in corpus.entity_types
+
+
+def test_public_files_follow(tmp_path: Path) -> None:
+    (tmp_path / "public.txt").write_text("one line\nanother\n")
+    corpus = load(write(tmp_path, "csv", ROWS), **COLUMNS, public=[tmp_path / "public.txt"])
+    assert corpus.only("public").texts == ("one line", "another")
