@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ from uedp_bench.tasks.sources._embedded_world import (
     ENTITY_TYPES,
     REGIONS,
     World,
-    phone_numbers,
 )
 
 FRIENDS = 3
@@ -59,17 +59,13 @@ class Author:
             return self._person(scene, slot)
         u = next(scene.draw)
         if slot == "GPE":
-            surface = self.city if u < 0.4 else self._elsewhere(scene)
+            surface = self.city if u < 0.35 else self.world.known_cities.pick(next(scene.draw))
         elif slot == "ORG":
             own = topic == "work" and u < 0.5
             surface = self.employer if own else self.world.orgs[topic].pick(next(scene.draw))
         else:
             surface = self.world.pools[slot].pick(u)
         return Piece(surface, TYPE[slot])
-
-    def _elsewhere(self, scene: Scene) -> str:
-        region = REGIONS[int(next(scene.draw) * len(REGIONS))]
-        return self.world.cities[region].pick(next(scene.draw))
 
     def _person(self, scene: Scene, slot: str) -> Piece:
         own = slot in ("SELF", "PHONE", "EMAIL")
@@ -88,9 +84,19 @@ PEOPLE = frozenset(("PERSON", "SELF", "PHONE", "EMAIL", "FRIEND_PHONE", "FRIEND_
 """Slots that are filled from the author's own people."""
 
 
-def make_authors(count: int, world: World, topics: int, rng: np.random.Generator) -> list[Author]:
-    """Authors with attributes drawn uniformly and names drawn by frequency."""
-    people = _people((1 + FRIENDS) * count, world, rng)
+def make_authors(
+    phones: Sequence[str], world: World, topics: int, rng: np.random.Generator
+) -> list[Author]:
+    """Authors with attributes drawn uniformly and names drawn by frequency.
+
+    Args:
+        phones: a number for each author and each friend, `1 + FRIENDS` for each author to make.
+        world: where they live.
+        topics: how many topics there are.
+        rng: draws who they are.
+    """
+    people = _people(phones, world, rng)
+    count = len(people) // (1 + FRIENDS)
     classes = {name: rng.integers(len(values), size=count) for name, values in AUTHORS.items()}
     genders = list(AUTHORS["gender"])
     taste: FloatArray = np.cumsum(rng.dirichlet(np.full(topics, 0.7), count), axis=1)
@@ -108,10 +114,10 @@ def make_authors(count: int, world: World, topics: int, rng: np.random.Generator
     return out
 
 
-def _people(count: int, world: World, rng: np.random.Generator) -> list[Person]:
+def _people(phones: Sequence[str], world: World, rng: np.random.Generator) -> list[Person]:
+    count = len(phones)
     male: IntArray = rng.integers(2, size=count)
     names = rng.random((count, 2)).tolist()
-    phones = phone_numbers(count, rng)
     number = rng.integers(10, 100, size=count).tolist()
     domain = rng.integers(len(DOMAINS), size=count).tolist()
     out = []

@@ -24,6 +24,9 @@ import numpy as np
 NO_TYPE = -1
 """Type of a piece of text that is not an entity."""
 
+WORD_SKEW = 1.6
+"""Exponent that makes the first words of a plain list of words the frequent ones."""
+
 VOWELS = frozenset("aeiou")
 SOUNDS_CONSONANT = ("uni", "use", "usu", "one", "eu")
 SOUNDS_VOWEL = ("hour", "honest", "heir")
@@ -41,26 +44,27 @@ GENDERED = {
 }  # fmt: skip
 """Words that agree with the last person: female, male."""
 
-PAST = dict(
-    pair.split("/")
-    for pair in (
-        "be/was beat/beat become/became begin/began bite/bit bring/brought build/built burn/burned "
-        "buy/bought catch/caught choose/chose come/came cut/cut do/did draw/drew drink/drank "
-        "drive/drove eat/ate fall/fell feed/fed feel/felt fight/fought find/found fly/flew "
-        "forget/forgot get/got give/gave go/went grow/grew hang/hung have/had hear/heard hide/hid "
-        "hit/hit hold/held hurt/hurt keep/kept know/knew lead/led leave/left lend/lent let/let "
-        "lose/lost make/made mean/meant meet/met pay/paid put/put read/read ride/rode ring/rang "
-        "run/ran say/said see/saw sell/sold send/sent set/set shake/shook shoot/shot show/showed "
-        "shut/shut sing/sang sit/sat sleep/slept speak/spoke spend/spent split/split stand/stood "
-        "steal/stole stick/stuck swim/swam take/took teach/taught tell/told think/thought "
-        "throw/threw understand/understood wake/woke wear/wore win/won withdraw/withdrew "
-        "write/wrote rewrite/rewrote oversleep/overslept"
-    ).split()
-)
-DOUBLED = frozenset(
-    "stop plan chop grab skip drop wrap slip swap chat beg jog hug rub mop ship trim "
-    "cut get hit let put run set shut sit split swim win begin forget stir scrub dip spot".split()
-)
+_IRREGULAR = """
+    be/was bet/bet break/broke deal/dealt freeze/froze mistake/mistook quit/quit
+    proofread/proofread reset/reset beat/beat become/became begin/began bite/bit bring/brought build/built burn/burned
+    buy/bought catch/caught choose/chose come/came cut/cut do/did draw/drew drink/drank
+    drive/drove eat/ate fall/fell feed/fed feel/felt fight/fought find/found fly/flew
+    forget/forgot get/got give/gave go/went grow/grew hang/hung have/had hear/heard hide/hid
+    hit/hit hold/held hurt/hurt keep/kept know/knew lead/led leave/left lend/lent let/let
+    lose/lost make/made mean/meant meet/met pay/paid put/put read/read ride/rode ring/rang
+    run/ran say/said see/saw sell/sold send/sent set/set shake/shook shoot/shot show/showed
+    shut/shut sing/sang sit/sat sleep/slept speak/spoke spend/spent split/split stand/stood
+    steal/stole stick/stuck swim/swam take/took teach/taught tell/told think/thought
+    throw/threw understand/understood wake/woke wear/wore win/won withdraw/withdrew
+    write/wrote rewrite/rewrote oversleep/overslept
+"""
+PAST = dict(pair.split("/") for pair in _IRREGULAR.split())
+_DOUBLED = """
+    beg begin bet cancel chat chop cut dip drop forget get grab hit hug jog let mop plan put quit
+    reset rub run scrub set ship shred shut sit skip slip snorkel split spot stir stop sum swap swim
+    tip top travel trim win wrap
+"""
+DOUBLED = frozenset(_DOUBLED.split())
 PLURALS = {
     "knife": "knives", "loaf": "loaves", "half": "halves", "child": "children", "tooth": "teeth",
     "foot": "feet", "person": "people", "shelf": "shelves", "leaf": "leaves", "wife": "wives",
@@ -83,25 +87,36 @@ class Piece(NamedTuple):
 
 
 Production = tuple[str | Slot, ...]
-Rules = Mapping[str, Sequence[Production]]
+
+
+class Rule(NamedTuple):
+    """Alternatives; a `skew` above 1 prefers the first ones, as frequent words are preferred."""
+
+    options: tuple[Production, ...]
+    skew: float
+
+
+Rules = Mapping[str, Rule]
 Entity = Callable[["Scene", str], Piece]
 
 
-def parse_rules(text: str) -> dict[str, list[Production]]:
+def parse_rules(text: str) -> dict[str, Rule]:
     """Rules of a block of text, as described above; an indented line continues the rule."""
-    rules: dict[str, list[Production]] = {}
+    rules: dict[str, Rule] = {}
     for line in re.sub(r"\n\s+(?=\S)", " ", text.strip()).splitlines():
         if not line:
             continue
         name, body = line.split(":", 1)
         options: list[Production] = []
         for alternative in body.split("|"):
-            words = alternative.split()
-            times = int(words.pop(0)[1:]) if words[0].startswith("*") else 1
-            options += [_production(words)] * times
+            tokens = alternative.split()
+            times = int(tokens.pop(0)[1:]) if tokens[0].startswith("*") else 1
+            options += [_production(tokens)] * times
         if name in rules:
             raise ValueError(f"two rules are named {name!r}")
-        rules[name] = options
+        plain = all(len(option) == 1 and isinstance(option[0], str) for option in options)
+        words = plain and len(set(options)) == len(options)
+        rules[name] = Rule(tuple(options), WORD_SKEW if words else 1.0)
     return rules
 
 
@@ -161,7 +176,8 @@ def _participle(word: str) -> str:
 def uniforms(rng: np.random.Generator, block: int = 1 << 16) -> Iterator[float]:
     """Uniform numbers in [0, 1), one by one but drawn by the block."""
     while True:
-        yield from rng.random(block).tolist()
+        # 24 bits: u * n then never rounds up to n.
+        yield from rng.random(block, dtype=np.float32).tolist()
 
 
 @dataclass
@@ -192,9 +208,10 @@ class Scene:
 
     def _choose(self, name: str) -> Production:
         for rules in self.layers:
-            options = rules.get(name)
-            if options is not None:
-                return options[int(next(self.draw) * len(options))]
+            rule = rules.get(name)
+            if rule is not None:
+                options = rule.options
+                return options[int(next(self.draw) ** rule.skew * len(options))]
         raise KeyError(f"no rule is named {name!r}")
 
     def _fill(self, slot: Slot) -> list[Piece]:
@@ -225,8 +242,7 @@ def join(pieces: Sequence[Piece]) -> tuple[str, list[tuple[int, int, int]]]:
     for at, piece in enumerate(pieces):
         words = piece.text
         if piece.type == NO_TYPE:
-            after = pieces[at + 1].text if at + 1 < len(pieces) else ""
-            words = _articles(words, after)
+            words = _articles(words, at + 1 < len(pieces) and _vowel(pieces[at + 1].text))
         start = len(text) + bool(text)
         text += f" {words}" if text else words
         if piece.type != NO_TYPE:
@@ -235,15 +251,15 @@ def join(pieces: Sequence[Piece]) -> tuple[str, list[tuple[int, int, int]]]:
 
 
 @cache
-def _articles(words: str, after: str) -> str:
-    follower = after.split(" ", 1)[0]
-    tokens = words.split(" ")
-    for i, token in enumerate(tokens):
-        if token == "a" and _vowel(tokens[i + 1] if i + 1 < len(tokens) else follower):
-            tokens[i] = "an"
-    return " ".join(tokens)
+def _articles(words: str, before_vowel: bool) -> str:
+    """Plain words with their indefinite articles right, given the sound that follows them."""
+    parts = words.split(" ")
+    sounds = [*map(_vowel, parts[1:]), before_vowel]
+    pairs = zip(parts, sounds, strict=True)
+    return " ".join("an" if part == "a" and vowel else part for part, vowel in pairs)
 
 
+@cache
 def _vowel(word: str) -> bool:
     low = word.lower()
     if low.startswith(SOUNDS_CONSONANT):

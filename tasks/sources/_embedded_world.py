@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.errors import InputError
-
 if TYPE_CHECKING:
     from faker import Faker
 
@@ -42,6 +40,9 @@ EVENT_TAILS = ("Marathon", "Festival", "Cup", "Fair", "Open", "Parade", "Summit"
 ART_HEADS = ("The Silent", "The Last", "Beyond the", "A Winter", "Songs of the", "The Glass")
 ART_TAILS = ("Garden", "River", "Letter", "Harvest", "Mirror", "Voyage", "Orchard", "Lantern")
 SYLLABLES = ("vel", "tro", "mi", "na", "qua", "zen", "lo", "rix", "fa", "do", "pu", "ster")
+PHONES = 100 * (989 - 200)
+"""How many fictitious phone numbers there are."""
+HOURS = (7, 8, 6, 9, 10, 5, 4, 3, 2, 11, 12, 1)
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
@@ -66,9 +67,9 @@ class Pool:
 
     @staticmethod
     def zipf(surfaces: Iterable[str], exponent: float = 1.0) -> Pool:
-        """Distinct surfaces; that of rank r = 1, 2, ... in proportion to (r + 2)^-exponent."""
+        """Distinct surfaces; that of rank r = 1, 2, ... in proportion to r^-exponent."""
         distinct = tuple(dict.fromkeys(surfaces))
-        weights = (np.arange(len(distinct)) + 3.0) ** -exponent
+        weights = (np.arange(len(distinct)) + 1.0) ** -exponent
         return Pool(distinct, tuple((np.cumsum(weights) / weights.sum()).tolist()))
 
     def pick(self, u: float) -> str:
@@ -83,7 +84,8 @@ class World:
     Attributes:
         first: given names, female and male.
         last: family names.
-        cities: cities of each region.
+        cities: cities of each region, where authors live.
+        known_cities: all cities, the large ones far ahead: what authors write about.
         orgs: organisations of each topic.
         pools: surfaces of all other types, by type.
     """
@@ -91,6 +93,7 @@ class World:
     first: tuple[Pool, Pool]
     last: Pool
     cities: dict[str, Pool]
+    known_cities: Pool
     orgs: dict[str, Pool]
     pools: dict[str, Pool]
 
@@ -111,29 +114,20 @@ def build_world(seed: int) -> World:
     }
     return World(
         first=(
-            Pool.zipf(_frequent_first(fake.first_name_female, 2000), 0.9),
-            Pool.zipf(_frequent_first(fake.first_name_male, 2000), 0.9),
+            Pool.zipf(_frequent_first(fake.first_name_female, 2000), 0.6),
+            Pool.zipf(_frequent_first(fake.first_name_male, 2000), 0.6),
         ),
-        last=Pool.zipf(last, 0.8),
-        cities={name: Pool.zipf(cities[i::4], 1.1) for i, name in enumerate(REGIONS)},
-        orgs={topic: Pool.zipf(_spaced(names)) for topic, names in orgs.items()},
+        last=Pool.zipf(last, 0.6),
+        cities={name: Pool.zipf(cities[i::4], 0.8) for i, name in enumerate(REGIONS)},
+        known_cities=Pool.zipf(cities, 1.1),
+        orgs={topic: Pool.zipf(_spaced(names), 1.1) for topic, names in orgs.items()},
         pools=_pools(fake, rng, last, cities),
     )
 
 
-def phone_numbers(count: int, rng: np.random.Generator) -> list[str]:
-    """Distinct numbers 555-0100 to 555-0199 in random area codes.
-
-    Raises:
-        InputError: if there are fewer such numbers than `count`.
-    """
-    codes = 100 * (989 - 200)
-    if count > codes:
-        raise InputError(
-            f"embedded: {count} people need a phone number, and there are {codes} fictitious ones; "
-            "ask for fewer users"
-        )
-    drawn = rng.permutation(codes)[:count].tolist()
+def phone_numbers(seed: int) -> list[str]:
+    """All fictitious numbers, 555-0100 to 555-0199 in area codes 200 to 988, shuffled."""
+    drawn = np.random.default_rng([seed, 3]).permutation(PHONES).tolist()
     return [f"{200 + number // 100}-555-01{number % 100:02d}" for number in drawn]
 
 
@@ -145,7 +139,7 @@ def _pools(
     lakes = [f"{rng.choice(LOC_HEADS)} {name}" for name in rng.permutation(last)[:60].tolist()]
     streets = _frequent_first(fake.street_name, 80)
     clock = [f"{hour}{minute} {half}" for minute in ("", ":30", ":15", ":45")
-             for half in ("pm", "am") for hour in (7, 8, 6, 9, 10, 5, 4, 3, 2, 11, 12, 1)]  # fmt: skip
+             for half in ("pm", "am") for hour in HOURS]  # fmt: skip
     amounts = rng.permutation([*range(5, 100, 5), *range(100, 1000, 50), *range(1000, 9999, 500)])
     return {
         "LOC": Pool.zipf(lakes + _compounds(rng, last, LOC_TAILS, 120)),

@@ -10,19 +10,24 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources._embedded_authors import Author, make_authors
+from uedp_bench.tasks.sources._embedded_authors import FRIENDS, Author, make_authors
 from uedp_bench.tasks.sources._embedded_grammar import Rules, Scene, join, parse_rules, uniforms
 from uedp_bench.tasks.sources._embedded_rules import AUTHORS, NAMED, NEGATIVE, POSITIVE, SENTENCES
 from uedp_bench.tasks.sources._embedded_topics import TOPICS
-from uedp_bench.tasks.sources._embedded_world import ENTITY_TYPES, build_world
+from uedp_bench.tasks.sources._embedded_world import (
+    ENTITY_TYPES,
+    PHONES,
+    build_world,
+    phone_numbers,
+)
 from uedp_bench.tasks.sources._public import add_public
 
 SENTIMENTS: Final = ("negative", "neutral", "positive")
@@ -32,14 +37,18 @@ NAMED_SHARE: Final = 0.5
 LEAST_SENTENCES: Final = 2
 
 
+MOST_USERS: Final = PHONES // (1 + FRIENDS)
+"""Every author and friend has a phone number of their own, and fictitious numbers are few."""
+
+
 class EmbeddedParams(SourceParams):
     """Parameters of `embedded`."""
 
-    users: int = Field(default=4000, ge=50, le=15000, description="users of the train split")
-    valid_users: int = Field(default=200, ge=1, le=1000, description="users of the valid split")
-    test_users: int = Field(default=400, ge=1, le=1500, description="users of the test split")
+    users: int = Field(default=4000, ge=50, description="users of the train split")
+    valid_users: int = Field(default=200, ge=0, description="users of the valid split")
+    test_users: int = Field(default=400, ge=1, description="users of the test split")
     public_users: int = Field(
-        default=1500, ge=0, le=15000,
+        default=1500, ge=0,
         description="other authors, whose text is public: vocabulary, pre-training, references",
     )  # fmt: skip
     sentences: float = Field(
@@ -47,6 +56,22 @@ class EmbeddedParams(SourceParams):
         description="mean number of sentences a user writes (each at least 2)",
     )  # fmt: skip
     seed: int = Field(default=1, ge=0, description="of the corpus; independent of a run's seed")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Users of each split."""
+        return {"train": self.users, "valid": self.valid_users, "test": self.test_users,
+                "public": self.public_users}  # fmt: skip
+
+    @model_validator(mode="after")
+    def _enough_phones(self) -> Self:
+        total = sum(self.sizes.values())
+        if total > MOST_USERS:
+            raise ValueError(
+                f"users, valid_users, test_users and public_users are {total} together; "
+                f"at most {MOST_USERS}, so that every person has a fictitious phone number"
+            )
+        return self
 
 
 class Embedded(Source[EmbeddedParams]):
@@ -59,11 +84,11 @@ class Embedded(Source[EmbeddedParams]):
 
     def load(self) -> Corpus:
         """The corpus: users of train, valid, test and public in this order, rows by user."""
-        return _generate(self.params)
+        return add_public(_cached(self.params), self.params)
 
     def documented(self) -> CorpusStats:
         """Counts of the train split, which anybody can generate."""
-        train = _generate(self.params).only("train")
+        train = _cached(self.params).only("train")
         return CorpusStats(
             users=len(np.unique(train.users)),
             rows=len(train),
@@ -73,69 +98,76 @@ class Embedded(Source[EmbeddedParams]):
         )
 
 
+def _cached(params: EmbeddedParams) -> Corpus:
+    """The generated corpus, once for all that share its parameters; files are left to others."""
+    return _generate(params.model_copy(update={"public": (), "public_rows": None}))
+
+
 @lru_cache(maxsize=2)
 def _generate(params: EmbeddedParams) -> Corpus:
-    world = build_world(params.seed)
-    writer = _Writer()
-    texts: list[str] = []
-    mentions: list[tuple[int, int, int, int]] = []
-    columns: dict[str, list[int]] = {name: [] for name in ("user", "split", "topic", "sentiment")}
-    columns |= {name: [] for name in AUTHORS}
-    first_user = 0
-    sizes = {"train": params.users, "valid": params.valid_users, "test": params.test_users,
-             "public": params.public_users}  # fmt: skip
-    for split, count in sizes.items():
+    world, phones = build_world(params.seed), phone_numbers(params.seed)
+    rows = _Rows()
+    first = 0
+    for split, count in params.sizes.items():
         rng = np.random.default_rng([params.seed, 2, SPLITS.index(split)])
-        authors = make_authors(count, world, len(TOPICS), rng)
+        people = phones[(1 + FRIENDS) * first : (1 + FRIENDS) * (first + count)]
+        authors = make_authors(people, world, len(TOPICS), rng)
         # A gamma mixture of Poisson counts: most write little, a few write much.
         extra = rng.poisson((params.sentences - LEAST_SENTENCES) * rng.gamma(2.0, 0.5, count))
         draw = uniforms(rng)
-        for user, author in enumerate(authors, first_user):
-            for _ in range(LEAST_SENTENCES + int(extra[user - first_user])):
-                topic = bisect_right(author.topics, next(draw) * author.topics[-1])
-                topic = min(topic, len(TOPICS) - 1)
-                sentiment = int(next(draw) * len(SENTIMENTS))
-                scene = writer.scene(author, topic, sentiment, draw)
-                text, found = join(scene.write("named" if next(draw) < NAMED_SHARE else "plain"))
-                mentions += [(len(texts), *mention) for mention in found]
-                texts.append(text)
-                values = (user, SPLITS.index(split), topic, sentiment, *author.classes.values())
-                for column, value in zip(columns.values(), values, strict=True):
-                    column.append(value)
-        first_user += count
-    arrays = {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
-    corpus = Corpus(
-        texts=tuple(texts),
-        groups={"user": arrays.pop("user")},
-        split=arrays.pop("split"),
-        entities=Spans.build(texts, mentions),
-        entity_types=ENTITY_TYPES,
-        labels=arrays.pop("topic"),
-        label_names=tuple(TOPICS),
-        attributes=arrays,
-        attribute_names={"sentiment": SENTIMENTS}
-        | {name: tuple(classes) for name, classes in AUTHORS.items()},
-    )
-    return add_public(corpus, params)
+        for user, author in enumerate(authors):
+            for _ in range(LEAST_SENTENCES + int(extra[user])):
+                rows.write(author, draw, (first + user, SPLITS.index(split)))
+        first += count
+    return rows.corpus()
 
 
-class _Writer:
-    """The parsed grammar, merged once for each topic, sentiment and kind of author."""
+class _Rows:
+    """Writes sentences and keeps the columns of the corpus.
+
+    The grammar is parsed once and merged for each topic and sentiment.
+    """
 
     def __init__(self) -> None:
         base = parse_rules(SENTENCES) | parse_rules(NAMED)
-        moods = (parse_rules(NEGATIVE), {}, parse_rules(POSITIVE))
+        moods: tuple[Rules, ...] = (parse_rules(NEGATIVE), {}, parse_rules(POSITIVE))
         self.topics = tuple(TOPICS)
         self.wording: list[list[Rules]] = [
-            [base | parse_rules(text) | mood for mood in moods] for text in TOPICS.values()
+            [{**base, **parse_rules(text), **mood} for mood in moods] for text in TOPICS.values()
         ]
         self.classes = {
             name: [parse_rules(text) for text in classes.values()]
             for name, classes in AUTHORS.items()
         }
+        self.texts: list[str] = []
+        self.mentions: list[tuple[int, int, int, int]] = []
+        self.values: list[tuple[int, ...]] = []
 
-    def scene(self, author: Author, topic: int, sentiment: int, draw: Iterator[float]) -> Scene:
-        """A scene for one sentence of an author."""
-        own = (self.classes[name][value] for name, value in author.classes.items())
+    def write(self, author: Author, draw: Iterator[float], where: tuple[int, int]) -> None:
+        """Adds one sentence of an author; `where` is its user and split."""
+        u = next(draw) * author.topics[-1]
+        topic = min(bisect_right(author.topics, u), len(self.topics) - 1)
+        sentiment = int(next(draw) * len(SENTIMENTS))
         entity = partial(author.entity, topic=self.topics[topic])
-        return Scene((self.wording[topic][sentiment], *own), entity, draw)
+        own = (self.classes[name][value] for name, value in author.classes.items())
+        scene = Scene((self.wording[topic][sentiment], *own), entity, draw)
+        text, found = join(scene.write("named" if next(draw) < NAMED_SHARE else "plain"))
+        self.mentions += [(len(self.texts), *mention) for mention in found]
+        self.texts.append(text)
+        self.values.append((*where, topic, sentiment, *author.classes.values()))
+
+    def corpus(self) -> Corpus:
+        """The corpus of all sentences written so far."""
+        user, split, topic, sentiment, *own = np.array(self.values, dtype=np.int64).T.copy()
+        names = {name: tuple(classes) for name, classes in AUTHORS.items()}
+        return Corpus(
+            texts=tuple(self.texts),
+            groups={"user": user},
+            split=split,
+            entities=Spans.build(self.texts, self.mentions),
+            entity_types=ENTITY_TYPES,
+            labels=topic,
+            label_names=self.topics,
+            attributes={"sentiment": sentiment, **dict(zip(AUTHORS, own, strict=True))},
+            attribute_names={"sentiment": SENTIMENTS, **names},
+        )
