@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from uedp_bench.accounting.events import Adjacency, PrivacyUnit
 
 
 def _read(value: Any) -> Any:
     return math.inf if value == "inf" else -math.inf if value == "-inf" else value
+
+
+def _not_nan(value: float) -> float:
+    if math.isnan(value):
+        raise ValueError("is NaN")
+    return value
 
 
 def _write(value: float) -> float | str:
@@ -21,9 +27,10 @@ def _write(value: float) -> float | str:
 Number = Annotated[
     float,
     BeforeValidator(_read),
+    AfterValidator(_not_nan),
     PlainSerializer(_write, when_used="json"),
 ]
-"""A float whose infinity is the string "inf" in JSON; NaN is refused by the models that use it."""
+"""A float whose infinity is the string "inf" in JSON; NaN is refused."""
 
 
 class CurvePoint(BaseModel):
@@ -45,6 +52,7 @@ class Guarantee(BaseModel):
         epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared
             protected point, else at everybody.
         status: "given", or "refused" with `reason` (then epsilon is infinite).
+        note: where a claim departs from what the algorithm gives.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,3 +68,4 @@ class Guarantee(BaseModel):
     curve: tuple[CurvePoint, ...] = ()
     status: Literal["given", "refused"] = "given"
     reason: str = ""
+    note: str = ""
