@@ -238,7 +238,9 @@ class SecretSharer(Attack[SecretSharerParams]):
         prefix, suffix = self._split(planted.canaries[index].text)
         rng = run.rng("secret-sharer", "references", index)
         others = random_suffixes(planted.words, suffix, self.params.references, rng)
-        losses = checked(release.filler_losses(prefix, "", [suffix, *others]), "canary losses")
+        # A release joins texts as they stand: the space belongs to what comes before.
+        found = release.filler_losses(f"{prefix} ", "", [suffix, *others])
+        losses = checked(found, "losses of canaries")
         own, rest = losses[:1], losses[1:]
         return Ranking(
             float(own[0]), rest, int(ranks(own, rest)[0]), float(rank_exposure(own, rest)[0])

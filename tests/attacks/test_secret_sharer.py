@@ -31,7 +31,7 @@ class FakeCompleter(Release):
     def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> np.ndarray:
         self.asked += 1
         out = np.random.default_rng([self.seed, self.asked]).normal(30, 3, len(fillers))
-        return np.where([f"{before} {f}" in self.known for f in fillers], 0.5, out)
+        return np.where([before + f + after in self.known for f in fillers], 0.5, out)
 
 
 class FakeGenerator(FakeCompleter):
@@ -187,7 +187,7 @@ def test_only_what_is_memorised_counts(development_corpus: Corpus, make_run: Run
 def test_exposure_under_the_null_is_that_of_chance(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
-    attack, after, what = planted(development_corpus, {**SMALL, "canaries": 20})
+    attack, after, what = planted(development_corpus, {**SMALL, "canaries": 10})
     bits: list[float] = []
     covered = 0
     for seed in range(12):
@@ -196,7 +196,7 @@ def test_exposure_under_the_null_is_that_of_chance(
         covered += mean.low <= NULL_MEAN <= mean.high
         bits += [row["exposure"] for row in found.details["canaries"]]
         assert found.metrics["extracted_random_sampling"].low < 1 / 257
-    assert covered >= 10
+    assert covered >= 10  # fewer of 12 intervals at 95 % hold with probability 0.02
     assert np.mean(bits) == pytest.approx(NULL_MEAN, abs=4 * 1.44 / math.sqrt(len(bits)))
 
 
