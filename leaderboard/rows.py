@@ -1,0 +1,289 @@
+"""Rows of the leaderboard: results whose specs differ in the seed only, over their seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from uedp_bench.accounting.guarantee import Guarantee, Number
+from uedp_bench.errors import InputError, UnknownNameError
+from uedp_bench.results import LowerBound, Result, RunSpec, SkippedAttack, read_result
+
+COPIES = {"mlartifacts", "mlruns"}
+"""Folders in which MLflow keeps copies of results: not read."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Stat(_Frozen):
+    """Mean over `n` seeds with its 95 % Student interval; None and None for one seed."""
+
+    value: Number
+    low: Number | None = None
+    high: Number | None = None
+    n: int
+
+
+class RunRef(_Frozen):
+    """One run behind a row: where its file is, and its MLflow run (`tracking`)."""
+
+    id: str
+    seed: int
+    status: str
+    error: str = ""
+    path: str = ""
+    tracking: dict[str, str] = {}
+
+
+class Row(_Frozen):
+    """One line of the leaderboard.
+
+    Attributes:
+        group: id of the spec without its seed.
+        label: mechanism names joined by ' + '.
+        spec: of the first run; its seed says nothing here.
+        corpus, vocabulary: fingerprints; None where no run finished. Utility compares only where
+            the task, the source and both are equal.
+        guarantees: over seeds, the largest epsilon of each kind and unit.
+        lower_bounds: over seeds, the largest of each unit.
+        runs: all runs of the group, by seed.
+    """
+
+    group: str
+    label: str
+    spec: RunSpec
+    corpus: str | None = None
+    vocabulary: str | None = None
+    utility: dict[str, Stat] = {}
+    guarantees: tuple[Guarantee, ...] = ()
+    lower_bounds: tuple[LowerBound, ...] = ()
+    leakage: dict[str, dict[str, Stat]] = {}
+    diagnostics: dict[str, Stat] = {}
+    cost: dict[str, Stat] = {}
+    device: str = ""
+    skipped_attacks: tuple[SkippedAttack, ...] = ()
+    runs: tuple[RunRef, ...]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of the finished runs."""
+        return tuple(run.seed for run in self.runs if run.status == "finished")
+
+    @property
+    def failed(self) -> tuple[RunRef, ...]:
+        """Runs that failed."""
+        return tuple(run for run in self.runs if run.status != "finished")
+
+
+def load_results(folders: Iterable[Path]) -> list[Result]:
+    """All results below the folders, each id once.
+
+    Raises:
+        InputError: if a folder does not exist, holds no result, or a file is not a valid result.
+    """
+    return list(_read(folders).values())
+
+
+def load_rows(folders: Iterable[Path]) -> list[Row]:
+    """Rows of all results below the folders, with the paths of their files.
+
+    Raises:
+        InputError: see `load_results`.
+    """
+    found = _read(folders)
+    return aggregate(list(found.values()), {result.id: path for path, result in found.items()})
+
+
+def _read(folders: Iterable[Path]) -> dict[Path, Result]:
+    found: dict[str, tuple[Path, Result]] = {}
+    broken: list[str] = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"--results {folder}: no such folder")
+        for path in sorted(folder.rglob("result.json")):
+            if COPIES & set(path.relative_to(folder).parts):
+                continue
+            try:
+                result = read_result(path)
+            except InputError as error:
+                broken.append(str(error))
+                continue
+            known = found.get(result.id)
+            if known is None or known[1].status != "finished":
+                found[result.id] = (path, result)
+    if broken:
+        raise InputError("; ".join(broken))
+    return dict(found.values())
+
+
+def aggregate(results: Sequence[Result], paths: Mapping[str, Path] | None = None) -> list[Row]:
+    """One row a group, sorted by task, source, model, then by the task's headline metric.
+
+    A failed run is left out where a run of the same spec has finished since.
+
+    Args:
+        results: in any order.
+        paths: of their files, by id.
+    """
+    finished = {r.spec.model_dump_json() for r in results if r.status == "finished"}
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        if result.status == "finished" or result.spec.model_dump_json() not in finished:
+            groups.setdefault(_group(result, results), []).append(result)
+    rows = [_row(group, paths or {}) for group in groups.values()]
+    return sorted(rows, key=_order)
+
+
+def select(rows: Sequence[Row], task: str | None = None, source: str | None = None) -> list[Row]:
+    """The rows of one task and one source.
+
+    Raises:
+        UnknownNameError: if no row has the task or the source.
+    """
+    kept = list(rows)
+    wanted: tuple[tuple[str, str | None, Callable[[Row], str]], ...] = (
+        ("task", task, lambda row: row.spec.task.name),
+        ("source", source, lambda row: row.spec.source.name),
+    )
+    for kind, name, of in wanted:
+        if name is None:
+            continue
+        known = {of(row) for row in kept}
+        if name not in known:
+            raise UnknownNameError(f"{kind} of these results", name, known)
+        kept = [row for row in kept if of(row) == name]
+    return kept
+
+
+def _group(result: Result, results: Sequence[Result]) -> str:
+    """The group; a failed run that never saw its corpus joins the other seeds of its spec."""
+    if result.status == "finished":
+        return result.group
+    same = result.spec.model_copy(update={"seed": 0})
+    for other in results:
+        if other.status == "finished" and other.spec.model_copy(update={"seed": 0}) == same:
+            return other.group
+    return result.group
+
+
+def _row(group: Sequence[Result], paths: Mapping[str, Path]) -> Row:
+    ordered = sorted(group, key=lambda result: (result.spec.seed, result.id))
+    done = [result for result in ordered if result.status == "finished"]
+    first = (done or ordered)[0]
+    attacks = dict.fromkeys(name for result in done for name in result.leakage)
+    devices = list(dict.fromkeys(result.cost.device for result in done))
+    skipped = dict.fromkeys((s.name, s.reason) for result in done for s in result.skipped_attacks)
+    return Row(
+        group=first.group,
+        label=first.label,
+        spec=first.spec,
+        corpus=_fingerprint(first, "corpus"),
+        vocabulary=_fingerprint(first, "vocabulary"),
+        utility=_stats([_values(result.utility) for result in done]),
+        guarantees=_worst([g for result in done for g in result.guarantees]),
+        lower_bounds=_highest([bound for result in done for bound in result.lower_bounds]),
+        leakage={
+            name: _stats([_values(r.leakage[name]) for r in done if name in r.leakage])
+            for name in attacks
+        },
+        diagnostics=_stats([_numbers(result.diagnostics) for result in done]),
+        cost=_stats([_numbers(result.cost.model_dump()) for result in done]),
+        device=", ".join(devices),
+        skipped_attacks=tuple(SkippedAttack(name=name, reason=why) for name, why in skipped),
+        runs=tuple(_reference(result, paths) for result in ordered),
+    )
+
+
+def _reference(result: Result, paths: Mapping[str, Path]) -> RunRef:
+    error = f"{result.error.phase}: {result.error.message}" if result.error else ""
+    return RunRef(
+        id=result.id,
+        seed=result.spec.seed,
+        status=result.status,
+        error=error,
+        path=str(paths.get(result.id, "")),
+        tracking=result.tracking,
+    )
+
+
+def _fingerprint(result: Result, of: str) -> str | None:
+    described = result.provenance.get(of)
+    return described.get("fingerprint") if isinstance(described, dict) else None
+
+
+def _values(estimates: Mapping[str, Any]) -> dict[str, float]:
+    return {name: estimate.value for name, estimate in estimates.items()}
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers among them; infinities may be written as strings."""
+    infinite = {"inf": math.inf, "-inf": -math.inf}
+    read = {k: infinite.get(v, v) if isinstance(v, str) else v for k, v in values.items()}
+    return {
+        name: float(value)
+        for name, value in read.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def _stats(runs: Sequence[Mapping[str, float]]) -> dict[str, Stat]:
+    """Mean and interval of every name, over the runs that have it."""
+    # Needs scipy only where there is an interval to compute: one seed has none.
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {name: _stat([run[name] for run in runs if name in run]) for name in names}
+
+
+def _stat(values: list[float]) -> Stat:
+    if len(values) == 1:
+        return Stat(value=values[0], n=1)
+    from uedp_bench.statistics import seed_estimate
+
+    estimate = seed_estimate(values)
+    return Stat(value=estimate.value, low=estimate.low, high=estimate.high, n=len(values))
+
+
+def _worst(guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
+    kept: dict[tuple[str, ...], Guarantee] = {}
+    for g in guarantees:
+        key = (g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)
+        if key not in kept or g.epsilon > kept[key].epsilon:
+            kept[key] = g
+    return tuple(kept.values())
+
+
+def _highest(bounds: Sequence[LowerBound]) -> tuple[LowerBound, ...]:
+    kept: dict[tuple[Any, ...], LowerBound] = {}
+    for bound in bounds:
+        key = (bound.unit, bound.adjacency, bound.spread, bound.sentences, bound.delta)
+        if key not in kept or bound.epsilon > kept[key].epsilon:
+            kept[key] = bound
+    return tuple(kept.values())
+
+
+def headline(row: Row) -> tuple[str | None, bool]:
+    """The name of the task's first metric, and whether more of it is better."""
+    from uedp_bench.errors import UedpBenchError
+    from uedp_bench.registry import tasks
+
+    try:
+        task = tasks.get(row.spec.task.name)
+    except UedpBenchError:  # a plug-in's result, read without the plug-in
+        return next(iter(row.utility), None), False
+    return task.utility[0], bool(task.larger_is_better)
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    name, larger = headline(row)
+    stat = row.utility.get(name or "")
+    value = math.inf if stat is None else (-stat.value if larger else stat.value)
+    spec = row.spec
+    return (
+        spec.task.name, spec.source.name, spec.model.name, row.corpus or "", row.vocabulary or "",
+        value, row.label, row.group,
+    )  # fmt: skip

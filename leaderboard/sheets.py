@@ -1,0 +1,282 @@
+"""What the tables say, as plain text cells: one pair of sheets for every set of comparable rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.results import LowerBound
+
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of text. The first column is the mechanism, the others are numbers.
+
+    Attributes:
+        title: what it shows, and of what.
+        notes: lines that belong under it.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+Column = tuple[str, Callable[[Row], str]]
+
+
+def sheets(rows: Sequence[Row]) -> list[Sheet]:
+    """Two sheets (utility and guarantee; leakage and cost) for every comparable set of rows."""
+    out = []
+    for board in _boards(rows):
+        title = _title(board)
+        labels = _labels(board)
+        for name, columns, notes in (
+            ("utility and guarantee", _left(board), _left_notes(board)),
+            ("leakage and cost", _right(board), _right_notes(board)),
+        ):
+            cells = tuple(
+                (label, *(cell(row) for _, cell in columns))
+                for label, row in zip(labels, board, strict=True)
+            )
+            heads = ("mechanism", *(head for head, _ in columns))
+            out.append(Sheet(f"{title}: {name}", heads, cells, notes))
+    return out
+
+
+# ------------------------------------------------------------------------------------------ boards
+
+
+def _boards(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows whose utility compares: same task, source, model, corpus and vocabulary."""
+    boards: dict[tuple[str, ...], list[Row]] = {}
+    # Rows that failed before their fingerprints were known join a board of the same source.
+    for row in sorted(rows, key=lambda row: not row.seeds):
+        alike = (board for board in boards.values() if not row.seeds and _alike(row, board[0]))
+        board = next(alike, None)
+        if board is None:
+            boards[_key(row)] = board = boards.get(_key(row), [])
+        board.append(row)
+    return list(boards.values())
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    spec = row.spec
+    # Without a fingerprint, only equal parameters promise an equal corpus.
+    corpus = row.corpus or spec.source.model_dump_json()
+    task = spec.task.model_dump_json()
+    return task, spec.source.name, spec.model.name, corpus, row.vocabulary or ""
+
+
+def _alike(row: Row, other: Row) -> bool:
+    mine, its = row.spec, other.spec
+    return (mine.task, mine.source, mine.model.name) == (its.task, its.source, its.model.name)
+
+
+def _title(board: Sequence[Row]) -> str:
+    spec = board[0].spec
+    corpus = f" (corpus {board[0].corpus[:8]})" if board[0].corpus else ""
+    words = f" (vocabulary {board[0].vocabulary[:8]})" if board[0].vocabulary else ""
+    return f"{spec.task.name} on {spec.source.name}{corpus}, {spec.model.name}{words}"
+
+
+def _labels(board: Sequence[Row]) -> list[str]:
+    """Mechanism names, with the parameters in which rows of one name differ."""
+    out = []
+    for row in board:
+        alike = [_flat(other) for other in board if other.label == row.label]
+        mine = _flat(row)
+        varying = [k for k in mine if any(other.get(k) != mine[k] for other in alike)]
+        shown = ", ".join(f"{key.rpartition('.')[2]}={_brief(mine[key])}" for key in varying)
+        out.append(f"{row.label} ({shown})" if shown else row.label)
+    return out
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    spec = row.spec
+    parts = [("model", spec.model)]
+    parts += [(f"mechanism{i}.{m.name}", m) for i, m in enumerate(spec.mechanism)]
+    parts += [(f"attack{i}.{a.name}", a) for i, a in enumerate(spec.attacks)]
+    return {
+        "delta": spec.delta,
+        **{f"{kind}.{key}": value for kind, ref in parts for key, value in ref.params.items()},
+    }
+
+
+def _brief(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# ----------------------------------------------------------------------------------------- columns
+
+
+def _left(board: Sequence[Row]) -> list[Column]:
+    columns: list[Column] = [("seeds", _seeds)]
+    columns += [_column(name, lambda row: row.utility, name) for name in _utility_names(board)]
+    columns += [
+        ("claimed ε", lambda row: _guarantees(row, "claimed")),
+        ("proven ε", lambda row: _guarantees(row, "proven")),
+        ("ε at least", _lower_bound),
+    ]
+    if any("signal_to_noise" in row.diagnostics for row in board):
+        columns.append(_column("signal/noise", lambda row: row.diagnostics, "signal_to_noise"))
+    return columns
+
+
+def _utility_names(board: Sequence[Row]) -> list[str]:
+    """The headline metric and one more; floors and variants are for the run's own page."""
+    first = headline(board[0])[0]
+    names = list(dict.fromkeys([first, *(name for row in board for name in row.utility)]))
+    return [n for n in names if n and "_perplexity" not in n and "perplexity_" not in n][:2]
+
+
+_KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
+    "secret-sharer": (
+        ("exposure_max_repeats", "exposure"),
+        ("exposure_limit", "limit"),
+        ("extracted_random_sampling", "extracted % (RS)"),
+        ("extracted_beam_search", "extracted % (BS)"),
+    ),
+    "membership": (
+        ("auc", "member AUC"),
+        ("auc_user", "user AUC"),
+        ("auc_bag_of_words", "bag of words AUC"),
+        ("tpr_at_1pct_fpr", "TPR % at 1 % FPR"),
+    ),
+}
+"""Columns of the built-in attacks; any other attack shows its first metric."""
+
+_RATES = ("accuracy", "extracted_", "tpr_")
+_WITHOUT_INTERVAL = {"exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb"}
+"""Shown as means alone, to keep the table narrow; JSON and CSV have their intervals."""
+
+
+def _right(board: Sequence[Row]) -> list[Column]:
+    columns = []
+    for attack in dict.fromkeys(name for row in board for name in row.leakage):
+        have = list(dict.fromkeys(m for row in board for m in row.leakage.get(attack, ())))
+        chosen = _KNOWN.get(attack) or tuple((name, f"{attack} {name}") for name in have[:1])
+        columns += [
+            _column(head, _of_attack(attack), metric) for metric, head in chosen if metric in have
+        ]
+    columns.append(_column("train s", lambda row: row.cost, "train_seconds"))
+    columns.append(_column("peak MB", lambda row: row.cost, "peak_memory_mb"))
+    return columns
+
+
+def _of_attack(attack: str) -> Callable[[Row], Mapping[str, Stat]]:
+    return lambda row: row.leakage.get(attack, {})
+
+
+def _column(head: str, stats: Callable[[Row], Mapping[str, Stat]], metric: str) -> Column:
+    is_rate = metric.startswith(_RATES)
+    title = f"{head} %" if is_rate and "%" not in head else head
+    plain = metric in _WITHOUT_INTERVAL
+    return title, lambda row: stat_text(stats(row).get(metric), 100.0 if is_rate else 1.0, plain)
+
+
+# ------------------------------------------------------------------------------------------- cells
+
+
+def number(value: float) -> str:
+    """Three figures, or four where they are whole; infinity is ∞."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:,.{_decimals(value)}f}"
+
+
+def _decimals(value: float) -> int:
+    size = abs(value)
+    if size >= 100 or size == 0:
+        return 0
+    return 1 if size >= 10 else 2 if size >= 0.1 else min(6, 1 - math.floor(math.log10(size)))
+
+
+def stat_text(stat: Stat | None, scale: float = 1.0, plain: bool = False) -> str:
+    """Mean ± half of the interval over seeds; the mean alone where there is none, or `plain`."""
+    if stat is None:
+        return NONE
+    value = stat.value * scale
+    if plain or stat.low is None or stat.high is None or math.isinf(value):
+        return number(value)
+    half = (stat.high - stat.low) / 2 * scale
+    return f"{number(value)} ±{half:,.{_decimals(value)}f}"
+
+
+def _seeds(row: Row) -> str:
+    failed = f" ({len(row.failed)} failed)" if row.failed else ""
+    return f"{len(row.seeds)}{failed}"
+
+
+def _guarantees(row: Row, kind: str) -> str:
+    texts = [
+        f"refused ({g.unit})" if g.status == "refused" else f"{number(g.epsilon)} {g.unit}"
+        for g in row.guarantees
+        if g.kind == kind
+    ]
+    return "\n".join(dict.fromkeys(texts)) or NONE
+
+
+def _lower_bound(row: Row) -> str:
+    if not row.lower_bounds:
+        return NONE
+    bound = max(row.lower_bounds, key=lambda bound: bound.epsilon)
+    marks = "".join(f" > {kind}" for kind in _refuted(row.guarantees, bound))
+    return f"{number(bound.epsilon)} {bound.unit}{marks}"
+
+
+def _refuted(guarantees: Sequence[Guarantee], bound: LowerBound) -> list[str]:
+    """Kinds of guarantee that the bound lies above, where unit, adjacency and delta are its own."""
+    return list(
+        dict.fromkeys(
+            g.kind
+            for g in guarantees
+            if (g.unit, g.adjacency) == (bound.unit, bound.adjacency)
+            and g.delta <= bound.delta
+            and (bound.spread is None or not g.curve)
+            and bound.epsilon > g.epsilon
+        )
+    )
+
+
+# ------------------------------------------------------------------------------------------- notes
+
+
+def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
+    deltas = sorted({row.spec.delta for row in board})
+    notes = [f"δ = {', '.join(f'{delta:g}' for delta in deltas)}; ± is half of the 95 % interval "
+             "over seeds (Student's t)"]  # fmt: skip
+    if any(len(row.seeds) == 1 for row in board):
+        notes.append("rows with 1 seed (n = 1) have no interval")
+    floors = {
+        name.replace("_", " "): number(stat.value)
+        for row in reversed(board)
+        for name, stat in row.utility.items()
+        if name.endswith("gram_perplexity")
+    }
+    if floors:
+        shown = ", ".join(f"{name} {value}" for name, value in floors.items())
+        notes.append(f"floors, without privacy: {shown}")
+    failures = (f"failed: {row.label}, seed {run.seed}: {run.error}"
+                for row in board for run in row.failed)  # fmt: skip
+    reasons = (f"refused: {row.label}: {g.reason}"
+               for row in board for g in row.guarantees if g.status == "refused")  # fmt: skip
+    return tuple(dict.fromkeys([*notes, *reasons, *failures]))
+
+
+def _right_notes(board: Sequence[Row]) -> tuple[str, ...]:
+    devices = ", ".join(dict.fromkeys(row.device for row in board if row.device))
+    skipped = (f"{row.label}: {attack.name} does not apply: {attack.reason}"
+               for row in board for attack in row.skipped_attacks)  # fmt: skip
+    facts = [f"device: {devices}"] if devices else []
+    if any("exposure_max_repeats" in row.leakage.get("secret-sharer", ()) for row in board):
+        facts.insert(0, "exposure: bits, of the most repeated canaries; 1.44 where nothing leaks, "
+                     "`limit` where all does; RS: random sampling, BS: beam search")  # fmt: skip
+    return tuple(dict.fromkeys([*facts, *skipped]))

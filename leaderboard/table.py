@@ -1,0 +1,146 @@
+"""The leaderboard as a terminal table, Markdown, CSV or JSON: a pure function of results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uedp_bench.leaderboard.rows import (
+    Row,
+    Stat,
+    aggregate,
+    load_results,
+    load_rows,
+    select,
+)
+from uedp_bench.leaderboard.sheets import Sheet, sheets
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+__all__ = [
+    "Row",
+    "Stat",
+    "aggregate",
+    "load_results",
+    "load_rows",
+    "render",
+    "select",
+    "to_csv",
+    "to_json",
+    "to_markdown",
+]
+
+
+def render(rows: Sequence[Row]) -> Group:
+    """Tables for a terminal of 120 columns, two for every set of comparable rows."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[Table | Text] = []
+    for sheet in sheets(rows):
+        parts += [Text(sheet.title, style="bold"), _table(sheet)]
+        parts += [Text(note, style="dim") for note in sheet.notes]
+        parts.append(Text(""))
+    return Group(*parts[:-1])
+
+
+def _table(sheet: Sheet) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for at, name in enumerate(sheet.columns):
+        table.add_column(Text(name), justify="right" if at else "left", min_width=_least(sheet, at))
+    for cells in sheet.cells:
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _least(sheet: Sheet, at: int) -> int:
+    """Words and numbers with their intervals stay whole; only between them may a cell wrap."""
+    cells = [sheet.columns[at], *(row[at].replace(" ±", "_±") for row in sheet.cells)]
+    return max(len(word) for cell in cells for word in cell.split())
+
+
+def to_markdown(rows: Sequence[Row]) -> str:
+    """The same tables in GitHub's Markdown."""
+    blocks = []
+    for sheet in sheets(rows):
+        marks = [":--", *["--:"] * (len(sheet.columns) - 1)]
+        lines = [_pipes(sheet.columns), _pipes(marks), *(_pipes(cells) for cells in sheet.cells)]
+        notes = "".join(f"\n- {note}" for note in sheet.notes)
+        blocks.append(f"### {sheet.title}\n\n" + "\n".join(lines) + (f"\n{notes}" if notes else ""))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _pipes(cells: Sequence[str]) -> str:
+    plain = (cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells)
+    return f"| {' | '.join(plain)} |"
+
+
+def to_json(rows: Sequence[Row]) -> str:
+    """A list of row objects with everything that is known of them; infinity is "inf"."""
+    return json.dumps([_object(row) for row in rows], indent=1, allow_nan=False)
+
+
+def _object(row: Row) -> dict[str, Any]:
+    plain = row.model_dump(mode="json")
+    plain["spec"].pop("seed")
+    return {
+        "mechanism": row.label,
+        "task": row.spec.task.name,
+        "source": row.spec.source.name,
+        "model": row.spec.model.name,
+        "seeds": list(row.seeds),
+        "n": len(row.seeds),
+        **plain,
+    }
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """One line a row; every metric has the columns NAME, NAME.low, NAME.high and NAME.n."""
+    lines = [_line(row) for row in rows]
+    columns = list(dict.fromkeys(name for line in lines for name in line))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return out.getvalue()
+
+
+def _line(row: Row) -> dict[str, Any]:
+    plain = _object(row)
+    line = {name: plain[name] for name in ("mechanism", "task", "source", "model", "group")}
+    line |= {"seeds": " ".join(map(str, row.seeds)), "failed": len(row.failed)}
+    line["error"] = "; ".join(run.error for run in row.failed)
+    for kind in ("utility", "diagnostics", "cost"):
+        line |= _columns(kind, plain[kind])
+    for attack, metrics in plain["leakage"].items():
+        line |= _columns(attack, metrics)
+    for guarantee in plain["guarantees"]:
+        name = f"{guarantee['kind']}.{guarantee['unit']}.{guarantee['adjacency']}"
+        line[f"{name}.epsilon"] = guarantee["epsilon"]
+        line[f"{name}.delta"] = guarantee["delta"]
+        line[f"{name}.status"] = guarantee["status"]
+    for bound in plain["lower_bounds"]:
+        line[f"at_least.{bound['unit']}.{bound['adjacency']}.epsilon"] = bound["epsilon"]
+    line["runs"] = " ".join(run.id for run in row.runs)
+    line["mlflow_runs"] = " ".join(
+        run.tracking.get("mlflow_run_id", "") for run in row.runs
+    ).strip()
+    return line
+
+
+def _columns(prefix: str, stats: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, stat in stats.items():
+        out[f"{prefix}.{name}"] = stat["value"]
+        for part in ("low", "high", "n"):
+            out[f"{prefix}.{name}.{part}"] = "" if stat[part] is None else stat[part]
+    return out

@@ -1,0 +1,221 @@
+"""The command line: one clear line and the right exit code for every mistake."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import uedp_bench
+from uedp_bench.cli import main as cli
+from uedp_bench.cli.main import run_cli
+from uedp_bench.errors import CapabilityError, PluginError, PrivacyError
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Makes the command `list` raise an error."""
+
+    def arrange(error):
+        def load(files):
+            raise error
+
+        monkeypatch.setattr("uedp_bench.registry.load_plugins", load)
+        return run_cli(["list"])
+
+    return arrange
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (CapabilityError("needs a Scorer"), 2, "error: needs a Scorer"),
+        (PluginError("does not load"), 1, "error: does not load"),
+        (PrivacyError("two\nlines"), 1, "error: two lines"),
+        (OSError(errno.ENOSPC, "No space left on device", "x/result.json"), 1, "disk is full"),
+        (KeyboardInterrupt(), 130, "stopped; run the same command again to resume"),
+    ],
+)
+def test_errors_become_one_line_and_an_exit_code(failing, capsys, error, code, said):
+    assert failing(error) == code
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert "results written so far are kept" in printed.err or "disk" not in said
+
+
+def test_bugs_are_not_hidden(failing):
+    with pytest.raises(ZeroDivisionError):
+        failing(ZeroDivisionError())
+    with pytest.raises(PermissionError):
+        failing(PermissionError(errno.EACCES, "no"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bogus"], "bogus"),
+        (["list", "--bogus"], "--bogus"),
+        (["list", "mechanism"], "did you mean 'mechanisms'"),
+        (["describe"], "NAME"),
+        (["describe", "noisless"], "did you mean mechanism/noiseless?"),
+        (["describe", "mechanism/noisless"], "did you mean 'noiseless'?"),
+        (["describe", "mechanisn/noiseless"], "did you mean 'mechanism'?"),
+        (["data", "describe", "conll2003"], "needs the parameter 'path'"),
+        (["data", "describe", "conll2003", "--path", "/nowhere"], "/nowhere"),
+        (["data", "describe", "conll2003", "--set", "pth=x"], "did you mean 'path'?"),
+        (["data", "describe", "conll2003", "--set", "path"], "NAME=VALUE"),
+        (["data", "describe", "conll2003", "--set", "a.b=1"], "plain name"),
+        (["list", "--plugin", "/nowhere/p.py"], "no such file"),
+        (["leaderboard", "--results", "/nowhere"], "no such folder"),
+        (["leaderboard", "--json", "--csv"], "choose one"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, said):
+    assert run_cli(arguments) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.startswith("error: ")
+    assert len(printed.err.strip().splitlines()) == 1
+    assert printed.out == ""
+
+
+def test_version_and_help(capsys):
+    assert run_cli(["--version"]) == 0
+    assert capsys.readouterr().out == f"uedp-bench {uedp_bench.__version__}\n"
+    for arguments in ([], ["--help"]):
+        assert run_cli(arguments) == 0
+        out = capsys.readouterr().out
+        for command in ("quickstart", "run", "list", "describe", "data", "leaderboard"):
+            assert f"\n  {command} " in out
+        assert "uedp-bench describe uedp" in out
+
+
+def test_python_dash_m_and_light_imports():
+    done = subprocess.run(
+        [sys.executable, "-m", "uedp_bench", "list", "mechanisms"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "  noiseless" in done.stdout
+    code = (
+        "import sys; from uedp_bench.cli.main import run_cli; run_cli(['list', '--json']);"
+        "heavy = {'torch', 'transformers', 'mlflow', 'scipy', 'pandas'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_main_exits_with_the_code_of_the_command(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["uedp-bench", "bogus"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+
+
+PLUGIN = textwrap.dedent('''
+    from pydantic import Field
+    from uedp_bench.component import Params
+    from uedp_bench.mechanism import PublishingMechanism
+    from uedp_bench.registry import mechanisms
+
+    class MaskParams(Params):
+        """."""
+        rate: float = Field(default=0.5, ge=0, le=1, description="share of words")
+        where: tuple[int, ...] | None = Field(default=None, description="places")
+        seed: int = Field(description="has no default")
+
+    @mechanisms.register
+    class Mask(PublishingMechanism):
+        """Masks words at random."""
+        name, Params, source, unit = "test-mask", MaskParams, "here", "word"
+        def plan(self, stats): return ()
+        def publish(self, corpus, run): return corpus, ()
+''')
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    from uedp_bench import registry
+
+    monkeypatch.setattr(registry.mechanisms, "_given", {})
+    file = tmp_path / f"mask_{tmp_path.name}.py"
+    file.write_text(PLUGIN)
+    return str(file)
+
+
+def test_a_lone_file_is_listed_and_described(capsys, plugin):
+    import json
+
+    assert run_cli(["list", "mechanisms", "--json", "--plugin", plugin]) == 0
+    listed = {row["name"]: row for row in json.loads(capsys.readouterr().out)["mechanisms"]}
+    assert listed["test-mask"]["summary"] == "Masks words at random."
+    assert listed["test-mask"]["package"] == plugin
+    assert listed["noiseless"]["package"].startswith("uedp-bench ")
+    assert listed["noiseless"]["summary"].startswith("Ordinary training")
+    assert run_cli(["describe", "mechanism/test-mask", "--json", "--plugin", plugin]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert (described["unit"], described["stage"]) == ("word", "publishing")
+    parameters = {parameter["name"]: parameter for parameter in described["parameters"]}
+    assert parameters["rate"] == {
+        "name": "rate", "type": "number", "required": False, "default": 0.5,
+        "range": "≥ 0, ≤ 1", "description": "share of words",
+    }  # fmt: skip
+    assert parameters["where"]["type"] == "list of integer | null"
+    assert parameters["seed"]["required"] is True
+
+
+def test_describe_prints_every_parameter_of_every_component(capsys):
+    from uedp_bench.registry import REGISTRIES
+
+    for registry in REGISTRIES.values():
+        for name in registry.names():
+            if registry.group.startswith("uedp_bench"):
+                assert run_cli(["describe", f"{registry.kind}/{name}"]) == 0, name
+                out = capsys.readouterr().out
+                for parameter in registry.get(name).Params.model_fields:
+                    assert f" {parameter} " in out, (name, parameter)
+
+
+def test_a_name_of_two_kinds_needs_its_kind(capsys, monkeypatch):
+    from uedp_bench import registry
+
+    twin = {"membership": registry.Origin("twin.py:Twin", lambda: None)}
+    monkeypatch.setattr(registry.tasks, "_given", twin)
+    assert run_cli(["describe", "membership"]) == 2
+    err = capsys.readouterr().err
+    assert "attack/membership" in err
+    assert "task/membership" in err
+
+
+def test_listing_imports_no_plugin_and_survives_a_broken_one(tmp_path, capsys, monkeypatch):
+    from uedp_bench import registry
+
+    package = tmp_path / "broken_pkg_for_listing"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    (package / "mod.py").write_text('class Broken:\n    """Never imported."""\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    origin = registry.Origin("broken_pkg_for_listing.mod:Broken (broken 0.1)", lambda: 1 / 0)
+    monkeypatch.setattr(registry.attacks, "_given", {"broken": origin})
+    assert run_cli(["list", "attacks"]) == 0
+    assert "Never imported." in capsys.readouterr().out
+    assert run_cli(["describe", "broken"]) == 1
+    assert "does not load: ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_data_describe_says_the_published_sizes(capsys, shared_data):
+    import json
+
+    path = str(shared_data / "conll2003")
+    assert run_cli(["data", "describe", "conll2003", "--path", path, "--json"]) == 0
+    train = json.loads(capsys.readouterr().out)["splits"]["train"]
+    assert (train["users"], train["rows"], train["entities"]) == (946, 14_041, 7_747)
+    only = ["--set", "source.entity_types=[PER]"]
+    assert run_cli(["data", "describe", "conll2003", "--path", path, *only]) == 0
+    out = capsys.readouterr().out
+    assert "4,373" in out
+    assert "LOC" not in out

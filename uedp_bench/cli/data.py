@@ -1,0 +1,64 @@
+"""`uedp-bench data describe`: what a corpus holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from uedp_bench.cli.console import AsJson, PluginFiles, console, print_json
+from uedp_bench.errors import InputError
+from uedp_bench.settings import parse_setting
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def root(context: typer.Context) -> None:
+    """Look at data sets."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("describe")
+def describe_command(
+    source: Annotated[str, typer.Argument(help="Name of a source (uedp-bench list sources).")],
+    path: Annotated[
+        Path | None, typer.Option("--path", help="The source's parameter `path`.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of the source."),
+    ] = None,
+    plugin: PluginFiles = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rows, users, entities, sensitive rows by type and the spread of entities, by split.
+
+    \b
+    uedp-bench data describe embedded
+    uedp-bench data describe conll2003 --path data/conll2003 --set entity_types=[PER] --json
+    """  # noqa: D301
+    from uedp_bench.describe_data import describe, tables
+    from uedp_bench.registry import load_plugins, sources
+
+    load_plugins(plugin or [])
+    values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
+    if path is not None:
+        values["path"] = path
+    description = describe(sources.create(source, values).load(), source)
+    if as_json:
+        print_json(description.to_dict())
+        return
+    out = console()
+    for table in tables(description):
+        out.print(table)
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    path, value = parse_setting(text)
+    name = path[1:] if path[0] == "source" and len(path) > 1 else path
+    if len(name) != 1:
+        raise InputError(f"--set {text}: a parameter of a source is a plain name")
+    return name[0], value

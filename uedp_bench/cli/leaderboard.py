@@ -1,0 +1,89 @@
+"""`uedp-bench leaderboard`: the table of results."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uedp_bench.cli.console import console
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.leaderboard.rows import Row
+
+REFERENCE, OWN = Path("leaderboard/results"), Path("runs")
+
+# Options only, no arguments: commands of this group must stay possible.
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def leaderboard_command(
+    context: typer.Context,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--results",
+            metavar="DIR",
+            help="Folder with results, searched to any depth (repeat for several). "
+            f"[default: ./{REFERENCE} if it is there, else ./{OWN}]",
+        ),
+    ] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Rows of one task only.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Rows of one source only.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Markdown tables.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="One line a row.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write there, not to the screen.")
+    ] = None,
+) -> None:
+    """Utility, guarantee, leakage and cost of every mechanism; mean and interval over seeds.
+
+    \b
+    uedp-bench leaderboard --results runs --task next-word --source conll2003
+    uedp-bench leaderboard --results runs --markdown --out docs/table.md
+    """  # noqa: D301
+    if context.invoked_subcommand is not None:
+        return
+    if as_json + as_markdown + as_csv > 1:
+        raise InputError("--json, --markdown and --csv: choose one")
+    from uedp_bench.leaderboard import table
+
+    folders = results or [REFERENCE if REFERENCE.is_dir() else OWN]
+    rows = table.select(table.load_rows(folders), task, source)
+    if not rows:
+        where = ", ".join(map(str, folders))
+        raise InputError(f"no results in {where}; make some with: uedp-bench quickstart")
+    if as_json or as_markdown or as_csv:
+        write = table.to_json if as_json else table.to_csv if as_csv else table.to_markdown
+        _deliver(write(rows), out)
+    elif out is None:
+        console().print(table.render(rows))
+    else:
+        _deliver(_as_text(rows), out)
+
+
+def _as_text(rows: list[Row]) -> str:
+    from rich.console import Console
+
+    from uedp_bench.cli.console import PIPE_WIDTH
+    from uedp_bench.leaderboard.table import render
+
+    screen = Console(width=PIPE_WIDTH, record=True, file=io.StringIO())
+    screen.print(render(rows))
+    return screen.export_text()
+
+
+def _deliver(text: str, out: Path | None) -> None:
+    if out is None:
+        typer.echo(text.rstrip("\n"))
+        return
+    try:
+        out.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise InputError(f"--out {out}: {error.strerror}") from None
+    typer.echo(f"written: {out}", err=True)

@@ -1,0 +1,145 @@
+"""`uedp-bench list` and `uedp-bench describe`: what there is, and what it takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from uedp_bench.cli.console import AsJson, PluginFiles, console, print_json
+from uedp_bench.errors import InputError, UnknownNameError, nearest
+
+MAX_SUMMARY = 78
+
+
+def list_command(
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="[mechanisms|attacks|tasks|sources|models]", help="One kind only."),
+    ] = None,
+    plugin: PluginFiles = None,
+    as_json: AsJson = False,
+) -> None:
+    """List mechanisms, attacks, tasks, sources and models with the package they come from.
+
+    \b
+    uedp-bench list
+    uedp-bench list mechanisms --json
+    uedp-bench list --plugin my_mechanism.py
+    """  # noqa: D301
+    from uedp_bench.registry import REGISTRIES, load_plugins
+    from uedp_bench.summaries import package, summary
+
+    load_plugins(plugin or [])
+    if kind is not None and kind not in REGISTRIES:
+        raise UnknownNameError("kind", kind, REGISTRIES)
+    listed = {
+        group: [
+            {
+                "name": name,
+                "summary": summary(registry, name),
+                "package": package(registry.origin(name)),
+                "origin": registry.origin(name),
+            }
+            for name in registry.names()
+        ]
+        for group, registry in REGISTRIES.items()
+        if kind in (None, group)
+    }
+    if as_json:
+        print_json(listed)
+        return
+    typer.echo("\n\n".join(_block(group, rows) for group, rows in listed.items()))
+
+
+def _block(group: str, rows: list[dict[str, str]]) -> str:
+    wide = max((len(row["name"]) for row in rows), default=0)
+    lines = [
+        f"  {row['name']:{wide}}  {_short(row['summary']):{MAX_SUMMARY}}  {row['package']}"
+        for row in rows
+    ]
+    return "\n".join([group, *(lines or ["  none"])])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 1].rstrip() + "…"
+
+
+def describe_command(
+    name: Annotated[str, typer.Argument(metavar="NAME | KIND/NAME", help="What to describe.")],
+    plugin: PluginFiles = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a component: parameters with defaults and ranges, unit, source, what it needs.
+
+    \b
+    uedp-bench describe uedp
+    uedp-bench describe source/text --json
+    """  # noqa: D301
+    from uedp_bench.registry import load_plugins
+    from uedp_bench.summaries import describe_component
+
+    load_plugins(plugin or [])
+    described = describe_component(*_resolve(name))
+    if as_json:
+        print_json(described)
+    else:
+        _print_description(described)
+
+
+def _resolve(name: str) -> tuple[Any, str]:
+    """The registry and the bare name of NAME or KIND/NAME (kind in singular or plural)."""
+    from uedp_bench.registry import REGISTRIES
+
+    by_kind = {registry.kind: registry for registry in REGISTRIES.values()}
+    kind, slash, bare = name.partition("/")
+    if slash:
+        registry = by_kind.get(kind, REGISTRIES.get(kind))
+        if registry is None:
+            raise UnknownNameError("kind", kind, by_kind)
+        return registry, bare
+    found = [registry for registry in by_kind.values() if name in registry.names()]
+    if len(found) == 1:
+        return found[0], name
+    if found:
+        choices = ", ".join(f"{registry.kind}/{name}" for registry in found)
+        raise InputError(f"{name!r} names several things; say which: {choices}")
+    known = {other: kind for kind, registry in by_kind.items() for other in registry.names()}
+    near = nearest(name, known)
+    hint = f"did you mean {known[near]}/{near}?" if near else "see: uedp-bench list"
+    raise InputError(f"no component named {name!r}; {hint}")
+
+
+def _print_description(described: dict[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console()
+    title = f"{described['kind']} {described['name']} (version {described['version']})"
+    out.print(f"[bold]{escape(title)}[/bold]\n{escape(described['documentation'])}\n")
+    skip = {"kind", "name", "version", "summary", "documentation", "parameters"}
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for key, value in described.items():
+        if key not in skip and value not in (None, [], ""):
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            facts.add_row(key.replace("_", " "), escape(shown))
+    out.print(facts)
+    if not described["parameters"]:
+        out.print("no parameters")
+        return
+    table = Table(title="parameters", title_justify="left", show_lines=False)
+    table.add_column("name", no_wrap=True)
+    for column in ("type", "default", "range", "description"):
+        table.add_column(column)
+    for parameter in described["parameters"]:
+        default = "required" if parameter["required"] else parameter["default"]
+        shown = default if isinstance(default, str) else _yaml(default)
+        cells = (parameter["name"], parameter["type"], shown, parameter["range"])
+        table.add_row(*map(escape, (*cells, parameter["description"])))
+    out.print(table)
+
+
+def _yaml(value: Any) -> str:
+    import json
+
+    return json.dumps(value)

@@ -1,0 +1,111 @@
+"""The command `uedp-bench`: its commands, and what a user sees when something goes wrong.
+
+Exit codes: 0 done, 1 something failed while running, 2 bad input, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from uedp_bench import __version__
+from uedp_bench.cli import data, leaderboard, listing
+from uedp_bench.cli.run import quickstart_command, run_command
+from uedp_bench.errors import InputError, UedpBenchError
+
+INTERRUPTED = 130
+STOPPED = "stopped; run the same command again to resume"
+
+HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in one table.
+
+\b
+  uedp-bench quickstart                       five mechanisms on the embedded corpus
+  uedp-bench list mechanisms                  what there is
+  uedp-bench describe uedp                    what it takes
+  uedp-bench data describe conll2003 --path DIR
+  uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
+  uedp-bench leaderboard --results runs       its table
+"""
+
+app = typer.Typer(
+    help=HELP,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"uedp-bench {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Shows the help where no command is given."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command("quickstart")(quickstart_command)
+app.command("run")(run_command)
+app.command("list")(listing.list_command)
+app.command("describe")(listing.describe_command)
+app.add_typer(data.app, name="data")
+app.add_typer(leaderboard.app, name="leaderboard")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run_cli(sys.argv[1:]))
+
+
+def run_cli(arguments: Sequence[str]) -> int:
+    """Runs one command line; errors that a user can mend become one line on standard error.
+
+    Returns:
+        The exit code. Errors that are nobody's on purpose are raised.
+    """
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(list(arguments), prog_name="uedp-bench", standalone_mode=False)
+    except UedpBenchError as error:
+        return _complain(str(error), 2 if isinstance(error, InputError) else 1)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        return _complain(
+            f"the disk is full{where}; results written so far are kept: make room, then run the "
+            "same command again to resume",
+            1,
+        )
+    except Exception as error:
+        # The parser's own errors; where their class lives depends on typer's version.
+        explain = getattr(error, "format_message", None)
+        if explain is None:
+            raise
+        return _complain(explain(), 2)
+    if code == INTERRUPTED:
+        typer.echo(STOPPED, err=True)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    return code

@@ -1,0 +1,43 @@
+"""`--set NAME=VALUE`: a dotted name and a value written as in YAML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from uedp_bench.errors import InputError
+
+
+def parse_setting(text: str) -> tuple[tuple[str, ...], Any]:
+    """Splits a setting into its path and its value.
+
+    `mechanism.rounds=50` is `(("mechanism", "rounds"), 50)`. Values are YAML: numbers, `true`,
+    `null`, `[1, 2]`; what is nothing else is a string. Numbers may also be written `1e-5`.
+
+    Raises:
+        InputError: if there is no `=`, a part of the name is empty, or the value is not YAML.
+    """
+    name, sign, written = text.partition("=")
+    path = tuple(part.strip() for part in name.split("."))
+    if not sign or not all(path):
+        raise InputError(f"--set {text!r}: write NAME=VALUE, for instance mechanism.rounds=50")
+    try:
+        value = yaml.safe_load(written)
+    except yaml.YAMLError:
+        raise InputError(
+            f"--set {name.strip()}: {written!r} is not a value (YAML: 5, 0.1, true, [1, 2], text)"
+        ) from None
+    return path, _with_exponents(value)
+
+
+def _with_exponents(value: Any) -> Any:
+    # YAML 1.1 reads 1e-5 (no dot) as text.
+    if isinstance(value, list):
+        return [_with_exponents(part) for part in value]
+    if isinstance(value, str) and value[:1] in "+-.0123456789" and "e" in value.lower():
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
