@@ -38,7 +38,7 @@ class LanguageModelLearner:
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: LanguageModel[Any],
         module: nn.Module,
         vocabulary: Vocabulary,
         corpus: Corpus,

@@ -46,7 +46,7 @@ class LanguageModelRelease(Release):
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: LanguageModel[Any],
         module: nn.Module,
         vocabulary: Vocabulary,
         *,
@@ -246,12 +246,14 @@ class LanguageModelRelease(Release):
         """What a network that can continue a prefix remembers of it; None for others."""
         if not prefix or not hasattr(self.module, "prefix_state"):
             return None
-        return self.module.prefix_state(self._tensor(np.array([prefix])))
+        start: Any = self.module.prefix_state
+        return start(self._tensor(np.array([prefix])))
 
     def _resume(self, tokens: IntArray, prefix: list[int], state: Any) -> Tensor:
         """Logits (rows, length, vocabulary) of tokens that follow the prefix."""
         if state is not None:
-            logits: Tensor = self.module.resume(self._tensor(tokens), state)  # type: ignore[operator]
+            resume: Any = self.module.resume
+            logits: Tensor = resume(self._tensor(tokens), state)
             return logits
         before = np.tile(np.array(prefix, dtype=np.int64), (len(tokens), 1))
         full = self.module(self._tensor(np.concatenate([before, tokens], axis=1)))

@@ -1,4 +1,4 @@
-"""Word-pair statistics as a floor: what a model without a network reaches on the same tokens."""
+"""N-grams as a floor: what a model without a network reaches on the same tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.tasks._text_rows import TextRows
 
@@ -33,8 +33,9 @@ class NGramModel:
     """Add-one unigrams, and longer sequences interpolated with shorter ones (Jelinek-Mercer).
 
     p_1(w) = (c(w) + 1) / (N + V);  p_n(w | h) = a_n c(hw) / c(h) + (1 - a_n) p_(n-1)(w | h'),
-    and p_n = p_(n-1) after a history that never occurred. Each a_n maximises the likelihood of
-    the validation rows (expectation maximisation; the problem is concave).
+    and p_n = p_(n-1) after a history that never occurred. Each a_n is the posterior mode on the
+    validation rows (expectation maximisation; the problem is concave) under a Beta(2, 2) prior,
+    which keeps it below 1: a pair never seen stays possible.
 
     Args:
         order: longest sequence, 1 for unigrams.
@@ -88,7 +89,7 @@ class NGramModel:
         weight = self.weights[n - 2]
         return np.where(seen, weight * own + (1.0 - weight) * lower, lower)
 
-    def _relative(self, n: int, rows: TextRows) -> tuple[FloatArray, FloatArray]:
+    def _relative(self, n: int, rows: TextRows) -> tuple[FloatArray, BoolArray]:
         """Relative frequency after each target's history, and whether the history ever occurred."""
         codes = self._codes(rows, n)
         history = self._histories[n - 1].of(codes // self._size)
@@ -102,5 +103,5 @@ class NGramModel:
         weight = 0.5
         for _ in range(steps):
             mixed = weight * own + (1.0 - weight) * lower
-            weight = float(np.mean(weight * own / mixed))
+            weight = float((np.sum(weight * own / mixed) + 1.0) / (len(own) + 2.0))
         return weight

@@ -87,7 +87,7 @@ class NextWord(Task[NextWordParams]):
         where = self.params.vocabulary
         private = where == "private"
         if where in ("public", "private"):
-            texts = corpus.only("train" if private else "public").texts
+            texts = list(corpus.only("train" if private else "public").texts)
             origin = f"{'train' if private else 'public'} split"
             if not texts and not private:
                 raise InputError(
@@ -151,7 +151,8 @@ class NextWord(Task[NextWordParams]):
         nats = np.array([-score.logp.sum() for score in scores])
         users = _or_alone(test.users)
         floors = [rows.row_sums(self.ngrams(n, corpus, vocabulary).nats(rows)) for n in (1, 2)]
-        unknown = rows.row_sums((rows.flat == vocabulary.unknown).astype(np.float64))
+        outside = -1 if vocabulary.unknown is None else vocabulary.unknown
+        unknown = rows.row_sums((rows.flat == outside).astype(np.float64))
         return {
             "perplexity": _perplexity(nats, words, users),
             "accuracy": _ratio([score.correct.sum() for score in scores], rows.lengths, users),

@@ -85,7 +85,8 @@ def keep_mask(seeds: Tensor, stream: int, indices: Tensor, rate: float) -> Tenso
     Returns:
         (rows, columns) of 0 and 1 / (1 - rate).
     """
-    mixed = _splitmix(_splitmix(seeds + (stream + 1) * _GOLDEN)[:, None] + indices * _GOLDEN)
+    start = _splitmix(seeds * 2 + _GOLDEN) + stream
+    mixed = _splitmix(_splitmix(start)[:, None] + indices * _GOLDEN)
     keep = ((mixed >> 32) & 0x7FFFFFFF) >= round(rate * 2**31)
     return keep.to(torch.get_default_dtype()) / (1.0 - rate)
 
@@ -221,5 +222,4 @@ class RecurrentNetwork(nn.Module):
         return keep_mask(seeds, stream, torch.arange(size, device=seeds.device)[None], rate)
 
     def _logits(self, features: Tensor) -> Tensor:
-        logits = features @ self.embedding.t()
-        return logits if self.output_bias is None else logits + self.output_bias
+        return nn.functional.linear(features, self.embedding, self.output_bias)

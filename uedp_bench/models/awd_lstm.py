@@ -1,0 +1,93 @@
+"""The AWD-LSTM language model as configured in the UeDP paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from uedp_bench.component import Params
+from uedp_bench.model import LanguageModel, Vocabulary
+from uedp_bench.models.vocabulary import WordVocabulary
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class AWDLSTMParams(Params):
+    """Sizes and rates of dropout; the defaults are the paper's."""
+
+    vocabulary_size: int = Field(
+        default=10_000, ge=4, description="most words, three special ones included"
+    )
+    embedding: int = Field(
+        default=100, ge=1, description="size of embeddings and of the last layer's output"
+    )
+    units: int = Field(default=1150, ge=1, description="memory cells of every layer but the last")
+    layers: int = Field(default=3, ge=1, description="recurrent layers")
+    embedding_dropout: float = Field(
+        default=0.1, ge=0, lt=1, description="fraction of words dropped, each wherever it stands"
+    )
+    recurrent_dropout: float = Field(
+        default=0.3, ge=0, lt=1, description="fraction of each layer's recurrent outputs dropped"
+    )
+    output_dropout: float = Field(
+        default=0.5, ge=0, lt=1, description="fraction of the last layer's outputs dropped"
+    )
+
+
+class AWDLSTM(LanguageModel[AWDLSTMParams]):
+    """Three LSTM layers of 1,150 units, embeddings of 100 shared with the output, dropout.
+
+    As in Merity et al., the last layer comes back to the size of the embedding, so that input and
+    output share it. Embeddings start uniform in [-0.1, 0.1], other weights in +-1 / sqrt(units of
+    the layer).
+
+    One thing differs from Merity et al.: they drop entries of the hidden-to-hidden *matrix*, one
+    draw for a whole batch (DropConnect), which would couple the rows of a batch. Here each row
+    draws its own mask on the recurrent *output*, kept for all its time steps (Gal and Ghahramani
+    2016), from its own seed: what a row contributes depends on that row alone, as clipping and
+    accounting by user or record need. The other two masks are by row as well.
+    """
+
+    name = "awd-lstm"
+    source = "Merity et al. 2018; sizes and rates of Lai et al. 2022 (UeDP), section VI-c"
+    Params = AWDLSTMParams
+
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
+        """The most frequent whitespace-separated words of the texts."""
+        size = self.params.vocabulary_size
+        return WordVocabulary.build(texts, size, origin=origin, private=private)
+
+    def load_vocabulary(self, folder: Path) -> Vocabulary:
+        """See `LanguageModel`."""
+        return WordVocabulary.load(folder)
+
+    def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
+        """See `LanguageModel`."""
+        from uedp_bench.models._lstm_network import (
+            Dropout,
+            LayerShape,
+            NetworkShape,
+            RecurrentNetwork,
+        )
+
+        params = self.params
+        sizes = [params.embedding, *[params.units] * (params.layers - 1), params.embedding]
+        shape = NetworkShape(
+            vocabulary=vocabulary.size,
+            embedding=params.embedding,
+            layers=tuple(
+                LayerShape(inputs, units, projection=None, coupled=False)
+                for inputs, units in pairwise(sizes)
+            ),
+            output_bias=True,
+            embedding_range=0.1,
+            dropout=Dropout(
+                params.embedding_dropout, params.recurrent_dropout, params.output_dropout
+            ),
+        )
+        return RecurrentNetwork(shape, seed)

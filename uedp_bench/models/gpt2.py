@@ -1,0 +1,164 @@
+"""GPT-2, and any causal language model of the `transformers` library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, model_validator
+
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError
+from uedp_bench.model import LanguageModel, Vocabulary
+from uedp_bench.models.vocabulary import TokenizerVocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch import nn
+
+_SIZE_NAMES = ("n_layer", "n_embd", "n_head", "n_positions", "vocab_size")
+_SIZES: dict[str, dict[str, int]] = {
+    "tiny": dict(zip(_SIZE_NAMES, (4, 128, 4, 256, 2_000), strict=True)),
+    "small": dict(zip(_SIZE_NAMES, (12, 768, 12, 1024, 50_257), strict=True)),
+}
+
+
+class GPT2Params(Params):
+    """Which weights or which size."""
+
+    pretrained: str | None = Field(
+        default=None,
+        description="hub id or local directory of a causal language model and its tokenizer; "
+        "`configuration` and `vocabulary_size` are then not used and must keep their defaults",
+    )
+    configuration: Literal["tiny", "small"] = Field(
+        default="tiny",
+        description="size when trained from scratch: 'small' is GPT-2 small (12 layers of 768, "
+        "12 heads, 1,024 positions, up to 50,257 tokens), 'tiny' has 4 layers of 128, 4 heads, "
+        "256 positions and up to 2,000 tokens",
+    )
+    vocabulary_size: int | None = Field(
+        default=None,
+        ge=257,
+        description="most tokens of a tokenizer trained on public text; the configuration's own "
+        "where not given",
+    )
+
+    @model_validator(mode="after")
+    def _one_or_the_other(self) -> GPT2Params:
+        own = (self.configuration, self.vocabulary_size)
+        if self.pretrained is not None and own != ("tiny", None):
+            raise ValueError(
+                "pretrained brings its own size and tokenizer: leave out configuration and "
+                "vocabulary_size"
+            )
+        return self
+
+
+class GPT2(LanguageModel[GPT2Params]):
+    """GPT-2 by pretrained weights, or from scratch with byte-pair encoding of public text.
+
+    There is no dropout: a row's loss must not depend on the rows beside it, and the library draws
+    masks for whole batches. Sequences are padded on the right under a causal mask, so padding
+    never reaches a token that counts.
+
+    Users train one after the other: side by side (`vmap`) is no faster, for attention leaves the
+    fused kernel.
+    """
+
+    name = "gpt2"
+    source = "Radford et al. 2019; Lai et al. 2022 (UeDP), section VI-c"
+    Params = GPT2Params
+    vectorised = False
+
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
+        """The pretrained tokenizer (the texts are not used), or one trained on the texts."""
+        where = self.params.pretrained
+        if where is None:
+            size = self.params.vocabulary_size or _SIZES[self.params.configuration]["vocab_size"]
+            return TokenizerVocabulary.train(texts, size, origin=origin, private=private)
+        from transformers import AutoTokenizer
+
+        with _readable(where):
+            tokenizer = AutoTokenizer.from_pretrained(where)
+        size = int(self._configuration(where).vocab_size)
+        return TokenizerVocabulary(tokenizer, origin=f"tokenizer of {where}", size=size)
+
+    def load_vocabulary(self, folder: Path) -> Vocabulary:
+        """See `LanguageModel`."""
+        return TokenizerVocabulary.load(folder)
+
+    def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
+        """See `LanguageModel`.
+
+        Raises:
+            InputError: if the pretrained model cannot be read, or has fewer tokens than its
+                tokenizer.
+        """
+        import torch
+        from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
+
+        from uedp_bench.models._transformer_network import TransformerNetwork
+
+        where = self.params.pretrained
+        if where is not None:
+            with _readable(where):
+                network = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32)
+            if network.config.vocab_size < vocabulary.size:
+                raise InputError(
+                    f"gpt2.pretrained {where!r} has {network.config.vocab_size} tokens, its "
+                    f"tokenizer {vocabulary.size}"
+                )
+            return TransformerNetwork(network)
+        sizes = {**_SIZES[self.params.configuration], "vocab_size": vocabulary.size}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = GPT2LMHeadModel(
+                GPT2Config(**sizes, bos_token_id=vocabulary.begin, eos_token_id=vocabulary.end)
+            )
+        return TransformerNetwork(network)
+
+    def max_length(self) -> int | None:
+        """Positions that the network has."""
+        if self.params.pretrained is None:
+            return _SIZES[self.params.configuration]["n_positions"]
+        limit = getattr(
+            self._configuration(self.params.pretrained), "max_position_embeddings", None
+        )
+        return None if limit is None else int(limit)
+
+    def save_network(self, module: nn.Module, folder: Path) -> None:
+        """Writes configuration and weights in the library's own format."""
+        module.save(folder / "network")  # type: ignore[operator]
+
+    def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
+        """Reads what `save_network` wrote; what it was pretrained from is not needed again."""
+        from transformers import AutoModelForCausalLM
+
+        from uedp_bench.models._transformer_network import TransformerNetwork
+
+        network = AutoModelForCausalLM.from_pretrained(folder / "network", local_files_only=True)
+        return TransformerNetwork(network)
+
+    @staticmethod
+    def _configuration(where: str) -> Any:
+        from transformers import AutoConfig
+
+        with _readable(where):
+            return AutoConfig.from_pretrained(where)
+
+
+@contextmanager
+def _readable(where: str) -> Iterator[None]:
+    """Turns what the library raises for an unknown or broken model into one line."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"gpt2.pretrained {where!r} is neither a readable local directory nor a model that "
+            f"the hub gives: {first}"
+        ) from error
