@@ -28,7 +28,7 @@ WORD_SKEW = 1.6
 """Exponent that makes the first words of a plain list of words the frequent ones."""
 
 VOWELS = frozenset("aeiou")
-SOUNDS_CONSONANT = ("uni", "use", "usu", "one", "eu")
+SOUNDS_CONSONANT = ("uni", "uri", "use", "usu", "one", "eu")
 SOUNDS_VOWEL = ("hour", "honest", "heir")
 
 AGREE = {
@@ -45,18 +45,18 @@ GENDERED = {
 """Words that agree with the last person: female, male."""
 
 _IRREGULAR = """
-    be/was bet/bet break/broke deal/dealt freeze/froze mistake/mistook quit/quit
-    proofread/proofread reset/reset beat/beat become/became begin/began bite/bit bring/brought build/built burn/burned
-    buy/bought catch/caught choose/chose come/came cut/cut do/did draw/drew drink/drank
-    drive/drove eat/ate fall/fell feed/fed feel/felt fight/fought find/found fly/flew
-    forget/forgot get/got give/gave go/went grow/grew hang/hung have/had hear/heard hide/hid
-    hit/hit hold/held hurt/hurt keep/kept know/knew lead/led leave/left lend/lent let/let
-    lose/lost make/made mean/meant meet/met pay/paid put/put read/read ride/rode ring/rang
-    run/ran say/said see/saw sell/sold send/sent set/set shake/shook shoot/shot show/showed
-    shut/shut sing/sang sit/sat sleep/slept speak/spoke spend/spent split/split stand/stood
-    steal/stole stick/stuck swim/swam take/took teach/taught tell/told think/thought
-    throw/threw understand/understood wake/woke wear/wore win/won withdraw/withdrew
-    write/wrote rewrite/rewrote oversleep/overslept
+    be/was beat/beat become/became begin/began bet/bet bite/bit break/broke bring/brought
+    build/built burn/burned buy/bought catch/caught choose/chose come/came cut/cut deal/dealt
+    do/did draw/drew drink/drank drive/drove eat/ate fall/fell feed/fed feel/felt fight/fought
+    find/found fly/flew forget/forgot freeze/froze get/got give/gave go/went grow/grew hang/hung
+    have/had hear/heard hide/hid hit/hit hold/held hurt/hurt keep/kept know/knew lead/led
+    leave/left lend/lent let/let lose/lost make/made mean/meant meet/met mistake/mistook
+    oversleep/overslept pay/paid proofread/proofread put/put quit/quit read/read reset/reset
+    rewrite/rewrote ride/rode ring/rang run/ran say/said see/saw sell/sold send/sent set/set
+    shake/shook shoot/shot show/showed shut/shut sing/sang sit/sat sleep/slept speak/spoke
+    spend/spent split/split stand/stood steal/stole stick/stuck swim/swam take/took teach/taught
+    tell/told think/thought throw/threw understand/understood wake/woke wear/wore win/won
+    withdraw/withdrew write/wrote
 """
 PAST = dict(pair.split("/") for pair in _IRREGULAR.split())
 _DOUBLED = """

@@ -5,29 +5,30 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final = """
-plain: *9 {open} {clause} {tail} {stop} | *2 {clause} {link} {clause} {stop}
-  | *3 {report} {clause} {stop} | *2 {ask} ? | *3 {when} , {clause} {tail} {stop}
-  | *2 {agree} {stop} | *3 {me} {clause} {stop} | *3 {opinion} {stop}
-named: *9 {open} {fact} {stop} | *5 {open} {clause} {with} {stop}
+plain: *12 {open} {clause} {tail} {stop} | {clause} {link} {clause} {stop}
+  | *2 {report} {clause} {stop} | *2 {ask} ? | *2 {when} , {clause} {stop} | *2 {agree} {stop}
+  | *2 {me} {clause} {stop} | *3 {opinion} {stop}
+named: *9 {open} {fact} {mood_end} {stop} | *5 {open} {clause} {with} {stop}
   | {fact} {link} {clause} {stop} | {when} , {fact} {stop} | *2 {told} {clause} {stop}
   | {me} {fact} {stop} | *3 {contact} {stop} | *2 {news} {stop}
+mood_end: *3 - | , which made me {feel} | , and it was {adj_any} | , so i was {mood}
 stop: *9 . | !
-open: *40 - | *7 {age_open} | yesterday | last week | this morning | in the end , | as usual ,
+open: *70 - | *12 {age_open} | yesterday | last week | this morning | in the end , | as usual ,
   | to be fair , | once again | a few days ago | for some reason | on the way home | after work
   | before lunch | late at night | at first | by the way , | as far as i know , | in my opinion ,
   | a while ago | the other day | for once | more than once | all of a sudden | just in case ,
   | early in the morning | at the last minute | on the one hand | these days | so far
-  | as a rule , | *4 {luck} | *5 {job_open} | strangely enough , | out of the blue | in the meantime
-  | on sunday | at noon | over the weekend | last summer | half an hour later
+  | as a rule , | *16 {luck} | *8 {job_open} | strangely enough , | out of the blue
+  | in the meantime | on sunday | at noon | over the weekend | last summer | half an hour later
   | believe it or not , | in theory | as a result
-tail: *45 - | *4 {because} | because of the {weather} | in spite of the {weather}
+tail: *95 - | *6 {because} | because of the {weather} | in spite of the {weather}
   | as soon as possible | from time to time | all by myself | for the first time
   | for the second time this month | at the same time | as quickly as we could | without any help
   | just like last year | on the second floor | right around the corner | next to the {spot}
   | in front of the {spot} | instead of waiting for {folk} | more often than {folk}
   | for at least an hour | until it was too late | with the rest of {folk} | over and over again
-  | *6 {region_tail} | as well as the {thing} | *2 , which made me {feel}
-  | , and that was {adj_any} | in no time | for a change | twice in a row | against all advice
+  | *10 {region_tail} | as well as the {thing} | *17 , which made me {feel}
+  | *13 , and that was {adj_any} | in no time | for a change | twice in a row | against all advice
   | on purpose | by accident | in broad daylight | out of habit | out of curiosity
   | like every year | along with {folk} | until the lights went out | before anyone noticed
   | with a heavy heart | with both hands
@@ -72,9 +73,9 @@ this_that: the other | the cheapest | the second | the last | the first
 when_past: last night | on time | again | that day | two weeks ago | before breakfast
 wanted: *2 wanted to keep | bought last month | had been looking for | talked about
   | got from my {kin} | complained about | borrowed from {folk} | liked the most
-me: as a {job} i can say that | at work the {job_noun} joke that | all of my {job_noun} know that
-  | for a {age_word} like me it is odd that | where i live in the {region_word} ,
-  | my {partner} and i noticed that | {age_say}
+me: as a {gender_word} i know that | as a {job} i can say that | at work the {job_noun} joke that
+  | all of my {job_noun} know that | for a {age_word} like me it is odd that
+  | where i live in the {region_word} , | my {partner} and i noticed that | {age_say}
 opinion: {act+ing} is {adj_any} , if you ask me | i would call the {thing} {adj_any}
   | nothing beats {act+ing} with {folk} | it was {adj_any} to {act} {tail}
   | {act+ing} made me {feel} {tail} | the {thing} made all of us {feel}
@@ -87,7 +88,7 @@ for_us: for us | with my {kin} | - | on our behalf | in front of {folk}
 was_some: was a {thing} | was a new {helper} | was a long queue | was a strange smell | was nobody
   | were too many people | was plenty of room
 one: *2 i | my {kin} | my {partner} | the {helper}
-subj: *6 i | *3 we | *2 my {kin} | {folk} | the {helper} | my {partner} | all of us
+subj: *8 i | *4 we | *2 my {kin} | {folk} | the {helper} | *3 my {partner} | all of us
   | one of my {job_noun} | hardly anyone
 aux: wanted to | had to | forgot to | decided to | used to | tried to | would like to | managed to
   | refused to | did not dare to | promised to | can not wait to | will have to | offered to
@@ -209,8 +210,14 @@ age_say: my grandchildren tell me that | at the bridge club they say that
 """,
     },
     "gender": {
-        "female": "partner: *3 husband | *2 partner | wife | girlfriend | boyfriend",
-        "male": "partner: *3 wife | *2 partner | husband | girlfriend | boyfriend",
+        "female": """
+partner: *6 husband | *2 partner | wife | *2 boyfriend
+gender_word: woman | lady
+""",
+        "male": """
+partner: *6 wife | *2 partner | husband | *2 girlfriend
+gender_word: man | guy
+""",
     },
     "region": {
         "north": "region_word: north\nregion_tail: up by the lakes | despite the frost outside",

@@ -6,8 +6,8 @@ from typing import Final
 
 HEALTH: Final = """
 thing: prescription | bandage | thermometer | pill | blood test | vaccine | walking stick
-  | hearing aid | eye patch | ointment | medical bill | appointment card | inhaler | cast
-  | crutch | wheelchair | first-aid kit | heating pad | hospital bed | insurance form | needle
+  | hearing aid | eye patch | ointment | medical bill | appointment card | inhaler | cast | crutch
+  | wheelchair | first-aid kit | heating pad | hospital bed | insurance form | needle
   | contact lens | toothbrush | stethoscope
 place: clinic | pharmacy | hospital | waiting room | emergency room | ward | rehab centre
   | surgery | nursing home | health centre | operating room | laboratory | blood bank
@@ -94,7 +94,7 @@ ride: night train | early flight | ferry | shuttle bus | direct flight | cable c
   | express train | water taxi | chairlift | overnight bus | chartered plane | tram | steamboat
 lodging: single room | double room | cabin | small apartment | room with a view | bunk bed | suite
   | bungalow | guest room | bed for the night | treehouse | caravan
-sight: castle | cathedral | lighthouse | waterfall | ruins | palace | royal gardens | volcano
+sight: castle | cathedral | lighthouse | waterfall | abbey | palace | royal garden | volcano
   | pyramid | aquarium | temple | city wall | vineyard | glacier | botanical garden | market hall
 luggage: bags | suitcases | belongings | winter clothes | swimming things | hiking boots
   | hand luggage | rucksacks | ski boots | camping gear | presents

@@ -49,8 +49,8 @@ MONTHS = (
 )  # fmt: skip
 NORP = (
     "Italian", "Norwegian", "Mexican", "Japanese", "Brazilian", "Polish", "Egyptian", "Canadian",
-    "Vietnamese", "Greek", "Irish", "Kenyan", "Turkish", "Indian", "Catholic", "Buddhist",
-    "Methodist", "Jewish", "Muslim", "Quaker",
+    "Vietnamese", "Greek", "Irish", "Kenyan", "Turkish", "Indian", "Buddhist",
+    "Methodist", "Quaker",
 )  # fmt: skip
 LANGUAGES = (
     "Spanish", "French", "Portuguese", "German", "Arabic", "Hindi", "Korean", "Swahili", "Russian",
