@@ -34,8 +34,8 @@ class NGramModel:
 
     p_1(w) = (c(w) + 1) / (N + V);  p_n(w | h) = a_n c(hw) / c(h) + (1 - a_n) p_(n-1)(w | h'),
     and p_n = p_(n-1) after a history that never occurred. Each a_n is the posterior mode on the
-    validation rows (expectation maximisation; the problem is concave) under a Beta(2, 2) prior,
-    which keeps it below 1: a pair never seen stays possible.
+    validation rows under a Beta(2, 2) prior, which keeps it below 1: a pair never seen stays
+    possible.
 
     Args:
         order: longest sequence, 1 for unigrams.
@@ -95,13 +95,15 @@ class NGramModel:
         history = self._histories[n - 1].of(codes // self._size)
         return self._sequences[n - 1].of(codes) / np.maximum(history, 1.0), history > 0
 
-    def _fit(self, n: int, valid: TextRows, steps: int = 100) -> float:
+    def _fit(self, n: int, valid: TextRows) -> float:
         own, seen = self._relative(n, valid)
         own, lower = own[seen], self._probability(n - 1, valid)[seen]
         if not len(own):
             return 0.0
-        weight = 0.5
-        for _ in range(steps):
-            mixed = weight * own + (1.0 - weight) * lower
-            weight = float((np.sum(weight * own / mixed) + 1.0) / (len(own) + 2.0))
-        return weight
+        low, high = 0.0, 1.0
+        for _ in range(40):  # bisect the slope of the log-posterior, which falls from +inf to -inf
+            middle = (low + high) / 2
+            slope = ((own - lower) / (middle * own + (1.0 - middle) * lower)).sum()
+            slope += 1.0 / middle - 1.0 / (1.0 - middle)
+            low, high = (middle, high) if slope > 0 else (low, middle)
+        return (low + high) / 2
