@@ -189,6 +189,10 @@ def test_edges() -> None:
     assert _epsilon(PAPER, 0, 10) == 0.0
     assert _epsilon(PAPER.model_copy(update={"rate": 0.0}), 5, 10) == 0.0
     assert _epsilon(PAPER.model_copy(update={"noise_multiplier": 0.0}), 5, 10) == math.inf
+    large = UserEntityGaussian(rate=0.04, noise_multiplier=28.0, users=946)
+    shift = 2 * 322 * 0.04 * math.sqrt(1424) / 28.0  # of the mean sum, in noise deviations
+    quantile = norm.isf(DELTA) * shift
+    assert _epsilon(large, 1424, 322) == pytest.approx(shift**2 / 2 + quantile, rel=0.06)
     huge = _epsilon(PAPER.model_copy(update={"noise_multiplier": 1e-6}), 5, 900)
     assert 1e15 < huge < math.inf
     assert curve_spreads(946) == (0, 1, 3, 10, 30, 100, 945)

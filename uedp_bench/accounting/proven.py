@@ -24,6 +24,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.guarantee import CurvePoint
+from uedp_bench.accounting.invert import epsilon_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,7 +192,7 @@ def pld_epsilon(rounds: Sequence[tuple[_Base, int]], adjacency: Adjacency, delta
     accountant = PLDAccountant(relation, value_discretization_interval=_interval(rounds))
     for base, count in rounds:
         accountant.compose(to_dp_event(base), count)
-    return float(accountant.get_epsilon(delta))
+    return epsilon_at(accountant.get_delta, delta)
 
 
 def _interval(rounds: Sequence[tuple[_Base, int]]) -> float:

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from uedp_bench.accounting.invert import epsilon_at
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -225,7 +227,7 @@ def _composed(pairs: Sequence[Pair], counts: Sequence[int], delta: float) -> flo
     for pair, count, (low, high, _) in zip(pairs, counts, losses, strict=True):
         pmf = _pmf(pair, step, (low, high)).self_compose(count)
         total = pmf if total is None else pld_pmf.compose_pmfs(total, pmf, 1e-15)
-    return 0.0 if total is None else float(total.get_epsilon_for_delta(delta))
+    return 0.0 if total is None else epsilon_at(total.get_delta_for_epsilon, delta)
 
 
 def _unsampled(
