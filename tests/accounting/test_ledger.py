@@ -139,6 +139,11 @@ def test_a_user_event_of_its_own_is_not_replaced() -> None:
     assert both["user"].epsilon == pytest.approx(1.828244, abs=1e-6)
 
 
+def test_no_user_guarantee_from_a_part_of_the_rounds() -> None:
+    other = PrivacyEvent(unit="user-entity", event=Gaussian(noise_multiplier=1.0))
+    assert {g.unit for g in proven([group(), other], delta=DELTA)} == {"user-entity"}
+
+
 def test_from_user_level_nothing_follows() -> None:
     assert only(proven([user(poisson(0.01, 1.0, 10))], delta=DELTA)).unit == "user"
 

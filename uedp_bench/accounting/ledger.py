@@ -129,13 +129,15 @@ def _check_delta(delta: float) -> None:
 
 
 def _implied(events: Sequence[PrivacyEvent]) -> list[PrivacyEvent]:
-    """User events that user-entity events contain."""
+    """User events that user-entity events contain; none unless every one of them has its own."""
     if any(event.unit == "user" for event in events):
         return []
+    groups = [event for event in events if event.unit == "user-entity"]
+    alone = [_user_alone(event.event) for event in groups]
     return [
-        event.model_copy(update={"unit": "user", "event": alone})
-        for event in events
-        if event.unit == "user-entity" and (alone := _user_alone(event.event)) is not None
+        event.model_copy(update={"unit": "user", "event": inner})
+        for event, inner in zip(groups, alone, strict=True)
+        if inner is not None and None not in alone
     ]
 
 
