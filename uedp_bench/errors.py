@@ -8,7 +8,8 @@
     │   ├── MissingExtraError an optional dependency is not installed; carries the install command
     │   └── CapabilityError   a task, mechanism or attack cannot work with what it was given
     ├── PluginError           a registered plug-in does not load, or two claim one name
-    └── PrivacyError          what was executed is not what the accountant was told
+    ├── PrivacyError          what was executed is not what the accountant was told
+    └── TrackingError         MLflow cannot be reached or refuses; results on disk are whole
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class PluginError(UedpBenchError):
 
 class PrivacyError(UedpBenchError):
     """The events that training emitted are not the events that were planned."""
+
+
+class TrackingError(UedpBenchError):
+    """A result could not be logged to MLflow; its file on disk is complete."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
