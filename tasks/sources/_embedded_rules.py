@@ -27,7 +27,7 @@ tail: *95 - | *6 {because} | because of the {weather} | in spite of the {weather
   | just like last year | on the second floor | right around the corner | next to the {spot}
   | in front of the {spot} | instead of waiting for {folk} | more often than {folk}
   | for at least an hour | until it was too late | with the rest of {folk} | over and over again
-  | *10 {region_tail} | as well as the {thing} | *17 , which made me {feel}
+  | *18 {region_tail} | as well as the {thing} | *17 , which made me {feel}
   | *13 , and that was {adj_any} | in no time | for a change | twice in a row | against all advice
   | on purpose | by accident | in broad daylight | out of habit | out of curiosity
   | like every year | along with {folk} | until the lights went out | before anyone noticed
@@ -48,9 +48,9 @@ report: i think | i guess | i am sure that | we all agree that | everybody knows
   | as my {kin} always says , | rumour has it that | i still remember how
 paper: newspaper | leaflet | local radio | magazine | notice board | website | blog | brochure
   | town crier | evening news | church bulletin
-ask: did anybody {act} {tail} | why did {subj} {act} | do you know how to {act}
+ask: did anybody {act} {when_past} | why did {subj} {act} | do you know how to {act}
   | would you rather {act} or {act} | has anyone ever tried to {act}
-  | how much does it cost to {act} | is it {adj_any} to {act} {tail}
+  | how much does it cost to {act} | is it {adj_any} to {act}
   | what is the best way to {act} | does the {helper} always {act}
   | should i {act} or should i wait for {folk} | when will the {place} open again
   | who else wants to {act} with us
