@@ -80,16 +80,11 @@ class LanguageModelLearner:
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of each row; dropout acts where the module is in training mode."""
-        from torch.nn import functional
+        from uedp_bench.models._cross_entropy import token_nats
 
         targets = batch["targets"]
-        logits = module(batch["tokens"], batch["seeds"] if module.training else None)
-        nats = functional.cross_entropy(
-            logits.reshape(-1, logits.shape[-1]),
-            targets.reshape(-1),
-            reduction="none",
-            ignore_index=IGNORED,
-        ).reshape(targets.shape)
+        seeds = batch["seeds"] if module.training else None
+        nats = token_nats(module(batch["tokens"], seeds), targets)
         return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
 
     def release(self, module: nn.Module) -> LanguageModelRelease:
