@@ -16,8 +16,13 @@ from uedp_bench.corpus import Corpus
 LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")
 
 
-def provenance(corpus: Corpus | None) -> dict[str, Any]:
-    """Versions, commit, time (UTC) and the corpus' fingerprint and sizes."""
+def provenance(source: Corpus | None, planted: Corpus | None = None) -> dict[str, Any]:
+    """Versions, commit, time (UTC), and sizes and fingerprints of the corpus.
+
+    Args:
+        source: as the source made it: its fingerprint is the same for all seeds.
+        planted: with canaries in and held-out users out.
+    """
     out: dict[str, Any] = {
         "package": uedp_bench.__version__,
         "commit": _commit(),
@@ -25,12 +30,13 @@ def provenance(corpus: Corpus | None) -> dict[str, Any]:
         "python": platform.python_version(),
         "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
     }
-    if corpus is not None:
+    if source is not None and planted is not None:
         out["corpus"] = {
-            "planted_fingerprint": corpus.fingerprint,
-            "rows": len(corpus),
-            "train_rows": int(corpus.where("train").sum()),
-            "users": corpus.user_count,
+            "fingerprint": source.fingerprint,
+            "planted_fingerprint": planted.fingerprint,
+            "rows": len(planted),
+            "train_rows": int(planted.where("train").sum()),
+            "users": planted.user_count,
         }
     return out
 

@@ -35,7 +35,7 @@ class Speed(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    chunk: int = Field(default=64, ge=1)
+    chunk: int = Field(default=32, ge=1)
     threads: int = Field(default=0, ge=0)
     score_rows: int = Field(default=512, ge=1)
 

@@ -259,7 +259,8 @@ def _execute(
     device = choose_device(settings.device, settings.speed.threads)
     memory.reset(device)
     with clock("plant"):
-        corpus, planted = plant(parts.attacks, corpus, spec.seed, public_sizes(spec, corpus))
+        source = corpus
+        corpus, planted = plant(parts.attacks, source, spec.seed, public_sizes(spec, source))
     run = Run(spec.seed, public_sizes(spec, corpus), device, settings.speed,
               progress=settings.progress)  # fmt: skip
     with clock("train"):
@@ -288,7 +289,7 @@ def _execute(
         series=run.series,
         diagnostics=run.diagnostics,
         cost=Cost(**seconds, **run.counts, peak_memory_mb=memory.peak_mb(device), device=device),
-        provenance=provenance(corpus)
+        provenance=provenance(source, corpus)
         | {"vocabulary": _describe(vocabulary), "release": release.view},
         **attacked,
     )

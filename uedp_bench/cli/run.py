@@ -166,8 +166,11 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
             results.append(result)
             if result.status == "failed":
                 failures.append((job, result))
-    results = _track(results, options)
+    results, untracked = _track(results, options)
     _print(results, options, as_json)
+    if untracked is not None:
+        typer.echo(f"error: {untracked}; all results are in {options.out}", err=True)
+        raise typer.Exit(2)
     for job, result in failures:
         if result.error is not None:
             typer.echo(f"failed: {job.label}: {result.error.message}", err=True)
@@ -182,10 +185,10 @@ def _seeds(text: str) -> list[int]:
         raise InputError(f"--seeds {text!r}: give whole numbers, as 1,2,3") from None
 
 
-def _track(results: list[Result], options: Options) -> list[Result]:
-    """Logs results to MLflow; one that cannot be reached is a warning: results are on disk."""
+def _track(results: list[Result], options: Options) -> tuple[list[Result], UedpBenchError | None]:
+    """Logs results to MLflow; the error of a server that cannot be reached comes second."""
     if options.tracking is None:
-        return results
+        return results, None
     from uedp_bench.results import write_result
     from uedp_bench.tracking import log_result
 
@@ -199,11 +202,10 @@ def _track(results: list[Result], options: Options) -> list[Result]:
                 result, folder, uri=uri, experiment="uedp-bench", log_model=options.log_model
             )
         except UedpBenchError as error:
-            typer.echo(f"error: {error}; results are in {options.out}", err=True)
-            raise typer.Exit(2) from None
+            return out, error
         out[i] = result.model_copy(update={"tracking": found})
         write_result(out[i], folder / "result.json")
-    return out
+    return out, None
 
 
 def _print(results: list[Result], options: Options, as_json: bool) -> None:

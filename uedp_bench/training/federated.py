@@ -113,10 +113,17 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
         )
     diary.close()
     trainer.flat.load(theta)
-    gaussian = (
-        None if plan.clip_bound is None else Gaussian(noise_multiplier=noise_std / plan.clip_bound)
-    )
+    gaussian = _gaussian(plan, noise_std)
     return Trained(trainer.flat.module.eval(), plan.rounds, gaussian)
+
+
+def _gaussian(plan: Federation, noise_std: float) -> Gaussian | None:
+    """The noise that was added over the bound that was enforced (exact where rounding is all)."""
+    if plan.clip_bound is None:
+        return None
+    ratio = noise_std / plan.clip_bound
+    same = math.isclose(ratio, plan.noise_multiplier, rel_tol=1e-12)
+    return Gaussian(noise_multiplier=plan.noise_multiplier if same else ratio)
 
 
 def _cohort(
@@ -230,7 +237,7 @@ class _Diary:
         self._run.count({"units_trained": self._units, "rows_trained": self._rows})
         signal = float(np.mean(self._signal)) if self._signal else 0.0
         self._run.note(
-            signal_to_noise=signal / self._noise_norm if self._noise_norm > 0 else math.inf,
+            signal_to_noise=signal / self._noise_norm if self._noise_norm > 0 else "inf",
             sum_norm=signal,
             noise_norm=self._noise_norm,
             clipped_fraction=self._clipped / max(self._units, 1),

@@ -145,7 +145,7 @@ class LocalTrainer:
             value = self._loss(self._wrapped(batch), weight)
             torch.autograd.backward(value)
             if step == 0:
-                self.losses.append(float(value))
+                self.losses.append(float(value.detach()))
             steps.move(self.flat.grad[None], torch.ones(1, dtype=torch.bool, device=self._device))
         return steps.weights[0] - theta
 

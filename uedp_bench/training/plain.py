@@ -47,7 +47,8 @@ def train_plain(plan: PlainTraining, learner: Learner, run: Run, phase: str = "t
             optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(losses.nats.sum() / losses.targets.sum())
             optimizer.step()
-            nats, targets = nats + float(losses.nats.sum()), targets + int(losses.targets.sum())
+            nats += float(losses.nats.detach().sum())
+            targets += int(losses.targets.sum())
             run.progress(phase, epoch * steps + step + 1, plan.epochs * steps)
         if not np.isfinite(nats):
             raise InputError("training diverged: the loss is not finite; lower learning_rate")
