@@ -169,6 +169,35 @@ def test_fillers_do_not_depend_on_their_company() -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
+def test_networks_that_cannot_continue_a_prefix_rank_fillers_alike(name: str) -> None:
+    release = release_of(task_with(name), chain_corpus())
+    fillers = [f"w{a} w{b}" for a in range(5) for b in range(12)]
+    continued = release.filler_losses("w1 w2 ", " w3", fillers)
+    network = release.module
+
+    class Plain(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = network
+
+        def forward(self, tokens: torch.Tensor, seeds: None = None) -> Any:
+            return self.inner(tokens)
+
+    release.module = Plain().eval()
+    np.testing.assert_allclose(
+        release.filler_losses("w1 w2 ", " w3", fillers), continued, atol=1e-4
+    )
+
+
+def test_fillers_that_join_the_last_word_are_compared_from_that_word_on() -> None:
+    release = release_of(task_with(), chain_corpus())
+    losses = release.filler_losses("w1 w", "", ["2 w5", "3 w5"])
+    for text, loss in zip(["w1 w2 w5", "w1 w3 w5"], losses, strict=True):
+        (scores,) = release.token_logprobs([text])
+        assert loss == pytest.approx(-scores.logp[1:3].sum(), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", SMALL)
 def test_next_logprobs_are_those_of_scoring(name: str) -> None:
     release = release_of(task_with(name), chain_corpus())
     for capability in (Scorer, Completer, Generator):

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+
+@contextmanager
+def no_progress_bars() -> Iterator[None]:
+    """Keeps the library from drawing over this package's own progress bars."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 class TransformerNetwork(nn.Module):
@@ -50,7 +66,8 @@ class TransformerNetwork(nn.Module):
 
     def save(self, folder: Path) -> None:
         """Writes configuration and weights in the library's format."""
-        self.network.save_pretrained(folder)
+        with no_progress_bars():
+            self.network.save_pretrained(folder)
 
     def _run(self, tokens: Tensor, start: int, **options: Any) -> Any:
         if self._positions:

@@ -101,11 +101,11 @@ class GPT2(LanguageModel[GPT2Params]):
         import torch
         from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
-        from uedp_bench.models._transformer_network import TransformerNetwork
+        from uedp_bench.models._transformer_network import TransformerNetwork, no_progress_bars
 
         where = self.params.pretrained
         if where is not None:
-            with _readable(where):
+            with _readable(where), no_progress_bars():
                 network = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32)
             if network.config.vocab_size < vocabulary.size:
                 raise InputError(
@@ -138,9 +138,12 @@ class GPT2(LanguageModel[GPT2Params]):
         """Reads what `save_network` wrote; what it was pretrained from is not needed again."""
         from transformers import AutoModelForCausalLM
 
-        from uedp_bench.models._transformer_network import TransformerNetwork
+        from uedp_bench.models._transformer_network import TransformerNetwork, no_progress_bars
 
-        network = AutoModelForCausalLM.from_pretrained(folder / "network", local_files_only=True)
+        with no_progress_bars():
+            network = AutoModelForCausalLM.from_pretrained(
+                folder / "network", local_files_only=True
+            )
         return TransformerNetwork(network)
 
     @staticmethod
