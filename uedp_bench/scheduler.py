@@ -168,12 +168,12 @@ def _run(job: Job, settings: Settings, progress: Progress) -> Result:
 
 
 def _throttled(identifier: str, listen: Callable[[Message], None]) -> Progress:
-    last = [0.0, ""]
+    last, shown = [0.0], [""]
 
     def progress(phase: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if phase != last[1] or done >= total or now - float(last[0]) > 0.2:
-            last[:] = [now, phase]
+        if phase != shown[0] or done >= total or now - last[0] > 0.2:
+            last[0], shown[0] = now, phase
             listen(Message(identifier, phase, done, total))
 
     return progress
