@@ -123,8 +123,9 @@ def _left(board: Sequence[Row]) -> list[Column]:
     columns += [
         ("claimed ε", lambda row: _guarantees(row, "claimed")),
         ("proven ε", lambda row: _guarantees(row, "proven")),
-        ("ε at least", _lower_bound),
     ]
+    if any(row.lower_bounds for row in board):
+        columns.append(("ε at least", _lower_bound))
     if any("signal_to_noise" in row.diagnostics for row in board):
         columns.append(_column("signal/noise", lambda row: row.diagnostics, "signal_to_noise"))
     return columns
@@ -140,6 +141,7 @@ def _utility_names(board: Sequence[Row]) -> list[str]:
 _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
     "secret-sharer": (
         ("exposure_max_repeats", "exposure"),
+        ("exposure_entity", "entity exposure"),
         ("exposure_limit", "limit"),
         ("extracted_random_sampling", "extracted % (RS)"),
         ("extracted_beam_search", "extracted % (BS)"),
@@ -277,6 +279,7 @@ def _right_notes(board: Sequence[Row]) -> tuple[str, ...]:
                for row in board for attack in row.skipped_attacks)  # fmt: skip
     facts = [f"device: {devices}"] if devices else []
     if any("exposure_max_repeats" in row.leakage.get("secret-sharer", ()) for row in board):
-        facts.insert(0, "exposure: bits, of the most repeated canaries; 1.44 where nothing leaks, "
-                     "`limit` where all does; RS: random sampling, BS: beam search")  # fmt: skip
+        facts.insert(0, "exposure: bits, of the most repeated canaries and of those that are "
+                     "labelled entities; 1.44 where nothing leaks, `limit` where all does; "
+                     "RS: random sampling, BS: beam search")  # fmt: skip
     return tuple(dict.fromkeys([*facts, *skipped]))

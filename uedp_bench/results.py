@@ -74,6 +74,15 @@ class RunSpec(_Frozen):
     seed: int = 1
     delta: float = Field(default=1e-5, gt=0.0, lt=1.0)
 
+    @property
+    def label(self) -> str:
+        """Mechanism names joined by ' + '.
+
+        Training without noise goes without saying after another mechanism.
+        """
+        names = [part.name for part in self.mechanism]
+        return " + ".join([name for name in names if name != "noiseless"] or names)
+
 
 class SkippedAttack(_Frozen):
     """An attack that did not apply, and why."""
@@ -128,8 +137,8 @@ class Result(_Frozen):
 
     @property
     def label(self) -> str:
-        """The mechanism as tables show it: names joined by ' + '."""
-        return " + ".join(part.name for part in self.spec.mechanism)
+        """The mechanism as tables show it."""
+        return self.spec.label
 
 
 def write_result(result: Result, path: Path) -> None:

@@ -42,7 +42,7 @@ class Job:
     @property
     def label(self) -> str:
         """Mechanism and seed, for people."""
-        return f"{' + '.join(m.name for m in self.spec.mechanism)}, seed {self.spec.seed}"
+        return f"{self.spec.label}, seed {self.spec.seed}"
 
 
 class Message(NamedTuple):

@@ -26,7 +26,9 @@ def console() -> Console:
     """The console of standard output; pipes get a fixed width."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, soft_wrap=False)
+    # Highlighting would colour numbers inside paths and names.
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(width=width, soft_wrap=False, highlight=False)
 
 
 def print_json(value: Any) -> None:

@@ -215,12 +215,12 @@ def _print(results: list[Result], options: Options, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(json.loads(to_json(rows)), indent=1))
         return
-    from rich.console import Console
+    from uedp_bench.cli.console import console
 
-    console = Console()
-    console.print(render(rows))
-    console.print(f"results   {options.out}/<id>/result.json")
-    console.print(f"table     uedp-bench leaderboard --results {options.out}")
+    screen = console()
+    screen.print(render(rows))
+    screen.print(f"results   {options.out}/<id>/result.json")
+    screen.print(f"page      uedp-bench leaderboard --results {options.out}")
     if options.tracking is not None:
         uri = options.tracking or f"sqlite:///{options.out}/mlflow.db"
-        console.print(f"MLflow    mlflow ui --backend-store-uri {uri}")
+        screen.print(f"MLflow    mlflow ui --backend-store-uri {uri}")
