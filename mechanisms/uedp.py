@@ -19,6 +19,7 @@ from uedp_bench.accounting.events import (
     Repeated,
     UserEntityGaussian,
 )
+from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.mechanisms._federated import (
     FederatedParams,
@@ -41,6 +42,12 @@ ASSUMPTIONS = (
     "Poisson sampling of users; every update is clipped after local training, whatever its data",
     "weights are constants or functions of the user's own data",
     "vocabulary, initial weights and entity lists do not depend on private text",
+)
+
+
+CLAIM_NOTE = (
+    "counts entity sampling as amplification and the sampled users as their expected number; the "
+    "proven guarantee does neither"
 )
 
 
@@ -68,8 +75,8 @@ class UeDPParams(FederatedParams):
     )
     noise: Literal["published", "released"] = Field(
         default="published",
-        description="released: as the authors' code, which adds sigma^2 in place of sigma and "
-        "clips gradients in place of updates",
+        description="released: as the authors' code, which adds noise of deviation sigma^2 in "
+        "place of sigma and clips gradients in place of updates (so no guarantee is proven)",
     )
 
 
@@ -92,7 +99,8 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One round of user sampling a round; noise z (q_u |U| + 1) on the sum."""
-        return self._events(self._users(stats), self.params.rounds)
+        event = self._round(self._users(stats), self._noise_over_bound())
+        return self._events(event, self.params.rounds)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Theorem 1: as if entity sampling amplified and one user's update moved."""
@@ -108,7 +116,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
                 event=Repeated(count=p.rounds, event=PoissonSampled(rate=rate, event=gaussian)),
                 accountant="moments",
                 source="Lai et al. 2022, Theorem 1",
-                assumptions=("as published; see the proven guarantee for what holds",),
+                note=CLAIM_NOTE,
             ),
         )
 
@@ -117,9 +125,13 @@ class UeDP(TrainingMechanism[UeDPParams]):
         p, out = self.params, list(size_refusals(self.params, stats, self.name))
         if p.denominators == "data":
             out.append("denominators W_u, W_e, W_s are computed from private data without noise")
-        elif not stats.public and None in (p.entities, p.sentences, p.sensitive_sentences):
-            out.append("numbers of entities and sentences were counted from private data; declare "
-                       "mechanism.uedp.entities, .sentences and .sensitive_sentences")  # fmt: skip
+        elif not stats.public:
+            names = ("entities", "sentences", "sensitive_sentences")
+            needed = names if p.estimator == "f_E+" else names[:1]
+            missing = [name for name in needed if getattr(p, name) is None]
+            if missing:
+                out.append(f"sizes in the denominator were counted from private data; declare "
+                           f"{', '.join(f'mechanism.uedp.{name}' for name in missing)}")  # fmt: skip
         if p.entity_cap > 1:
             out.append("weights w_e = min(n_e / entity_cap, 1) count over all users' sentences")
         return tuple(out)
@@ -131,16 +143,18 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
         p, units = self.params, users_of(corpus)
         users = self._users(run.stats)
-        entity_weights = capped_weights(corpus.rows_of_entity.counts, p.entity_cap)
+        entity_weights = _entity_weights(corpus, p.entity_cap)
         user_weights = capped_weights(units.counts, p.user_cap)
+        # max(w_u) is 1 in public; as published it is the data's own.
+        heaviest = 1.0 if p.denominators == "public" else float(user_weights.max())
         sizes = self._sizes(run.stats, corpus, user_weights, entity_weights)
         denominator = self._denominator(sizes)
-        std = self._noise_std_over_clip(users)
+        std = self._noise_over_bound()
         local = p.local("sum")
         released = p.noise == "released"
         if released:
             local = local._replace(gradient_clip=p.clip)
-            sigma = std * p.clip / denominator
+            sigma = std * p.clip * heaviest / denominator
             std = sigma**2 * denominator
         trained = train_federated(
             Federation(
@@ -153,6 +167,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
                 denominator=denominator,
                 server=p.server(),
                 unit_weights=user_weights,
+                weight_bound=heaviest,
                 row_weights=self._row_weights(corpus, entity_weights),
                 rows_per_unit=p.rows_per_user,
             ),
@@ -161,7 +176,9 @@ class UeDP(TrainingMechanism[UeDPParams]):
         )
         if trained.gaussian is not None:
             std = trained.gaussian.noise_multiplier
-        return trained.module, self._events(users, trained.rounds, std)
+        # With more users than declared, more than users - 1 others might mention an entity.
+        event = self._round(users, std).model_copy(update={"users": max(users, len(units))})
+        return trained.module, self._events(event, trained.rounds)
 
     def _users(self, stats: CorpusStats) -> int:
         return public_users(self.params, stats, self.name)
@@ -185,17 +202,30 @@ class UeDP(TrainingMechanism[UeDPParams]):
         return Sizes(users, users, count, max(sentences - sensitive, 0) * per_sentence)
 
     def _denominator(self, sizes: Sizes) -> float:
-        """Denominator of equation 4 (f_E+), without the sentence term for f_E."""
+        """Denominator of equation 4 (f_E+), or of equation 7 (f_E).
+
+        Raises:
+            InputError: if it is 0, because these rates leave nothing to sample.
+        """
         p = self.params
         inner = p.entity_rate * sizes.entity_weight
         if p.estimator == "f_E+":
             inner += p.sentence_rate * sizes.sentence_weight
-        return p.users_per_round / sizes.users * sizes.user_weight * max(inner, 1.0)
+        if inner <= 0.0:
+            raise InputError(
+                f"uedp.estimator is {p.estimator!r}: with {sizes.entity_weight:g} entities at "
+                f"entity_rate={p.entity_rate} and {sizes.sentence_weight:g} other sentences at "
+                f"sentence_rate={p.sentence_rate} no sentence is ever sampled"
+            )
+        return p.users_per_round / sizes.users * sizes.user_weight * inner
 
-    def _noise_std_over_clip(self, users: int) -> float:
-        """Equation 6 on the sum: z (q_u |U| + 1) max(w_u), in units of beta; weights reach 1."""
-        p = self.params
-        return p.noise_multiplier * (p.users_per_round / users * users + 1.0)
+    def _noise_over_bound(self) -> float:
+        """Equation 6 on the sum, z (q_u |U| + 1), in units of max(w_u) beta."""
+        return self.params.noise_multiplier * (self.params.users_per_round + 1.0)
+
+    def _round(self, users: int, std: float) -> UserEntityGaussian:
+        rate = self.params.users_per_round / users
+        return UserEntityGaussian(rate=rate, noise_multiplier=std, users=users)
 
     def _row_weights(self, corpus: Corpus, entity_weights: FloatArray) -> RowWeights:
         """Line 10: the weight of a sentence is the sum of w_e over its sampled entities, or w_s."""
@@ -212,16 +242,10 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
         return draw
 
-    def _events(self, users: int, rounds: int, std: float | None = None) -> Events:
-        p = self.params
-        if p.noise == "released":
-            reason = "updates are not clipped after the local optimiser: sensitivity is unbounded"
+    def _events(self, event: UserEntityGaussian, rounds: int) -> Events:
+        if self.params.noise == "released":
+            reason = "gradients are clipped before the local optimiser, updates after it are not"
             return (PrivacyEvent(unit="user-entity", event=NonPrivate(reason=reason)),)
-        event = UserEntityGaussian(
-            rate=p.users_per_round / users,
-            noise_multiplier=self._noise_std_over_clip(users) if std is None else std,
-            users=users,
-        )
         return (
             PrivacyEvent(
                 unit="user-entity",
@@ -229,3 +253,11 @@ class UeDP(TrainingMechanism[UeDPParams]):
                 assumptions=ASSUMPTIONS,
             ),
         )
+
+
+def _entity_weights(corpus: Corpus, cap: int) -> FloatArray:
+    """(entities,) w_e = min(n_e / cap, 1) with n_e training sentences that mention the entity."""
+    index = corpus.rows_of_entity
+    entity = np.repeat(np.arange(len(index)), index.counts)
+    counts = np.bincount(entity[corpus.where("train")[index.rows]], minlength=len(index))
+    return capped_weights(counts, cap)

@@ -57,17 +57,22 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Poisson: the moments accountant; fixed-size rounds: as the federated secret sharer."""
-        event = self.plan(stats)[0]
-        poisson = self.params.sampling == "poisson"
+        if self.params.sampling == "poisson":
+            event = self.plan(stats)[0]
+            source = "McMahan et al. 2018, Theorem 1"
+            return (Claim(unit="user", event=event.event, accountant="moments", source=source),)
+        # Their accountant is given z, as if replacing a user moved the sum by the clip bound once.
+        believed = Gaussian(noise_multiplier=2.0 * self.params.noise_multiplier)
+        sampler = self._sampler(public_users(self.params, stats, self.name), None)
+        event = self._events(sampler, believed)[0]
         return (
             Claim(
                 unit="user",
                 adjacency=event.adjacency,
                 event=event.event,
-                accountant="moments" if poisson else "rdp",
-                source="McMahan et al. 2018, Theorem 1"
-                if poisson
-                else "Thakkar et al. 2021, Appendix A.3",
+                accountant="rdp",
+                source="Thakkar et al. 2021, Appendix A.3",
+                note="replacing a user moves the sum by up to twice the clip bound, not once",
             ),
         )
 

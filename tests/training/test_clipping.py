@@ -46,6 +46,8 @@ def test_an_update_that_is_not_finite_counts_as_nothing() -> None:
     total, norms = clipped_sum(updates, 1.0, torch.ones(3))
     assert total.tolist() == pytest.approx([0.1, 0.0], rel=1e-5)
     assert torch.isinf(norms[:2]).all()
+    unclipped, _ = clipped_sum(updates, float("inf"), torch.ones(3))
+    assert unclipped.tolist() == pytest.approx([0.1, 0.0], rel=1e-5)
 
 
 def test_noise_has_the_stated_distribution() -> None:

@@ -10,6 +10,7 @@ import torch
 from toy import ToyLearner, toy_run
 
 from uedp_bench.corpus import Index
+from uedp_bench.errors import PrivacyError
 from uedp_bench.training.federated import Federation, Server, train_federated
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.sampling import PoissonSampler
@@ -79,6 +80,14 @@ def test_unit_weights_scale_contributions() -> None:
     points = 100 * np.ones((2, 4))
     half = _weights(points, [0, 1], unit_weights=np.array([0.5, 0.0]))
     assert float(half.norm()) == pytest.approx(0.5, rel=1e-4)
+
+
+def test_noise_scales_with_the_largest_weight_and_larger_weights_are_refused() -> None:
+    points, light = np.zeros((2, 20_000)), np.array([0.25, 0.1])
+    weights = _weights(points, [0, 1], unit_weights=light, weight_bound=0.25, noise_multiplier=2.0)
+    assert float(weights.std()) == pytest.approx(2.0 * 0.25, rel=0.03)
+    with pytest.raises(PrivacyError, match="more than the bound"):
+        _weights(points, [0, 1], unit_weights=light, weight_bound=0.2)
 
 
 def test_noise_on_the_sum_has_the_stated_deviation() -> None:

@@ -83,3 +83,16 @@ def test_every_row_is_used_once_an_epoch() -> None:
         torch.zeros(2), _cohort([[4, 5, 6, 7, 8]]), np.random.default_rng(0)
     )
     assert sorted(row for row in seen if row)[:5] == [4, 5, 6, 7, 8]
+
+
+def test_a_user_is_not_moved_by_another_user_s_infinite_loss() -> None:
+    """Padding is with the unit's own rows: no weight silences a loss that is not finite."""
+    points = np.ones((4, 2))
+    points[0] = np.nan  # row 0 belongs to the first user
+    learner = ToyLearner(points, [0, 1, 1, 1])
+    trainer = LocalTrainer(learner, LocalTraining(learning_rate=0.5), "cpu")
+    updates = trainer.updates(torch.zeros(2), _cohort([[0], [1, 2, 3]]), np.random.default_rng(0))
+    assert torch.isnan(updates[0]).all()
+    assert updates[1].tolist() == [0.5, 0.5]
+    short = trainer.updates(torch.zeros(2), _cohort([[1], [0, 2, 3]]), np.random.default_rng(0))
+    assert short[0].tolist() == [0.5, 0.5]

@@ -14,6 +14,7 @@ from uedp_bench.accounting.events import (
     Adjacency,
     AnyEvent,
     Claim,
+    FixedSizeSampled,
     Gaussian,
     NonPrivate,
     PoissonSampled,
@@ -217,9 +218,12 @@ def _claimed_epsilon(claim: Claim, delta: float) -> float:
     from uedp_bench.accounting.moments import moments_epsilon
 
     base, count = rounds_of(claim.event)
-    if not isinstance(base, Gaussian | PoissonSampled):
+    fixed = isinstance(base, FixedSizeSampled) and claim.accountant == "rdp"
+    if not isinstance(base, Gaussian | PoissonSampled) and not fixed:
         raise Refusal(f"the {claim.accountant} accountant knows no event {base.kind}")
-    if claim.adjacency == "replace-one" and claim.accountant != "pld":
+    if fixed and claim.adjacency != "replace-one":
+        raise Refusal(f"fixed-size rounds are accounted for replace-one, not {claim.adjacency}")
+    if claim.adjacency == "replace-one" and claim.accountant != "pld" and not fixed:
         raise Refusal(f"the {claim.accountant} accountant does not account for replace-one")
     if not happens(base, count):
         return 0.0

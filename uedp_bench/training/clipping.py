@@ -19,8 +19,10 @@ def clip_factors(updates: Tensor, bound: float) -> tuple[Tensor, Tensor]:
         (units,) factors in [0, 1] and (units,) norms (infinite where not finite).
     """
     norms = torch.linalg.vector_norm(updates, dim=1)
-    norms = torch.where(torch.isfinite(norms), norms, torch.full_like(norms, torch.inf))
-    return SAFETY * torch.clamp(bound / norms.clamp(min=1e-30), max=1.0), norms
+    finite = torch.isfinite(norms)
+    norms = torch.where(finite, norms, torch.full_like(norms, torch.inf))
+    factors = SAFETY * torch.clamp(bound / norms.clamp(min=1e-30), max=1.0)
+    return torch.where(finite, factors, torch.zeros_like(factors)), norms
 
 
 def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -28,11 +30,12 @@ def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor,
 
     Args:
         updates: (units, d).
-        bound: the l2 norm that no unit's update exceeds.
+        bound: the l2 norm that no unit's update exceeds; infinity clips nothing.
         weights: (units,) in [0, 1].
 
     Returns:
-        (d,) the sum: adding or removing one unit changes it by at most `bound`; (units,) norms.
+        (d,) the sum: adding or removing one unit changes it by at most `bound` times its weight;
+        (units,) norms.
     """
     factors, norms = clip_factors(updates, bound)
     finite = torch.isfinite(norms)[:, None]

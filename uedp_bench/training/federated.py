@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from uedp_bench.accounting.events import Gaussian
 from uedp_bench.corpus import FloatArray, Index, IntArray
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
 from uedp_bench.run import Run
 from uedp_bench.training.clipping import clipped_sum, gaussian_noise
@@ -49,10 +49,12 @@ class Federation:
         local: how a unit trains.
         clip_bound: l2 bound on a unit's update; None leaves it unclipped (no guarantee).
         noise_multiplier: standard deviation of the noise on the weighted sum of updates, in units
-            of `clip_bound`.
+            of what a unit adds at most: `clip_bound * weight_bound` (of 1 without a clip bound).
         denominator: public constant that the noisy sum is divided by.
         server: the server's step.
-        unit_weights: (units,) public-function weights in [0, 1], or None for all 1.
+        unit_weights: (units,) weights in [0, weight_bound], or None for all 1; each a constant or
+            a function of the unit's own data.
+        weight_bound: what no unit's weight exceeds.
         row_weights: draws a round's row weights, or None for all 1.
         rows_per_unit: rows of a unit that a round uses at most, drawn afresh; None for all.
     """
@@ -66,6 +68,7 @@ class Federation:
     denominator: float
     server: Server
     unit_weights: FloatArray | None = None
+    weight_bound: float = 1.0
     row_weights: RowWeights | None = None
     rows_per_unit: int | None = None
 
@@ -89,14 +92,17 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
     """Runs the rounds.
 
     Raises:
-        InputError: if the sampler draws from another number of units than there are.
+        InputError: if the weights of the network stop being finite.
+        PrivacyError: if a unit's weight exceeds `weight_bound`.
     """
+    if plan.unit_weights is not None and plan.unit_weights.max(initial=0.0) > plan.weight_bound:
+        raise PrivacyError(f"a unit weighs more than the bound {plan.weight_bound}")
     rngs = {name: run.rng("federated", name) for name in ("sample", "rows", "local")}
     generator = torch.Generator().manual_seed(run.torch_seed("federated", "noise"))
     trainer = LocalTrainer(learner, plan.local, run.device)
     theta = trainer.flat.vector.clone()
     server = _ServerState(plan.server, theta)
-    noise_std = plan.noise_multiplier * (plan.clip_bound if plan.clip_bound is not None else 1.0)
+    noise_std = plan.noise_multiplier * _largest_contribution(plan)
     diary = _Diary(run, len(theta), noise_std)
     for step in range(plan.rounds):
         taking_part = plan.sampler.draw(rngs["sample"])
@@ -117,11 +123,15 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
     return Trained(trainer.flat.module.eval(), plan.rounds, gaussian)
 
 
+def _largest_contribution(plan: Federation) -> float:
+    return 1.0 if plan.clip_bound is None else plan.clip_bound * plan.weight_bound
+
+
 def _gaussian(plan: Federation, noise_std: float) -> Gaussian | None:
     """The noise that was added over the bound that was enforced (exact where rounding is all)."""
     if plan.clip_bound is None:
         return None
-    ratio = noise_std / plan.clip_bound
+    ratio = noise_std / _largest_contribution(plan)
     same = math.isclose(ratio, plan.noise_multiplier, rel_tol=1e-12)
     return Gaussian(noise_multiplier=plan.noise_multiplier if same else ratio)
 

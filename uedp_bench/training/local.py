@@ -42,18 +42,23 @@ class LocalTraining(NamedTuple):
 
 
 class Cohort(NamedTuple):
-    """The rows of some units, padded: `rows` and `weights` (units, rows), weight 0 for padding."""
+    """The rows of some units, padded: `rows` and `weights` (units, rows), weight 0 for padding.
+
+    A unit is padded with its own first row: what it sends depends on its own data alone, even
+    where a loss is not finite and no weight can silence it.
+    """
 
     rows: IntArray
     weights: FloatArray
 
     @staticmethod
     def build(owner: IntArray, rows: IntArray, weights: FloatArray, units: int) -> Cohort:
-        """Cohort of (unit position, row, weight) triples sorted by unit."""
+        """Cohort of (unit position, row, weight) triples sorted by unit; no unit without rows."""
         counts = np.bincount(owner, minlength=units)
         width = max(int(counts.max(initial=0)), 1)
-        column = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        padded = np.zeros((units, width), dtype=np.int64)
+        starts = np.cumsum(counts) - counts
+        column = np.arange(len(owner)) - np.repeat(starts, counts)
+        padded = np.repeat(rows[starts][:, None], width, axis=1)
         padded[owner, column] = rows
         weight = np.zeros((units, width))
         weight[owner, column] = weights

@@ -1,0 +1,69 @@
+"""Ordinary training: AdamW on shuffled rows of the training split, and no guarantee."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+import torch
+from learners import NetworkLearner, flat, run_of, sizes
+
+from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.errors import InputError
+from uedp_bench.mechanisms.noiseless import Noiseless
+
+
+def test_one_step_is_adamw_on_the_mean_loss_a_target() -> None:
+    learner = NetworkLearner(6)
+    mechanism = Noiseless.create(
+        {"epochs": 1, "batch_size": 6, "learning_rate": 0.02, "weight_decay": 0.1}
+    )
+    found, _ = mechanism.train(learner, learner.corpus, run_of(learner))
+    by_hand = copy.deepcopy(learner.module)
+    optimizer = torch.optim.AdamW(by_hand.parameters(), lr=0.02, weight_decay=0.1)
+    torch.autograd.backward(((by_hand(learner.points) - learner.goals) ** 2).mean())
+    optimizer.step()
+    torch.testing.assert_close(flat(found), flat(by_hand), rtol=1e-5, atol=1e-6)
+
+
+def test_every_epoch_sees_each_training_row_once_and_no_other() -> None:
+    learner = NetworkLearner(9, held_out=2)
+    before = flat(learner.module).clone()
+    mechanism = Noiseless.create({"epochs": 3, "batch_size": 4})
+    run = run_of(learner)
+    mechanism.train(learner, learner.corpus, run)
+    epochs = [learner.seen[7 * i : 7 * i + 7] for i in range(3)]
+    assert [sorted(rows) for rows in epochs] == [list(range(7))] * 3
+    assert epochs[0] != epochs[1]
+    assert torch.equal(flat(learner.module), before)  # a copy was trained
+    losses = [value for _, value in run.series["train_loss"]]
+    assert losses[2] < losses[0]
+
+
+def test_the_seed_decides() -> None:
+    learner = NetworkLearner(9)
+    mechanism = Noiseless.create({"epochs": 2, "batch_size": 2})
+    one, again, other = (
+        flat(mechanism.train(learner, learner.corpus, run_of(learner, seed))[0])
+        for seed in (1, 1, 2)
+    )
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+def test_it_promises_nothing() -> None:
+    learner = NetworkLearner(4)
+    mechanism = Noiseless.create({"epochs": 1})
+    _, events = mechanism.train(learner, learner.corpus, run_of(learner))
+    check_plan(mechanism.plan(sizes()), events)
+    (guarantee,) = proven(events, delta=1e-5)
+    assert (guarantee.epsilon, guarantee.notion) == (math.inf, "none")
+    assert mechanism.claims(sizes()) == ()
+
+
+def test_divergence_is_one_line() -> None:
+    learner = NetworkLearner(4)
+    learner.goals[0] = float("inf")
+    with pytest.raises(InputError, match="lower learning_rate"):
+        Noiseless.create({"epochs": 1}).train(learner, learner.corpus, run_of(learner))

@@ -1,0 +1,90 @@
+"""Learners for mechanisms: toy rows that mention entities, and a small nonlinear network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import nn
+from toy import ToyLearner
+
+from uedp_bench.corpus import SPLITS, IntArray, Spans
+from uedp_bench.learner import Batch, Losses
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.run import Run
+
+
+class EntityLearner(ToyLearner):
+    """Toy rows; `mentions[i]` are the one-letter entities of row i, ids by first appearance."""
+
+    def __init__(self, points: np.ndarray, users: Sequence[int], mentions: Sequence[str]) -> None:
+        super().__init__(points, users)
+        texts = [" ".join(letters) or "-" for letters in mentions]
+        found = [
+            (row, 2 * at, 2 * at + 1, 0)
+            for row, letters in enumerate(mentions)
+            for at in range(len(letters))
+        ]
+        self.corpus = replace(
+            self.corpus,
+            texts=tuple(texts),
+            entities=Spans.build(texts, found),
+            entity_types=("NAME",),
+        )
+
+
+class NetworkLearner(ToyLearner):
+    """Squared error of a two-layer network: gradients that are no closed form of the rows."""
+
+    def __init__(self, rows: int, vectorised: bool = True, held_out: int = 0) -> None:
+        rng = np.random.default_rng(11)
+        points = rng.normal(size=(rows, 4))
+        super().__init__(points, list(range(rows)), vectorised)
+        self.goals = torch.as_tensor(10 * rng.normal(size=(rows, 2)), dtype=torch.float32)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(3)
+            self.module = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
+        split = np.zeros(rows, dtype=np.int64)
+        split[rows - held_out :] = SPLITS.index("valid")
+        self.corpus = replace(self.corpus, split=split)
+        self.seen: list[int] = []
+
+    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
+        chosen = torch.as_tensor(np.asarray(rows))
+        self.seen.extend(chosen.tolist())
+        return {"points": self.points[chosen], "goals": self.goals[chosen]}
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        nats = ((module(batch["points"]) - batch["goals"]) ** 2).sum(-1)
+        return Losses(nats, torch.full_like(nats, 2.0))
+
+
+def flat(module: nn.Module) -> torch.Tensor:
+    """All weights of a module in one vector."""
+    return torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+
+
+def run_of(learner: ToyLearner, seed: int = 0, public: bool = True) -> Run:
+    """A run whose sizes are those of the learner's training rows."""
+    corpus = learner.corpus
+    train = corpus.where("train")
+    return Run(seed, sizes(
+        users=len(np.unique(corpus.users[train])),
+        rows=int(train.sum()),
+        sensitive_rows=int((train & corpus.sensitive).sum()),
+        entities=corpus.entity_count,
+        public=public,
+    ))  # fmt: skip
+
+
+def sizes(
+    users: int = 10,
+    rows: int = 30,
+    sensitive_rows: int = 20,
+    entities: int = 8,
+    public: bool = True,
+) -> CorpusStats:
+    """Sizes of a training split."""
+    return CorpusStats(users, rows, sensitive_rows, entities, public)
