@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from uedp_bench.component import Params
+from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.model import LanguageModel
@@ -35,7 +35,7 @@ _BOOTSTRAP_SEED = 2022
 class NextWordParams(Params):
     """How text becomes tokens, and what happens before private training."""
 
-    vocabulary: str = Field(
+    vocabulary: Annotated[str, MayBePath(words=("public", "private"))] = Field(
         default="public",
         description="where the vocabulary comes from: 'public' (the corpus' public split), "
         "'private' (its training split: every proven epsilon is then infinite), or the path of a "

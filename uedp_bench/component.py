@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -18,10 +19,25 @@ class Params(BaseModel):
     constraints, so that a bad value is refused before anything runs.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
 
 
 P = TypeVar("P", bound=Params)
+
+
+@dataclass(frozen=True)
+class MayBePath:
+    """Marks a text parameter that may name a file or folder: `Annotated[str, MayBePath()]`.
+
+    What the file or folder holds is then part of a run's identity, and its path is not.
+
+    Attributes:
+        words: values that are never a path.
+    """
+
+    words: tuple[str, ...] = ()
 
 
 class Component(ABC, Generic[P]):

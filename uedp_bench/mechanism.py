@@ -100,4 +100,4 @@ class ServingMechanism(Mechanism[P]):
 
     @abstractmethod
     def serve(self, release: Release, run: Run) -> Release:
-        """The release as its users see it."""
+        """The release as its users see it; its events are those of `release`, then its own."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.accounting.events import Claim
+from uedp_bench.accounting.events import Claim, PrivacyEvent
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import (
     CorpusStats,
@@ -79,11 +79,15 @@ class Pipeline:
 
     def plan(self, stats: CorpusStats) -> Events:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
-        before = [e for part in self.parts if _stage(part) < 2 for e in part.plan(stats)]
-        return self.released(before, self.trainer.plan(stats))
+        chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
+        published = [event for part in self.publishers for event in part.plan(stats)]
+        served = [event for part in self.servers for event in part.plan(stats)]
+        return (*self.released(chosen, published, self.trainer.plan(stats)), *served)
 
-    def released(self, before: Sequence[Any], trained: Events) -> Events:
-        """Events of the release, given those of the stages before training and of training.
+    def released(
+        self, vocabulary: Events, published: Sequence[PrivacyEvent], trained: Events
+    ) -> Events:
+        """Events of the release, given those of choosing the vocabulary, publishing and training.
 
         A publisher that maps each row by itself is mere pre-processing for a training mechanism
         that protects: nothing but the trained model is released, and neighbouring corpora stay
@@ -91,8 +95,7 @@ class Pipeline:
         """
         protects = self.trainer.unit is not None
         hidden = protects and all(part.rowwise for part in self.publishers)
-        kept = () if hidden and self.vocabulary is None else tuple(before)
-        return (*kept, *trained)
+        return (*vocabulary, *(() if hidden else published), *trained)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Claims of all parts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+import sys
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -83,11 +84,19 @@ class PeakMemory:
             import torch
 
             return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
-        try:
-            status = Path("/proc/self/status").read_text(encoding="ascii")
-        except OSError:
-            import resource
+        return round(_high_water_mark() / 1e6, 1)
 
-            return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6, 1)
-        kilobytes = next(ln.split()[1] for ln in status.splitlines() if ln.startswith("VmHWM"))
-        return round(int(kilobytes) * 1024 / 1e6, 1)
+
+def _high_water_mark() -> int:
+    """Bytes of memory that this process held at most, since the last reset where there is one."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        status = []
+    for line in status:
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
@@ -22,6 +24,36 @@ SCHEMA_VERSION = 1
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _plain(value: Any) -> Any:
+    """JSON values of anything nested: NumPy becomes Python's, infinity the string "inf".
+
+    Raises:
+        ValueError: for NaN, naming where it is.
+    """
+    if isinstance(value, Mapping):
+        return {key: _inside(part, str(key)) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_inside(part, str(number)) for number, part in enumerate(value)]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        if math.isnan(value):
+            raise ValueError("NaN")
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _inside(value: Any, name: str) -> Any:
+    try:
+        return _plain(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+Plain = Annotated[dict[str, Any], BeforeValidator(_plain)]
+"""Free-form JSON values without NaN."""
 
 
 class Estimate(_Frozen):
@@ -110,6 +142,11 @@ class Cost(_Frozen):
     peak_memory_mb: float = 0.0
     device: str = "cpu"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_nan(cls, values: Any) -> Any:
+        return _plain(values)
+
 
 class Result(_Frozen):
     """One run. See `docs/results.md` for every field."""
@@ -124,16 +161,16 @@ class Result(_Frozen):
     guarantees: tuple[Guarantee, ...] = ()
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Estimate]] = {}
-    details: dict[str, dict[str, Any]] = {}
+    details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_plain)] = {}
     skipped_attacks: tuple[SkippedAttack, ...] = ()
     events: tuple[PrivacyEvent, ...] = ()
-    pretraining: dict[str, Any] = {}
-    series: dict[str, list[tuple[int, float]]] = {}
-    diagnostics: dict[str, Any] = {}
-    selection: dict[str, Any] = {}
+    pretraining: Plain = {}
+    series: dict[str, list[tuple[int, Number]]] = {}
+    diagnostics: Plain = {}
+    selection: Plain = {}
     cost: Cost = Cost()
     tracking: dict[str, str] = {}
-    provenance: dict[str, Any] = {}
+    provenance: Plain = {}
 
     @property
     def label(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,8 +16,9 @@ from uedp_bench import registry
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.pipeline import Pipeline
-from uedp_bench.results import RunSpec
+from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.run import Retrain, Run
+from uedp_bench.spec import component_identity
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
@@ -52,7 +53,7 @@ class Retraining:
         """The function behind `Run.retrain`."""
 
         def retrain(users: BoolArray, *, mechanism: Literal["same", "none"], seed: int) -> Release:
-            folder = self._cache / self._key(users, mechanism, seed)
+            folder = self._cache / self._key(users, mechanism, seed, run)
             folder.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{folder}.lock"):
                 if not (folder / "done.json").is_file():
@@ -76,7 +77,9 @@ class Retraining:
         release, _ = protect(parts, self._chosen(users), inner, self._vocabulary)
         release.save(folder / "release")
         done = {"seconds": round(time.perf_counter() - start, 3), "mechanism": mechanism}
-        (folder / "done.json").write_text(json.dumps(done), encoding="utf-8")
+        partial = folder / "done.partial"
+        partial.write_text(json.dumps(done), encoding="utf-8")
+        partial.replace(folder / "done.json")
 
     def _chosen(self, users: BoolArray) -> Corpus:
         """Rows of the chosen users as training split, after the public rows as they are."""
@@ -91,17 +94,19 @@ class Retraining:
         split[: len(public)] = SPLITS.index("public")
         return replace(taken, split=split)
 
-    def _key(self, users: BoolArray, mechanism: str, seed: int) -> str:
-        chosen = self._chosen(users)
+    def _key(self, users: BoolArray, mechanism: str, seed: int, run: Run) -> str:
+        chosen, refs = self._chosen(users), self._spec.mechanism
+        if mechanism == "none":
+            plain = registry.mechanisms.create("noiseless")
+            refs = (ComponentSpec(name=plain.name, params=plain.params.model_dump(mode="json")),)
         parts: dict[str, Any] = {
             "corpus": chosen.fingerprint,
-            "task": self._spec.task.model_dump(mode="json"),
-            "model": self._spec.model.model_dump(mode="json"),
+            "task": component_identity(self._spec.task, registry.tasks),
+            "model": component_identity(self._spec.model, registry.models),
             "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
             "seed": seed,
-            "mechanism": [m.model_dump(mode="json") for m in self._spec.mechanism]
-            if mechanism == "same"
-            else "none",
+            "mechanism": [component_identity(ref, registry.mechanisms) for ref in refs],
+            "sizes": asdict(run.stats) if mechanism == "same" else None,
         }
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
         return f"retrain-{digest.hexdigest()[:16]}"

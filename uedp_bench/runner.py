@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import shutil
 import time
 import traceback
 from collections.abc import Iterator
@@ -15,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from uedp_bench import registry
+from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
 from uedp_bench.attack import Attack, Planted
 from uedp_bench.corpus import Corpus, concatenate
-from uedp_bench.errors import CapabilityError, PrivacyError, UedpBenchError
+from uedp_bench.errors import CapabilityError, InputError, PrivacyError, UedpBenchError
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.model import Vocabulary
 from uedp_bench.pipeline import Pipeline
@@ -77,7 +80,8 @@ def build(spec: RunSpec) -> Parts:
     """The components of a run.
 
     Raises:
-        InputError: if names or parameters are wrong, or the model is none that the task learns.
+        InputError: if names or parameters are wrong, the model is none that the task learns, or
+            an attack is named twice.
     """
     model = registry.models.create(spec.model.name, spec.model.params)
     task_class = registry.tasks.get(spec.task.name)
@@ -91,6 +95,12 @@ def build(spec: RunSpec) -> Parts:
     mechanisms = [registry.mechanisms.create(ref.name, ref.params) for ref in spec.mechanism]
     pipeline = Pipeline.build(mechanisms, registry.mechanisms.create("noiseless"))
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
+    names = [attack.name for attack in attacks]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"attacks {', '.join(names)}: one run cannot hold an attack twice; give its "
+            "parameters as lists to compare several"
+        )
     return Parts(task, pipeline, attacks)
 
 
@@ -135,14 +145,14 @@ def protect(
     """Vocabulary, publishing, training, serving: from a planted corpus to the release."""
     from uedp_bench.training.stages import train_stage
 
-    pipeline, before = parts.pipeline, list[Any]()
+    pipeline, published = parts.pipeline, list[PrivacyEvent]()
+    chosen: Events = ()
     visible = corpus.only("train", "valid", "public")
     if vocabulary is None and pipeline.vocabulary is not None:
-        vocabulary, events = pipeline.vocabulary.vocabulary(visible, run)
-        before += events
+        vocabulary, chosen = pipeline.vocabulary.vocabulary(visible, run)
     for publisher in pipeline.publishers:
         visible, events = publisher.publish(visible, run)
-        before += events
+        published += events
     if vocabulary is None:
         vocabulary = parts.task.vocabulary(visible)
     trained: Events = ()
@@ -156,7 +166,7 @@ def protect(
         release = learner.release(module)
     if release is None:
         raise CapabilityError(f"the task {parts.task.name} has nothing to train")
-    release.events = pipeline.released(before, trained)
+    release.events = pipeline.released(chosen, published, trained)
     for server in pipeline.servers:
         release = server.serve(release, run)
     return release, vocabulary
@@ -192,13 +202,15 @@ def guarantees(
     refusals = list(parts.pipeline.refusals(stats))
     if vocabulary is not None and vocabulary.private and release.events:
         refusals.append(f"the vocabulary comes from private text ({vocabulary.origin})")
+    planned = parts.pipeline.plan(stats)
     try:
-        check_plan(parts.pipeline.plan(stats), release.events)
+        check_plan(planned, release.events)
     except PrivacyError as error:
         refusals.append(str(error))
+    # Where nothing was reported, what was planned says for which unit the proof is refused.
     return (
         *claimed(parts.pipeline.claims(stats), spec.delta),
-        *proven(release.events, delta=spec.delta, refusals=refusals),
+        *proven(release.events or planned, delta=spec.delta, refusals=refusals),
     )
 
 
@@ -220,7 +232,8 @@ def execute(spec: RunSpec, settings: Settings) -> Result:
     """Runs a spec and writes its result; an error becomes a failed result, which is written too.
 
     Raises:
-        OSError: if the result cannot be written.
+        OSError: if the disk is full, for then no further run can succeed either, or the result
+            cannot be written.
     """
     clock, memory = _Clock(), PeakMemory()
     # A run without a corpus has no fingerprint: its identity is that of its spec alone.
@@ -230,23 +243,45 @@ def execute(spec: RunSpec, settings: Settings) -> Result:
         identifier, group = identity(spec, corpus.fingerprint)
         result = _execute(spec, settings, corpus, (identifier, group, clock, memory))
     except Exception as error:
-        result = Result(
-            id=identifier,
-            group=group,
-            status="failed",
-            error=RunError(
-                type=type(error).__name__,
-                message=str(error),
-                phase=clock.phase,
-                traceback="" if isinstance(error, UedpBenchError) else traceback.format_exc(),
-            ),
-            spec=spec,
-            provenance=provenance(None),
+        if _disk_is_full(error, settings.out):
+            raise OSError(errno.ENOSPC, "no space left on device", str(settings.out)) from error
+        on_purpose = isinstance(error, UedpBenchError)
+        reason = RunError(
+            type=type(error).__name__,
+            message=str(error) or type(error).__name__,
+            phase=clock.phase,
+            traceback="" if on_purpose else traceback.format_exc(),
         )
+        result = failed(spec, (identifier, group), reason)
     folder = settings.out / identifier
     folder.mkdir(parents=True, exist_ok=True)
     write_result(result, folder / "result.json")
     return result
+
+
+def failed(spec: RunSpec, identity: tuple[str, str], error: RunError) -> Result:
+    """The result of a run that failed."""
+    return Result(
+        id=identity[0],
+        group=identity[1],
+        status="failed",
+        error=error,
+        spec=spec,
+        provenance=provenance(None),
+    )
+
+
+def _disk_is_full(error: BaseException | None, folder: Path) -> bool:
+    """Whether an error, or what caused it, is a full disk; torch's writer hides which it was."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return folder.is_dir() and shutil.disk_usage(folder).free < _LEAST_BYTES
+
+
+_LEAST_BYTES = 2**20
+"""Less free space than this is a full disk: not even a small release fits."""
 
 
 def _execute(

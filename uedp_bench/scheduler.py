@@ -12,17 +12,27 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from uedp_bench import registry
 from uedp_bench.errors import InputError
-from uedp_bench.results import Result, RunSpec, read_result
-from uedp_bench.run import Progress, Speed
-from uedp_bench.runner import Settings, build, execute, load_corpus, public_sizes
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.results import Result, RunError, RunSpec, read_result, write_result
+from uedp_bench.run import Progress
+from uedp_bench.runner import (
+    Settings,
+    build,
+    execute,
+    failed,
+    load_corpus,
+    plant,
+    public_sizes,
+)
 from uedp_bench.spec import identity
 
 
@@ -61,15 +71,29 @@ def plan_jobs(specs: Sequence[RunSpec], out: Path) -> list[Job]:
         InputError: for whatever can be known to be wrong before training.
     """
     jobs = []
+    sizes: dict[str, tuple[str, CorpusStats]] = {}
     for spec in specs:
         parts = build(spec)
-        corpus = load_corpus(spec.source.model_dump_json())
-        parts.pipeline.plan(public_sizes(spec, corpus))
-        identifier, _ = identity(spec, corpus.fingerprint)
-        path = out / identifier / "result.json"
-        done = read_result(path) if path.is_file() else None
-        jobs.append(Job(identifier, spec, done if done and done.status == "finished" else None))
+        key = f"{spec.source.model_dump_json()}{[ref.model_dump_json() for ref in spec.attacks]}"
+        if key not in sizes:
+            corpus = load_corpus(spec.source.model_dump_json())
+            # Who is held out depends on the seed, how many are does not.
+            planted, _ = plant(parts.attacks, corpus, spec.seed, public_sizes(spec, corpus))
+            sizes[key] = corpus.fingerprint, public_sizes(spec, planted)
+        fingerprint, stats = sizes[key]
+        parts.pipeline.plan(stats)
+        identifier, _ = identity(spec, fingerprint)
+        jobs.append(Job(identifier, spec, _finished(out / identifier / "result.json")))
     return jobs
+
+
+def _finished(path: Path) -> Result | None:
+    """The finished result in a file; what cannot be read was cut short, and is run again."""
+    try:
+        result = read_result(path)
+    except InputError:
+        return None
+    return result if result.status == "finished" else None
 
 
 def run_jobs(
@@ -79,7 +103,7 @@ def run_jobs(
     workers: int,
     plugins: Sequence[Path] = (),
     listen: Callable[[Message], None] = lambda message: None,
-) -> Iterator[tuple[Job, Result]]:
+) -> Generator[tuple[Job, Result], None, None]:
     """Runs the jobs that are not finished; yields each as it ends.
 
     Args:
@@ -115,36 +139,57 @@ def _in_processes(
     workers: int,
     plugins: Sequence[Path],
     listen: Callable[[Message], None],
-) -> Iterator[tuple[Job, Result]]:
+) -> Generator[tuple[Job, Result], None, None]:
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
-    # One thread a process: two processes beat one process of two threads.
-    single = replace(settings, speed=_single_threaded(settings.speed))
     executor = ProcessPoolExecutor(
         workers, context, initializer=_start_worker, initargs=(messages, tuple(plugins))
     )
     stop = threading.Event()
     drain = threading.Thread(target=_drain, args=(messages, stop, listen), daemon=True)
     drain.start()
+    left = {job.id: job for job in todo}
     finished = False
     try:
         futures: dict[Future[Result], Job] = {
-            executor.submit(_run_in_worker, job, single): job for job in todo
+            executor.submit(_run_in_worker, job, settings): job for job in todo
         }
         for future in as_completed(futures):
-            yield futures[future], future.result()
-        finished = True
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                break
+            yield left.pop(futures[future].id), result
+        finished = not left
     finally:
         stop.set()
         if not finished:
-            for process in list(getattr(executor, "_processes", {}).values()):
+            for process in list((getattr(executor, "_processes", None) or {}).values()):
                 process.terminate()
         executor.shutdown(wait=finished, cancel_futures=True)
         drain.join(timeout=2)
+    # A process that died took the whole pool along; nobody knows whose it was.
+    if len(todo) == 1:
+        for job in left.values():
+            yield job, _killed(job, settings)
+        return
+    for job in left.values():
+        yield from _in_processes([job], settings, 1, plugins, listen)
 
 
-def _single_threaded(speed: Speed) -> Speed:
-    return speed if speed.threads else speed.model_copy(update={"threads": 1})
+def _killed(job: Job, settings: Settings) -> Result:
+    """The result of a run whose process was ended from outside, written like any other."""
+    error = RunError(
+        type=BrokenProcessPool.__name__,
+        message="the process of this run was killed (out of memory?); try fewer --workers",
+        phase="",
+    )
+    corpus = load_corpus(job.spec.source.model_dump_json())
+    result = failed(job.spec, identity(job.spec, corpus.fingerprint), error)
+    folder = settings.out / result.id
+    folder.mkdir(parents=True, exist_ok=True)
+    write_result(result, folder / "result.json")
+    return result
 
 
 _messages: Any = None
@@ -189,12 +234,9 @@ def _drain(messages: Any, stop: threading.Event, listen: Callable[[Message], Non
             return
 
 
-def only_failed_input(results: Sequence[Result]) -> str | None:
-    """The message of a run that failed on bad input, if one did."""
-    for result in results:
-        if result.error is not None and result.error.type in _INPUT_ERRORS:
-            return result.error.message
-    return None
+def is_bad_input(result: Result) -> bool:
+    """Whether a run failed on bad input, which the user can mend."""
+    return result.error is not None and result.error.type in _INPUT_ERRORS
 
 
 _INPUT_ERRORS = {InputError.__name__, *(kind.__name__ for kind in InputError.__subclasses__())}

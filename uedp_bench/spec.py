@@ -6,15 +6,16 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from uedp_bench import registry
-from uedp_bench.component import Component, parse_params
+from uedp_bench.component import Component, MayBePath, parse_params
 from uedp_bench.errors import InputError, UnknownNameError, nearest
 from uedp_bench.results import ComponentSpec, RunSpec
 
@@ -51,7 +52,7 @@ class Spec(BaseModel):
     model: Ref = Ref(name="lstm-small")
     mechanisms: list[list[Ref]] = Field(default=[], description="compositions to compare")
     attacks: list[Ref] = []
-    seeds: list[int] = Field(default=[1], min_length=1)
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(default=[1], min_length=1)
     delta: float = Field(default=1e-5, gt=0, lt=1)
 
     @field_validator("task", "source", "model", mode="before")
@@ -77,29 +78,30 @@ def read_spec(path_or_name: str) -> dict[str, Any]:
         InputError: if it is neither, or not a mapping.
     """
     path = Path(path_or_name)
-    if path.is_file():
-        text = path.read_text(encoding="utf-8")
-    else:
-        packaged = files("uedp_bench.specs")
-        name = path_or_name.removeprefix("specs/").removesuffix(".yaml")
-        found = packaged.joinpath(f"{name}.yaml")
-        if not found.is_file():
-            hint = nearest(name, packaged_specs())
-            known = ", ".join(packaged_specs())
-            raise InputError(
-                f"no spec {path_or_name!r}: neither a file nor a packaged spec; "
-                + (f"did you mean {hint!r}?" if hint else f"packaged: {known}")
-            )
-        text = found.read_text(encoding="utf-8")
     try:
+        text = path.read_text("utf-8") if path.is_file() else _packaged(path_or_name)
         data = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path_or_name} cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path_or_name} is not YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(data, dict):
         raise InputError(
             f"{path_or_name} must be a mapping with keys {', '.join(Spec.model_fields)}"
         )
-    return normalise(data)
+    return data
+
+
+def _packaged(path_or_name: str) -> str:
+    name = path_or_name.removeprefix("specs/").removesuffix(".yaml")
+    if name not in packaged_specs():
+        hint = nearest(name, packaged_specs())
+        known = ", ".join(packaged_specs())
+        raise InputError(
+            f"no spec {path_or_name!r}: neither a file nor a packaged spec; "
+            + (f"did you mean {hint!r}?" if hint else f"packaged: {known}")
+        )
+    return files("uedp_bench.specs").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def packaged_specs() -> tuple[str, ...]:
@@ -110,55 +112,46 @@ def packaged_specs() -> tuple[str, ...]:
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
-def normalise(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Also accepts the singular keys of a result's spec (`mechanism`, `seed`)."""
-    out = dict(data)
-    if "mechanism" in out:
-        out["mechanisms"] = [*out.get("mechanisms", []), out.pop("mechanism")]
-    if "seed" in out:
-        out["seeds"] = [out.pop("seed")]
-    return out
-
-
 def parse_spec(data: Mapping[str, Any]) -> Spec:
-    """The validated spec.
+    """The validated spec; also takes the singular keys of a result's spec.
 
     Raises:
         InputError: naming the field; unknown keys get the nearest known one.
     """
-    spec = parse_params(Spec, data, "spec")
-    if not isinstance(spec, Spec) or not spec.mechanisms:
-        raise InputError("spec.mechanisms is empty: name at least one mechanism")
+    values = dict(data)
+    for one, many in (("mechanism", "mechanisms"), ("seed", "seeds")):
+        if one in values:
+            if many in values:
+                raise InputError(f"spec has both {one!r} and {many!r}: give one of them")
+            values[many] = [values.pop(one)]
+    spec = parse_params(Spec, values, "spec")
+    if not isinstance(spec, Spec):
+        raise TypeError(f"{type(spec).__name__} is no Spec")
     return spec
 
 
-def apply_setting(data: dict[str, Any], path: Sequence[str], value: Any) -> None:
+def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:
     """Applies `--set`: source.x, task.x, model.x, mechanism.x, mechanism.NAME.x, attack.NAME.x.
 
     Raises:
         InputError: if the setting addresses nothing, or several components.
     """
-    name = ".".join(path)
-    if path == ("delta",) or list(path) == ["delta"]:
-        data["delta"] = value
-        return
     kind, *rest = path
+    data = spec.model_dump()
+    if kind == "delta" and not rest:
+        return parse_spec({**data, "delta": value})
     if kind in ("task", "source", "model") and len(rest) == 1:
-        ref = _ref(data.get(kind, Spec.model_fields[kind].default.name))
-        data[kind] = {"name": ref["name"], "params": {**ref.get("params", {}), rest[0]: value}}
-        return
-    if kind.rstrip("s") not in ("mechanism", "attack") or not 1 <= len(rest) <= 2:
-        raise InputError(
-            f"--set {name}: start with source., task., model., mechanism. or attack., then the "
-            "parameter (mechanism.user-dp.rounds names the mechanism too)"
-        )
-    kind = kind.rstrip("s")
-    if kind == "mechanism":
-        data["mechanisms"] = [_composition(c) for c in data.get("mechanisms", [])]
-        refs = [ref for composition in data["mechanisms"] for ref in composition]
+        data[kind]["params"][rest[0]] = value
+    elif kind in ("mechanism", "attack") and 1 <= len(rest) <= 2:
+        every = [ref for composition in data["mechanisms"] for ref in composition]
+        _set_in(every if kind == "mechanism" else data["attacks"], kind, rest, value)
     else:
-        refs = data["attacks"] = [_ref(part) for part in data.get("attacks", [])]
-    _set_in(refs, kind, rest, value)
+        raise InputError(
+            f"--set {'.'.join(path)}: start with source., task., model., mechanism. or attack., "
+            "then the parameter (mechanism.user-dp.rounds names the mechanism too); delta has no "
+            "prefix"
+        )
+    return parse_spec(data)
 
 
 def _set_in(refs: list[dict[str, Any]], kind: str, rest: Sequence[str], value: Any) -> None:
@@ -174,15 +167,17 @@ def _set_in(refs: list[dict[str, Any]], kind: str, rest: Sequence[str], value: A
         raise UnknownNameError(f"{kind} of this spec", wanted, names)
     for ref in refs:
         if ref["name"] == wanted:
-            ref["params"] = {**ref.get("params", {}), rest[-1]: value}
+            ref["params"][rest[-1]] = value
 
 
 def expand(spec: Spec) -> list[RunSpec]:
     """All runs of a spec, seeds outermost, each with its defaults filled in.
 
     Raises:
-        InputError: for an unknown name or parameter, or a value out of range.
+        InputError: for an unknown name or parameter, a value out of range, or nothing to run.
     """
+    if not spec.mechanisms:
+        raise InputError("no mechanism to run: give --mechanism NAME, or mechanisms in the spec")
     tasks = _axes(spec.task, registry.tasks)
     sources = _axes(spec.source, registry.sources)
     models = _axes(spec.model, registry.models)
@@ -210,9 +205,14 @@ def _axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
     fields = component.Params.model_fields
     options: list[Iterable[Any]] = []
     for name, value in ref.params.items():
-        field = fields.get(name)
-        is_axis = isinstance(value, list) and (field is None or not _fits(field.annotation, value))
-        options.append(value if is_axis else [value])
+        if not isinstance(value, list) or (
+            name in fields and _is_one(fields[name].annotation, value)
+        ):
+            options.append([value])
+        elif value:
+            options.append(value)
+        else:
+            raise InputError(f"{ref.name}.{name} is an empty list: a grid needs at least one value")
     out = []
     for values in itertools.product(*options):
         params = parse_params(
@@ -222,41 +222,86 @@ def _axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
     return out
 
 
-def _fits(annotation: Any, value: Any) -> bool:
+def _is_one(annotation: Any, value: list[Any]) -> bool:
+    """Whether a list is one value of a parameter, rather than a list of values for it.
+
+    For a parameter that is a list itself, only a list of lists is an axis.
+    """
     try:
         TypeAdapter(annotation).validate_python(value)
     except ValidationError:
-        return False
+        nested = all(part is None or isinstance(part, list) for part in value)
+        return _is_sequence(annotation) and not nested
     return True
+
+
+def _is_sequence(annotation: Any) -> bool:
+    kinds = (list, tuple, set, frozenset, Sequence)
+    return get_origin(annotation) in kinds or any(map(_is_sequence, get_args(annotation)))
 
 
 def identity(spec: RunSpec, fingerprint: str) -> tuple[str, str]:
     """(id, group): hashes of what defines the run; group leaves the seed out.
 
-    Paths are left out: the corpus' fingerprint stands for what they hold.
+    No path is part of it: the corpus' fingerprint stands for what a source's paths hold, and other
+    files and folders count by their content.
     """
-    parts: dict[str, Any] = {"delta": spec.delta, "corpus": fingerprint}
-    kinds = (
-        ("task", registry.tasks, (spec.task,)),
-        ("source", registry.sources, (spec.source,)),
-        ("model", registry.models, (spec.model,)),
-        ("mechanism", registry.mechanisms, spec.mechanism),
-        ("attacks", registry.attacks, spec.attacks),
-    )
-    for kind, components, refs in kinds:
-        parts[kind] = [_identity_of(components.get(ref.name), ref) for ref in refs]
-    group = _digest(parts)
-    return _digest({**parts, "seed": spec.seed}), group
+    parts: dict[str, Any] = {
+        "delta": spec.delta,
+        "corpus": fingerprint,
+        "task": component_identity(spec.task, registry.tasks),
+        "source": component_identity(spec.source, registry.sources, contents=False),
+        "model": component_identity(spec.model, registry.models),
+        "mechanism": [component_identity(ref, registry.mechanisms) for ref in spec.mechanism],
+        "attacks": [component_identity(ref, registry.attacks) for ref in spec.attacks],
+    }
+    return _digest({**parts, "seed": spec.seed}), _digest(parts)
 
 
-def _identity_of(component: type[Component[Any]], ref: ComponentSpec) -> list[Any]:
-    fields = component.Params.model_fields
-    params = {k: v for k, v in ref.params.items() if not _is_path(fields[k].annotation)}
+def component_identity(
+    ref: ComponentSpec, kind: registry.Registry[Any], *, contents: bool = True
+) -> list[Any]:
+    """Name, version and parameters, paths replaced by the digest of what they hold.
+
+    Args:
+        ref: the component.
+        kind: where it is registered.
+        contents: False leaves out all parameters that name a file or folder.
+    """
+    component: type[Component[Any]] = kind.get(ref.name)
+    params: dict[str, Any] = {}
+    for name, value in ref.params.items():
+        field = component.Params.model_fields[name]
+        mark = next((part for part in field.metadata if isinstance(part, MayBePath)), None)
+        if mark is None and not _is_path(field.annotation):
+            params[name] = value
+        elif contents:
+            params[name] = _content(value, mark or MayBePath())
     return [ref.name, component.version, params]
 
 
 def _is_path(annotation: Any) -> bool:
     return annotation is Path or any(_is_path(part) for part in get_args(annotation))
+
+
+def _content(value: Any, mark: MayBePath) -> Any:
+    if isinstance(value, list):
+        return [_content(part, mark) for part in value]
+    if value is None or value in mark.words or not Path(value).exists():
+        return value
+    return _digest_of_files(Path(value).resolve())
+
+
+@lru_cache(maxsize=64)
+def _digest_of_files(path: Path) -> str:
+    digest = hashlib.sha256()
+    folder = path.is_dir()
+    for file in sorted(p for p in path.rglob("*") if p.is_file()) if folder else [path]:
+        name = file.relative_to(path).as_posix() if folder else ""
+        with file.open("rb") as content:
+            held = hashlib.file_digest(content, "sha256").hexdigest()
+        digest.update(f"{name}\0{held}".encode())
+    return digest.hexdigest()[:16]
 
 
 def _digest(value: Any) -> str:

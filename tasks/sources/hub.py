@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.source import Source
@@ -23,7 +24,7 @@ _SPLIT = "uedp_bench_split"  # column that says which of the data set's own spli
 class HubParams(ColumnParams):
     """The data set and its columns."""
 
-    path: str = Field(
+    path: Annotated[str, MayBePath()] = Field(
         min_length=1,
         description="id on the hub (owner/name), a folder written by save_to_disk, or a folder of "
         "parquet, jsonl or csv files",

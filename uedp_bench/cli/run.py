@@ -3,61 +3,95 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uedp_bench.cli.console import console
 from uedp_bench.errors import InputError, UedpBenchError
 
 if TYPE_CHECKING:
-    from uedp_bench.results import Result
-    from uedp_bench.scheduler import Job
+    from collections.abc import Sequence
 
-Out = Annotated[Path, typer.Option("--out", help="Folder of results; one sub-folder a run.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the table's rows as JSON.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+    from uedp_bench.results import Result
+
+EXPERIMENT = "uedp-bench"
+
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder of results; one sub-folder a run.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the table's rows as JSON, and nothing else.")
+]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes; default: one per core, one on a GPU.")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Processes; default: one per core, one on a GPU."),
+]
+Threads = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=1, help="Threads of a process; another number may change last digits."
+    ),
 ]
 Tracking = Annotated[
     str | None,
-    typer.Option("--tracking-uri", help="MLflow tracking URI; default: SQLite in the out folder."),
+    typer.Option(
+        "--tracking-uri", metavar="URI", help="MLflow's; default: SQLite in the out folder."
+    ),
 ]
 NoTracking = Annotated[bool, typer.Option("--no-tracking", help="Do not log to MLflow.")]
-LogModel = Annotated[bool, typer.Option(help="Log releases above 100 MB to MLflow too.")]
+LogModel = Annotated[
+    bool, typer.Option("--log-model", help="Log releases above 100 MB to MLflow too.")
+]
 Plugins = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", help="Python file that registers a mechanism, attack, ... (repeat)."),
+    typer.Option(
+        "--plugin", metavar="FILE", help="Python file that registers components (repeat)."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Parameter, as source.users=500, mechanism.rounds=50, mechanism.user-dp.rounds=50 or "
-        "attack.membership.held_out_users=200; a list makes a grid: model.units=[32,64] (repeat).",
+        metavar="NAME=VALUE",
+        help="A parameter of a component; a list is a grid (repeat).",
     ),
 ]
 
 
 def run_command(
     spec: Annotated[
-        str | None, typer.Argument(help="YAML file, or a packaged spec such as 'conll2003'.")
+        str | None, typer.Argument(metavar="SPEC", help="YAML file, or a packaged spec.")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="Task, when no spec is given.")] = None,
-    source: Annotated[str | None, typer.Option(help="Source of the corpus.")] = None,
-    path: Annotated[Path | None, typer.Option(help="File or folder that the source reads.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model that the task learns.")] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What is learnt. [default: next-word]")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where text is from. [default: embedded]")
+    ] = None,
+    path: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="File or folder that the source reads.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What learns it. [default: lstm-small]")
+    ] = None,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(help="Mechanism, or several joined by '+' (repeat to compare)."),
+        typer.Option(metavar="NAME", help="Mechanism, or several joined by + (repeat)."),
     ] = None,
-    attack: Annotated[list[str] | None, typer.Option(help="Attack (repeat).")] = None,
+    attack: Annotated[list[str] | None, typer.Option(metavar="NAME", help="(repeat)")] = None,
     settings: Settings = None,
-    seeds: Annotated[str | None, typer.Option(help="Comma-separated seeds.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Delta of every guarantee.")] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="1,2,...", help="[default: 1]")] = None,
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", help="Of every guarantee. [default: 1e-5]")
+    ] = None,
     device: Device = "auto",
     workers: Workers = None,
+    threads: Threads = 1,
     out: Out = Path("runs"),
     as_json: Json = False,
     plugin: Plugins = None,
@@ -67,42 +101,46 @@ def run_command(
 ) -> None:
     """Benchmark mechanisms: train, score, attack, account; print the table.
 
-    Runs that are finished already (same spec, corpus and versions) are skipped, so the same
-    command goes on after Ctrl-C or a crash.
+    Runs that are finished (same spec, corpus and versions) are skipped, so the same command goes
+    on after Ctrl-C or a crash. Flags override the spec. 'uedp-bench list' shows the names to
+    choose from, 'uedp-bench describe NAME' the parameters to --set.
 
-    Examples:
-
+    \b
+    a packaged spec:
       uedp-bench run conll2003 --path data/conll2003
-
+    mechanisms side by side on your own file:
       uedp-bench run --source text --path mail.csv --set source.text_column=body
-      --mechanism noiseless --mechanism deidentify+user-dp --attack membership --seeds 1,2,3
-    """
+        --mechanism noiseless --mechanism deidentify+user-dp --attack membership --seeds 1,2,3
+    a grid:
+      uedp-bench run --mechanism user-dp --set mechanism.noise_multiplier=[0.5,1,2]
+    one of several mechanisms or attacks:
+      uedp-bench run quickstart --set mechanism.user-dp.rounds=20
+        --set attack.membership.held_out_users=300
+    the spec of a result, or your own:
+      uedp-bench run spec.yaml --out runs/mine
+    """  # noqa: D301
     from uedp_bench import registry
-    from uedp_bench.spec import apply_setting, normalise, read_spec
+    from uedp_bench.settings import parse_setting
+    from uedp_bench.spec import apply_setting, parse_spec, read_spec
 
     registry.load_plugins(plugin or [])
     data: dict[str, Any] = read_spec(spec) if spec else {}
-    flags = {"task": task, "source": source, "model": model}
+    flags = {"task": task, "source": source, "model": model, "attacks": attack, "delta": delta}
     data |= {name: value for name, value in flags.items() if value is not None}
     if mechanism:
+        data.pop("mechanism", None)
         data["mechanisms"] = list(mechanism)
-    if attack:
-        data["attacks"] = list(attack)
     if seeds is not None:
+        data.pop("seed", None)
         data["seeds"] = _seeds(seeds)
-    if delta is not None:
-        data["delta"] = delta
-    data = normalise(data)
+    wanted = parse_spec(data)
     if path is not None:
-        apply_setting(data, ("source", "path"), str(path))
+        wanted = apply_setting(wanted, ("source", "path"), str(path))
     for setting in settings or []:
-        from uedp_bench.settings import parse_setting
-
-        apply_setting(data, *parse_setting(setting))
+        wanted = apply_setting(wanted, *parse_setting(setting))
     tracking = None if no_tracking else (tracking_uri or "")
-    benchmark(
-        data, Options(out, device, workers, tracking, tuple(plugin or ()), log_model), as_json
-    )
+    options = Options(out, device, workers, threads, tracking, tuple(plugin or ()), log_model)
+    benchmark(wanted.model_dump(), options, as_json)
 
 
 def quickstart_command(
@@ -110,6 +148,7 @@ def quickstart_command(
     as_json: Json = False,
     device: Device = "auto",
     workers: Workers = None,
+    threads: Threads = 1,
     tracking_uri: Tracking = None,
     no_tracking: NoTracking = False,
 ) -> None:
@@ -117,9 +156,11 @@ def quickstart_command(
     from uedp_bench.spec import read_spec
 
     tracking = None if no_tracking else (tracking_uri or "")
-    benchmark(read_spec("quickstart"), Options(out, device, workers, tracking), as_json)
+    options = Options(out, device, workers, threads, tracking)
+    benchmark(read_spec("quickstart"), options, as_json)
 
 
+@dataclass(frozen=True)
 class Options:
     """How to run a benchmark from the command line.
 
@@ -127,55 +168,70 @@ class Options:
         tracking: MLflow URI; "" for SQLite in `out`, None for no tracking.
     """
 
-    def __init__(
-        self,
-        out: Path,
-        device: str = "auto",
-        workers: int | None = None,
-        tracking: str | None = None,
-        plugins: tuple[Path, ...] = (),
-        log_model: bool = False,
-    ) -> None:
-        self.out, self.device, self.workers = out, device, workers
-        self.tracking, self.plugins, self.log_model = tracking, plugins, log_model
+    out: Path
+    device: str = "auto"
+    workers: int | None = None
+    threads: int = 1
+    tracking: str | None = None
+    plugins: tuple[Path, ...] = ()
+    log_model: bool = False
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     """Runs a spec and prints its table; exits with 2 after bad input, 1 after failed runs."""
-    from uedp_bench.cli.progress import ProgressBars
-    from uedp_bench.runner import Settings as RunSettings
-    from uedp_bench.scheduler import default_workers, only_failed_input, plan_jobs, run_jobs
-    from uedp_bench.spec import expand, parse_spec
-
-    options.out.mkdir(parents=True, exist_ok=True)
-    if options.device not in ("auto", "cpu"):
-        from uedp_bench.training.device import choose_device
-
-        choose_device(options.device)
-    jobs = plan_jobs(expand(parse_spec(data)), options.out)
-    done = [job for job in jobs if job.done is not None]
-    results: list[Result] = [job.done for job in done if job.done is not None]
-    failures: list[tuple[Job, Result]] = []
-    workers = options.workers or default_workers(options.device)
-    with ProgressBars(jobs) as bars:
-        settings = RunSettings(options.out, options.device)
-        for job, result in run_jobs(
-            jobs, settings, workers=workers, plugins=options.plugins, listen=bars.update
-        ):
-            bars.finish(job, result)
-            results.append(result)
-            if result.status == "failed":
-                failures.append((job, result))
+    results = _run_all(data, options)
     results, untracked = _track(results, options)
     _print(results, options, as_json)
+    failures = [result for result in results if result.error is not None]
+    for line in _complaints(failures):
+        typer.echo(f"failed: {line}", err=True)
     if untracked is not None:
         typer.echo(f"error: {untracked}; all results are in {options.out}", err=True)
-        raise typer.Exit(2)
-    for job, result in failures:
+    if failures or untracked is not None:
+        from uedp_bench.scheduler import is_bad_input
+
+        raise typer.Exit(2 if all(map(is_bad_input, failures)) else 1)
+
+
+def _run_all(data: dict[str, Any], options: Options) -> list[Result]:
+    from uedp_bench.cli.progress import ProgressBars
+    from uedp_bench.run import Speed
+    from uedp_bench.runner import Settings as RunSettings
+    from uedp_bench.scheduler import default_workers, plan_jobs, run_jobs
+    from uedp_bench.spec import expand, parse_spec
+    from uedp_bench.training.device import choose_device
+
+    runs = expand(parse_spec(data))
+    choose_device(options.device, options.threads)
+    jobs = plan_jobs(runs, options.out)
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise InputError(f"--out {options.out}: {error.strerror}") from None
+    results = [job.done for job in jobs if job.done is not None]
+    settings = RunSettings(options.out, options.device, Speed(threads=options.threads))
+    workers = options.workers or default_workers(options.device)
+    with (
+        ProgressBars(jobs) as bars,
+        # Closed at once when something goes wrong, so that no process is left behind.
+        closing(
+            run_jobs(jobs, settings, workers=workers, plugins=options.plugins, listen=bars.update)
+        ) as running,
+    ):
+        for job, result in running:
+            bars.finish(job, result)
+            results.append(result)
+    return results
+
+
+def _complaints(failures: Sequence[Result]) -> list[str]:
+    """One line for each different error, with the runs that it ended."""
+    runs: dict[str, list[str]] = {}
+    for result in failures:
         if result.error is not None:
-            typer.echo(f"failed: {job.label}: {result.error.message}", err=True)
-    if failures:
-        raise typer.Exit(2 if only_failed_input([r for _, r in failures]) else 1)
+            message = " ".join(result.error.message.split())
+            runs.setdefault(message, []).append(f"{result.label}, seed {result.spec.seed}")
+    return [f"{'; '.join(who)}: {message}" for message, who in runs.items()]
 
 
 def _seeds(text: str) -> list[int]:
@@ -186,7 +242,10 @@ def _seeds(text: str) -> list[int]:
 
 
 def _track(results: list[Result], options: Options) -> tuple[list[Result], UedpBenchError | None]:
-    """Logs results to MLflow; the error of a server that cannot be reached comes second."""
+    """Logs results to MLflow; the error of a server that cannot be reached comes second.
+
+    Results of earlier runs are logged too where this server has not seen them.
+    """
     if options.tracking is None:
         return results, None
     from uedp_bench.results import write_result
@@ -194,33 +253,31 @@ def _track(results: list[Result], options: Options) -> tuple[list[Result], UedpB
 
     uri, out = options.tracking or None, list(results)
     for i, result in enumerate(results):
-        if result.tracking:
-            continue
         folder = options.out / result.id
         try:
             found = log_result(
-                result, folder, uri=uri, experiment="uedp-bench", log_model=options.log_model
+                result, folder, uri=uri, experiment=EXPERIMENT, log_model=options.log_model
             )
         except UedpBenchError as error:
             return out, error
-        out[i] = result.model_copy(update={"tracking": found})
-        write_result(out[i], folder / "result.json")
+        if found != result.tracking:
+            out[i] = result.model_copy(update={"tracking": found})
+            write_result(out[i], folder / "result.json")
     return out, None
 
 
 def _print(results: list[Result], options: Options, as_json: bool) -> None:
     from uedp_bench.leaderboard.table import aggregate, render, to_json
 
-    rows = aggregate(results)
+    paths = {result.id: options.out / result.id / "result.json" for result in results}
+    rows = aggregate(results, paths)
     if as_json:
         typer.echo(json.dumps(json.loads(to_json(rows)), indent=1))
         return
-    from uedp_bench.cli.console import console
-
     screen = console()
     screen.print(render(rows))
-    screen.print(f"results   {options.out}/<id>/result.json")
-    screen.print(f"page      uedp-bench leaderboard --results {options.out}")
+    screen.print(f"results   {options.out}/<id>/result.json", soft_wrap=True)
+    screen.print(f"table     uedp-bench leaderboard --results {options.out}", soft_wrap=True)
     if options.tracking is not None:
         uri = options.tracking or f"sqlite:///{options.out}/mlflow.db"
-        screen.print(f"MLflow    mlflow ui --backend-store-uri {uri}")
+        screen.print(f"MLflow    mlflow ui --backend-store-uri {uri}", soft_wrap=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.component import Params
+from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError
 from uedp_bench.model import LanguageModel, Vocabulary
 from uedp_bench.models.vocabulary import TokenizerVocabulary
@@ -29,7 +29,7 @@ _SIZES: dict[str, dict[str, int]] = {
 class GPT2Params(Params):
     """Which weights or which size."""
 
-    pretrained: str | None = Field(
+    pretrained: Annotated[str | None, MayBePath()] = Field(
         default=None,
         description="hub id or local directory of a causal language model and its tokenizer; "
         "`configuration` and `vocabulary_size` are then not used and must keep their defaults",
