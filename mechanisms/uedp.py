@@ -128,10 +128,12 @@ class UeDP(TrainingMechanism[UeDPParams]):
         elif not stats.public:
             names = ("entities", "sentences", "sensitive_sentences")
             needed = names if p.estimator == "f_E+" else names[:1]
-            missing = [name for name in needed if getattr(p, name) is None]
+            missing = [f"mechanism.uedp.{name}" for name in needed if getattr(p, name) is None]
             if missing:
-                out.append(f"sizes in the denominator were counted from private data; declare "
-                           f"{', '.join(f'mechanism.uedp.{name}' for name in missing)}")  # fmt: skip
+                out.append(
+                    "sizes in the denominator were counted from private data; declare "
+                    + ", ".join(missing)
+                )
         if p.entity_cap > 1:
             out.append("weights w_e = min(n_e / entity_cap, 1) count over all users' sentences")
         return tuple(out)

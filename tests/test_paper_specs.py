@@ -1,0 +1,115 @@
+"""Packaged specs of the UeDP paper: they parse, run, and claim what the paper claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uedp_bench.accounting.ledger import claimed
+from uedp_bench.accounting.moments import moments_epsilon
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.results import Result, RunSpec
+from uedp_bench.runner import Settings, build, execute
+from uedp_bench.spec import Spec, apply_setting, expand, packaged_specs, parse_spec, read_spec
+
+NAMES = [name for name in packaged_specs() if name.startswith("paper/")]
+NOTHING_KNOWN = CorpusStats(users=1, rows=1, sensitive_rows=1, entities=1, public=False)
+
+Printed = dict[tuple[str, str], float]
+# Figure 4 (T = 50) for AWD-LSTM; Figure 2a ends at 0.20 for GPT-2. Keys: mechanism, estimator.
+PAPER: dict[str, Printed] = {
+    "paper/uedp-conll2003": {("uedp", "f_E+"): 0.52, ("uedp", "f_E"): 0.62, ("user-dp", ""): 1.18},
+    "paper/uedp-ag-news": {("uedp", "f_E+"): 0.50, ("uedp", "f_E"): 0.75, ("user-dp", ""): 1.48},
+    "paper/uedp-sec": {("uedp", "f_E+"): 0.40, ("uedp", "f_E"): 0.71, ("user-dp", ""): 1.40},
+    "paper/uedp-conll2003-gpt2": {("uedp", "f_E+"): 0.20},
+}
+
+
+def spec_of(name: str, **settings: Any) -> Spec:
+    spec = parse_spec(read_spec(name))
+    for path, value in settings.items():
+        spec = apply_setting(spec, path.replace("__", "-").split("."), value)
+    return spec
+
+
+def claims_of(run: RunSpec) -> dict[tuple[str, str], tuple[Any, float]]:
+    """(mechanism, estimator) -> claim and its epsilon, from the constants of the spec alone."""
+    trainer = build(run).pipeline.trainer
+    claims = trainer.claims(NOTHING_KNOWN)
+    values = [guarantee.epsilon for guarantee in claimed(claims, run.delta)]
+    key = (trainer.name, getattr(trainer.params, "estimator", ""))
+    return {key: pair for pair in zip(claims, values, strict=True)}
+
+
+def test_every_paper_spec_is_checked() -> None:
+    assert set(NAMES) == set(PAPER)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_constants_claim_what_the_paper_prints(name: str, tmp_path: Path) -> None:
+    """To the printed digits, after the spec's rounds or one more (docs/accounting.md)."""
+    runs = expand(spec_of(name, **{"source.path": str(tmp_path / "rows.csv")}))
+    assert {run.seed for run in runs} == {1, 2, 3}
+    found: dict[tuple[str, str], tuple[Any, float]] = {}
+    for run in runs:
+        found |= claims_of(run)
+    for key, printed in PAPER[name].items():
+        claim, epsilon = found[key]
+        event = claim.event
+        after_one_more = moments_epsilon(
+            event.event.rate, event.event.event.noise_multiplier, event.count + 1, 1e-5
+        )
+        assert printed in (round(epsilon, 2), round(after_one_more, 2)), key
+        assert epsilon == pytest.approx(printed, abs=0.008)
+
+
+def test_gpt2_is_given_the_fewest_rounds_that_reach_0_20() -> None:
+    runs = expand(spec_of("paper/uedp-conll2003-gpt2", **{"source.path": "x"}))
+    (claim, epsilon), *_ = (
+        claims_of(run)["uedp", "f_E+"] for run in runs if run.mechanism[-1].name == "uedp"
+    )
+    assert claim.event.count == 191
+    assert epsilon == pytest.approx(0.20, abs=1e-4)
+
+
+def conll_folder(folder: Path) -> Path:
+    """Files in the format of the shared task: 24, 4 and 6 documents of three sentences."""
+    rng = np.random.default_rng(5)
+    people = ["Ada", "Ben", "Cleo", "Dov", "Eva"]
+    for name, documents in (("eng.train", 24), ("eng.testa", 4), ("eng.testb", 6)):
+        lines = []
+        for _ in range(documents):
+            lines.append("-DOCSTART- -X- O O\n")
+            for sentence in range(3):
+                person = rng.choice(people)
+                tokens = [(person, "I-PER"), ("met", "O"), ("Rome", "I-LOC"), (".", "O")]
+                tokens = tokens if sentence else [("It", "O"), ("rained", "O"), (".", "O")]
+                lines += [f"{token} NN I-NP {tag}" for token, tag in tokens] + [""]
+        (folder / name).write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_the_conll_spec_runs_end_to_end_in_a_small_size(tmp_path: Path) -> None:
+    settings = {"source.path": str(conll_folder(tmp_path)), "model.embedding": 4, "model.units": 6}
+    settings |= {f"mechanism.{name}.rounds": 2 for name in ("uedp", "user-dp")}
+    settings |= {f"mechanism.{name}.users_per_round": 400 for name in ("uedp", "user-dp")}
+    spec = spec_of("paper/uedp-conll2003", **settings)
+    results: dict[str, list[Result]] = {}
+    for run in expand(spec.model_copy(update={"seeds": [1]})):
+        result = execute(run, Settings(out=tmp_path / "runs", device="cpu"))
+        assert result.status == "finished", result.error
+        results.setdefault(run.mechanism[-1].name, []).append(result)
+    assert {name: len(found) for name, found in results.items()} == {
+        "noiseless": 1, "deidentify": 1, "user-dp": 1, "uedp": 2,
+    }  # fmt: skip
+    for result in results["uedp"]:
+        claim, *proofs = result.guarantees
+        assert (claim.kind, claim.status) == ("claimed", "given")
+        # Private vocabulary and denominators, as published: nothing can be proven.
+        assert {proof.status for proof in proofs} == {"refused"}
+        assert "denominators" in proofs[0].reason
+        assert result.diagnostics["signal_to_noise"] < 0.1
+        assert np.isfinite(result.utility["perplexity"].value)
