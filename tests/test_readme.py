@@ -1,0 +1,95 @@
+"""What the README and the pages under docs show must work."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def example(name: str) -> str:
+    """The Python block of the README that is marked with a file name."""
+    marked = rf"<!-- test: {re.escape(name)} -->\n```python\n(.*?)```"
+    found = re.search(marked, (ROOT / "README.md").read_text(), re.S)
+    assert found, name
+    return found.group(1)
+
+
+def shown_commands() -> list[list[str]]:
+    """Arguments of every `uedp-bench` line in a shell block of any page."""
+    text = "\n".join(page.read_text() for page in PAGES)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.S | re.M)
+    lines = "\n".join(block for language, block in blocks if language in ("", "sh"))
+    shown = re.findall(r"^uedp-bench .*", lines.replace("\\\n", " "), re.M)
+    return [shlex.split(line, comments=True)[1:] for line in shown]
+
+
+@pytest.mark.parametrize("arguments", shown_commands(), ids=" ".join)
+def test_every_command_shown_parses(arguments):
+    from uedp_bench.cli.main import app
+
+    command = typer.main.get_command(app)
+    while arguments and arguments[0] in getattr(command, "commands", {}):
+        command, arguments = command.commands[arguments[0]], arguments[1:]
+    # Raises for an unknown option or command, and for a missing or superfluous argument.
+    command.make_context("uedp-bench", list(arguments))
+
+
+def test_the_pages_show_commands():
+    assert len(shown_commands()) > 10
+
+
+def test_every_link_between_pages_leads_somewhere():
+    broken = [
+        f"{page.name}: {target}"
+        for page in PAGES
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
+        if not (page.parent / target).exists()
+    ]
+    assert not broken
+
+
+def test_the_readme_mechanism_runs_as_a_plugin(tmp_path):
+    file = tmp_path / "word_dropout.py"
+    file.write_text(example(file.name))
+    sizes = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 40}
+    settings = [f"source.{name}={size}" for name, size in sizes.items()]
+    settings += ["model.units=8", "model.embedding=8", "mechanism.rate=[0,0.5]"]
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "uedp_bench", "run", "--plugin", file, "--mechanism",
+            "word-dropout", "--workers", "1", "--no-tracking", "--json", "--out", tmp_path / "runs",
+            *(word for setting in settings for word in ("--set", setting)),
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    runs = [json.loads(p.read_text()) for p in (tmp_path / "runs").glob("*/result.json")]
+    by_rate = {run["spec"]["mechanism"][0]["params"]["rate"]: run for run in runs}
+    assert set(by_rate) == {0, 0.5}
+    for run in runs:
+        assert {g["epsilon"] for g in run["guarantees"] if g["kind"] == "proven"} == {"inf"}
+    perplexity = {rate: run["utility"]["perplexity"]["value"] for rate, run in by_rate.items()}
+    assert all(map(math.isfinite, perplexity.values()))
+    assert perplexity[0] < perplexity[0.5]  # text without half of its words teaches less
+
+
+def test_every_field_of_a_result_is_documented():
+    from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
+    from uedp_bench.results import Cost, Estimate, LowerBound, Result, RunError, RunSpec
+
+    page = (ROOT / "docs" / "results.md").read_text()
+    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", page))))
+    models = (Result, RunSpec, RunError, Estimate, Guarantee, CurvePoint, LowerBound, Cost)
+    missing = {name for model in models for name in model.model_fields} - named
+    assert not missing
