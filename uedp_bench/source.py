@@ -21,6 +21,11 @@ class SourceParams(Params):
         description="files of public text (plain or gzipped, one sentence a line), added as the "
         "split 'public': vocabulary, pre-training and reference models come from it",
     )
+    valid_is_public: bool = Field(
+        default=False,
+        description="declare the split 'valid' (text of other users) public: it becomes the split "
+        "'public'",
+    )
     public_rows: int | None = Field(
         default=None, ge=1, description="keep at most this many public rows (the first)"
     )
