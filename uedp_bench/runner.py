@@ -172,6 +172,15 @@ def protect(
     return release, vocabulary
 
 
+def lacks(needs: tuple[type, ...], release: Release) -> str | None:
+    """What a release lacks for those who need any one of these capabilities; None for nothing."""
+    if any(isinstance(release, need) for need in needs):
+        return None
+    names = " or ".join(need.__name__ for need in needs)
+    offers = ", ".join(capabilities(release)) or "nothing"
+    return f"needs a release that is a {names}; this one offers {offers}"
+
+
 def attack_all(
     parts: Parts, release: Release, planted: dict[str, Planted], corpus: Corpus, run: Run
 ) -> dict[str, Any]:
@@ -182,10 +191,7 @@ def attack_all(
     skipped: list[SkippedAttack] = []
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
-        if not any(isinstance(release, need) for need in attack.needs):
-            needs = " or ".join(need.__name__ for need in attack.needs)
-            offers = ", ".join(capabilities(release)) or "nothing"
-            reason = f"needs a release that is a {needs}; this one offers {offers}"
+        if (reason := lacks(attack.needs, release)) is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue
         found = attack.run(release, planted[attack.name], corpus, run)
@@ -303,6 +309,8 @@ def _execute(
     retraining = Retraining(spec, parts, corpus, vocabulary, settings.out / "cache")
     run.retrainer = retraining.bind(run)
     folder = settings.out / identifier
+    if (reason := lacks(parts.task.needs, release)) is not None:
+        raise CapabilityError(f"the task {parts.task.name} {reason}")
     with clock("save"):
         release.save(folder / "release")
         _save_planted(planted, folder)

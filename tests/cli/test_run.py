@@ -1,0 +1,276 @@
+"""`uedp-bench run`: what it prints, what it exits with, and every bad input in one line."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+
+import pytest
+from tiny import MODEL, SOURCE, SPIES, flags, plugged
+
+from uedp_bench.cli.main import run_cli
+from uedp_bench.cli.run import Options
+from uedp_bench.results import read_result
+
+DP = ["--mechanism", "user-dp", "--set", "mechanism.rounds=2",
+      "--set", "mechanism.users_per_round=10"]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spies():
+    with plugged(SPIES):
+        yield
+
+
+def run(capsys, *arguments):
+    """(exit code, standard output, standard error)."""
+    code = run_cli(arguments)
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    return code, printed.out, printed.err
+
+
+def results(out):
+    return [read_result(path) for path in sorted(out.glob("*/result.json"))]
+
+
+# ---------------------------------------------------------------------------------- what it prints
+
+
+def test_json_is_the_rows_and_nothing_else(tmp_path, capsys):
+    code, out, err = run(capsys, *flags(tmp_path, *DP, "--seeds", "1,2", "--json"))
+    assert code == 0
+    (row,) = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert (row["mechanism"], row["seeds"]) == ("user-dp", [1, 2])
+    assert {r["path"] for r in row["runs"]} == {
+        str(tmp_path / r.id / "result.json") for r in results(tmp_path)
+    }
+    assert "finished: user-dp, seed 2" in err
+    # Everything is there already: the same rows again, without a run.
+    again, same, err = run(capsys, *flags(tmp_path, *DP, "--seeds", "1,2", "--json"))
+    assert (again, json.loads(same)) == (0, [row])
+    assert "finished:" not in err
+
+
+def test_the_table_says_where_things_are(tmp_path, capsys):
+    code, out, _ = run(capsys, *flags(tmp_path, *DP))
+    assert code == 0
+    assert "user-dp" in out
+    assert f"{tmp_path}/<id>/result.json" in out
+    assert f"uedp-bench leaderboard --results {tmp_path}" in out
+    assert "mlflow" not in out.lower()
+
+
+def test_a_spec_file_and_flags_over_it(tmp_path, capsys):
+    spec = {"source": {"name": "embedded", "params": SOURCE},
+            "model": {"name": "lstm-small", "params": MODEL},
+            "mechanisms": ["noiseless"], "attacks": ["membership"], "seed": 4}  # fmt: skip
+    file = tmp_path / "spec.yaml"
+    file.write_text(json.dumps(spec))
+    out = tmp_path / "out"
+    arguments = ["run", str(file), *DP, "--attack", "needs-published", "--seeds", "5",
+                 "--delta", "1e-6", "--out", str(out), "--no-tracking"]  # fmt: skip
+    assert run(capsys, *arguments)[0] == 0
+    (result,) = results(out)
+    assert (result.label, result.spec.seed, result.spec.delta) == ("user-dp", 5, 1e-6)
+    assert [skipped.name for skipped in result.skipped_attacks] == ["needs-published"]
+    # The spec of a result is a spec: it leads to the same run.
+    file.write_text(json.dumps(json.loads((out / result.id / "result.json").read_text())["spec"]))
+    _, printed, err = run(capsys, "run", str(file), "--out", str(out), "--no-tracking", "--json")
+    assert len(json.loads(printed)) == 1
+    assert "finished:" not in err
+    assert len(results(out)) == 1
+
+
+def test_the_help_shows_what_can_be_written(capsys):
+    _, out, _ = run(capsys, "run", "--help")
+    for said in (
+        "--mechanism deidentify+user-dp", "mechanism.user-dp.rounds=20", "[0.5,1,2]",
+        "attack.membership.held_out_users=300", "uedp-bench describe NAME", "--plugin FILE",
+        "[default: next-word]", "uedp-bench run conll2003 --path",
+    ):  # fmt: skip
+        assert said in out, said
+
+
+def test_runs_use_one_thread_unless_told(tmp_path, capsys):
+    arguments = flags(tmp_path, "--mechanism", "spy-training")
+    assert run(capsys, *arguments)[0] == 0
+    assert results(tmp_path)[0].diagnostics["threads"] == 1
+    assert run(capsys, *arguments, "--threads", "2", "--seeds", "2")[0] == 0
+    assert {r.diagnostics["threads"] for r in results(tmp_path)} == {1, 2}
+    assert Options(tmp_path).threads == 1
+
+
+# ---------------------------------------------------------------------------------------- failures
+
+
+def test_a_failing_run_is_told_and_the_others_go_on(tmp_path, capsys):
+    spy = ["--mechanism", "spy-training", "--set", "mechanism.does=raise", "--seeds", "1,2,3",
+           "--set", "mechanism.seed=2"]  # fmt: skip
+    code, out, err = run(capsys, *flags(tmp_path, *spy))
+    assert code == 1
+    assert "failed: spy-training, seed 2: it broke on purpose" in err.splitlines()
+    assert "1 failed" in out
+    assert sorted(r.status for r in results(tmp_path)) == ["failed", "finished", "finished"]
+
+
+def test_one_mistake_in_many_runs_is_one_line_and_bad_input(tmp_path, capsys):
+    spy = ["--mechanism", "spy-training", "--set", "mechanism.does=refuse", "--seeds", "1,2"]
+    code, _, err = run(capsys, *flags(tmp_path, *spy))
+    assert code == 2
+    assert (
+        "failed: spy-training, seed 1; spy-training, seed 2: the learning rate is too high"
+        in err.splitlines()
+    )
+    assert [r.status for r in results(tmp_path)] == ["failed", "failed"]
+
+
+def test_bad_input_beside_a_bug_is_a_bug(tmp_path, capsys):
+    more = ["--mechanism", "spy-training", "--set", "mechanism.does=[raise,refuse]"]
+    assert run(capsys, *flags(tmp_path, *more))[0] == 1
+
+
+def test_a_full_disk_is_one_line(tmp_path, capsys, monkeypatch):
+    from uedp_bench import results as written
+
+    def full(result, path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    for module in ("uedp_bench.runner", "uedp_bench.results"):
+        monkeypatch.setattr(f"{module}.write_result", full)
+    assert written.write_result is full
+    code, out, err = run(capsys, *flags(tmp_path, *DP))
+    assert (code, out) == (1, "")
+    (line,) = [line for line in err.splitlines() if line.startswith("error:")]
+    assert "the disk is full" in line
+    assert "run the same command again" in line
+
+
+def test_an_unreachable_tracking_server_hides_no_result(tmp_path, capsys):
+    arguments = flags(tmp_path, *DP, "--json", "--tracking-uri", "http://127.0.0.1:9")
+    arguments.remove("--no-tracking")
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert json.loads(out)[0]["mechanism"] == "user-dp"
+    (line,) = [line for line in err.splitlines() if line.startswith("error:")]
+    assert "cannot log to MLflow at http://127.0.0.1:9" in line
+    assert f"all results are in {tmp_path}" in line
+    assert [r.status for r in results(tmp_path)] == ["finished"]
+
+
+def test_another_tracking_server_gets_what_is_finished_already(tmp_path, capsys):
+    out, arguments = tmp_path / "out", flags(tmp_path / "out", *DP)
+    assert run(capsys, *arguments)[0] == 0
+    arguments.remove("--no-tracking")
+    assert results(out)[0].tracking == {}
+    for name in ("a.db", "b.db"):
+        uri = f"sqlite:///{tmp_path}/{name}"
+        assert run(capsys, *arguments, "--tracking-uri", uri)[0] == 0
+        assert results(out)[0].tracking["tracking_uri"] == uri
+    assert len(results(out)) == 1
+
+
+# --------------------------------------------------------------------------------------- bad input
+
+
+def csv(tmp_path, *lines):
+    file = tmp_path / "mail.csv"
+    file.write_text("\n".join(lines) + "\n")
+    return ["run", "--source", "text", "--path", str(file), "--mechanism", "noiseless",
+            "--out", str(tmp_path / "out"), "--no-tracking"]  # fmt: skip
+
+
+def refused(capsys, arguments):
+    """The one line on standard error."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    (line,) = err.strip().splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "no mechanism to run"),
+        (["--mechanism", "noisless"], "did you mean 'noiseless'"),
+        (["--mechanism", "user-dp+deidentify"], "deidentify cannot come after user-dp"),
+        (["--mechanism", "noiseless", "--source", "embeded"], "did you mean 'embedded'"),
+        (["--mechanism", "noiseless", "--model", "lstm-smal"], "did you mean 'lstm-small'"),
+        (["--mechanism", "noiseless", "--task", "next-wor"], "did you mean 'next-word'"),
+        (["--mechanism", "noiseless", "--attack", "member"], "did you mean 'membership'"),
+        (["--mechanism", "noiseless", "--attack", "membership", "--attack", "membership"],
+         "cannot hold an attack twice"),
+        (["--mechanism", "noiseless", "--attack", "membership"], "the train split has 60 users"),
+        (["--mechanism", "user-dp"], "there are only 60 training users"),
+        (["--mechanism", "user-dp", "--set", "mechanism.clip=0"], "user-dp.clip is 0"),
+        (["--mechanism", "user-dp", "--set", "mechanism.clip=.nan"], "user-dp.clip is nan"),
+        (["--mechanism", "user-dp", "--set", "mechanism.clip=[]"], "clip is an empty list"),
+        (["--mechanism", "user-dp", "--set", "mechanism.round=1"], "did you mean 'rounds'"),
+        (["--mechanism", "user-dp", "--set", "rounds=1"], "start with source."),
+        (["--mechanism", "user-dp", "--set", "mechanism.rounds"], "NAME=VALUE"),
+        (["--mechanism", "noiseless", "--seeds", "1,b"], "give whole numbers"),
+        (["--mechanism", "noiseless", "--seeds", "-1"], "spec.seeds.0 is -1"),
+        (["--mechanism", "noiseless", "--delta", "2"], "spec.delta is 2"),
+        (["--mechanism", "noiseless", "--device", "gpu"], "is not auto, cpu, cuda or cuda:N"),
+        (["--mechanism", "noiseless", "--workers", "0"], "--workers"),
+        (["--mechanism", "noiseless", "--path", "x"], "embedded has no parameter 'path'"),
+        (["--mechanism", "noiseless", "--plugin", "/nowhere.py"], "no such file"),
+        (["--mechanism", "noiseless", "--set", "source.users=10"], "embedded.users is 10"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, arguments, said):
+    out = tmp_path / "out"
+    assert said in refused(capsys, flags(out, *arguments))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.yaml", "--mechanism", "noiseless"], "neither a file nor a packaged spec"),
+        (["--source", "conll2003", "--mechanism", "noiseless"], "needs the parameter 'path'"),
+        (["--source", "conll2003", "--path", "/nowhere", "--mechanism", "noiseless"], "/nowhere"),
+        (["--source", "text", "--path", "/no.csv", "--mechanism", "noiseless"], "no such file"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_named(tmp_path, capsys, arguments, said):
+    out = ["--out", str(tmp_path / "out"), "--no-tracking"]
+    assert said in refused(capsys, ["run", *arguments, *out])
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["text,user"], "text"),
+        (["user,body", "a,hello"], "text"),
+        (["text,user", "hello,a", ",b"], "null"),
+        ([""], "text"),
+    ],
+)
+def test_files_that_hold_no_corpus(tmp_path, capsys, lines, said):
+    assert said in refused(capsys, csv(tmp_path, *lines))
+
+
+def test_no_public_text_is_said_once(tmp_path, capsys):
+    lines = [f"some words {i},u{i}" for i in range(40)]
+    arguments = [*csv(tmp_path, "text,user", *lines), "--set", "source.user_column=user"]
+    code, _, err = run(capsys, *arguments, "--seeds", "1,2", "--workers", "1")
+    assert code == 2
+    (line,) = [line for line in err.splitlines() if "public text" in line]
+    assert line.startswith("failed: noiseless, seed 1; noiseless, seed 2: task.vocabulary is")
+
+
+def test_a_gpu_that_is_demanded_must_be_there(tmp_path, capsys, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    line = refused(capsys, flags(tmp_path / "out", *DP, "--device", "cuda"))
+    assert "torch sees no GPU here" in line
+
+
+def test_an_out_folder_that_cannot_be(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert "--out" in refused(capsys, flags(out, *DP))

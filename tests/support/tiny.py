@@ -1,0 +1,57 @@
+"""The smallest benchmark that still runs end to end, and plug-ins that watch it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from uedp_bench import registry
+from uedp_bench.results import RunSpec
+from uedp_bench.spec import expand, parse_spec
+
+SPIES = Path(__file__).parent / "spies.py"
+SOURCE = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 20}
+MODEL = {"vocabulary_size": 200, "units": 8, "embedding": 8}
+ROUNDS = {"rounds": 2, "users_per_round": 10}
+USER_DP = {"name": "user-dp", "params": ROUNDS}
+NOISELESS = {"name": "noiseless", "params": {"epochs": 1}}
+
+
+def tiny(*mechanisms: Any, **fields: Any) -> dict[str, Any]:
+    """A spec of these mechanisms (each a component or a composition of several)."""
+    return {
+        "source": {"name": "embedded", "params": SOURCE},
+        "model": {"name": "lstm-small", "params": MODEL},
+        "mechanisms": list(mechanisms) or [USER_DP],
+        **fields,
+    }
+
+
+def runs(*mechanisms: Any, **fields: Any) -> list[RunSpec]:
+    """All runs of such a spec."""
+    return expand(parse_spec(tiny(*mechanisms, **fields)))
+
+
+def flags(out: Path, *more: str) -> list[str]:
+    """The command line of the same benchmark, without its mechanisms."""
+    sizes = [f"source.{k}={v}" for k, v in SOURCE.items()]
+    sizes += [f"model.{k}={v}" for k, v in MODEL.items()]
+    settings = [part for size in sizes for part in ("--set", size)]
+    return ["run", *settings, "--out", str(out), "--workers", "1", "--no-tracking", *more]
+
+
+@contextmanager
+def plugged(*files: Path) -> Iterator[None]:
+    """Loads plug-in files, and forgets them afterwards."""
+    before = {kind: dict(kind._given) for kind in registry.REGISTRIES.values()}
+    try:
+        registry.load_plugins(files)
+        yield
+    finally:
+        for kind, given in before.items():
+            kind._given = given
+        for file in files:
+            sys.modules.pop(f"uedp_bench_plugin_{file.stem}", None)

@@ -1,0 +1,73 @@
+"""Parameters: what is wrong with them is one line that names field, value and range."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from pydantic import Field, ValidationError, model_validator
+
+from uedp_bench.component import Component, Params
+from uedp_bench.errors import InputError
+
+
+class Fruit(Params):
+    weight: float = Field(default=1.0, gt=0, le=10)
+    colour: Literal["red", "green"] = "red"
+    parts: tuple[int, ...] = ()
+    origin: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _no_heavy_green(self):
+        if self.colour == "green" and self.weight > 5:
+            raise ValueError("colour green goes with a weight of at most 5")
+        return self
+
+
+class Apple(Component[Fruit]):
+    name = "apple"
+    Params = Fruit
+
+
+class Plain(Component[Params]):
+    name = "plain"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "apple needs the parameter 'origin'"),
+        ({"origin": "x", "wieght": 1}, "apple has no parameter 'wieght'; did you mean 'weight'?"),
+        ({"origin": "x", "zzz": 1}, "parameters: weight, colour, parts, origin"),
+        ({"origin": "x", "weight": 0}, "apple.weight is 0: Input should be greater than 0"),
+        ({"origin": "x", "weight": 11}, "apple.weight is 11: Input should be less than or equal"),
+        ({"origin": "x", "weight": "much"}, "apple.weight is 'much'"),
+        ({"origin": "x", "weight": float("nan")}, "apple.weight is nan"),
+        ({"origin": "x", "weight": float("-inf")}, "apple.weight is -inf"),
+        ({"origin": "x", "colour": "blue"}, "'red' or 'green'"),
+        ({"origin": "x", "parts": [1, "a"]}, "apple.parts.1 is 'a'"),
+        ({"origin": "x", "colour": "green", "weight": 6}, "apple colour green goes with"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(values, said):
+    with pytest.raises(InputError) as refused:
+        Apple.create(values)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_every_problem_is_said():
+    with pytest.raises(InputError, match=r"weight.*; .*colour.*; .*'origin'"):
+        Apple.create({"weight": -1, "colour": "blue"})
+
+
+def test_defaults_and_given_values():
+    apple = Apple.create({"origin": "x", "parts": [1, 2]})
+    assert apple.params == Fruit(origin="x", parts=(1, 2))
+    assert Plain().params == Params()
+    assert Plain.create(None).params == Params()
+
+
+def test_parameters_are_frozen():
+    with pytest.raises(ValidationError):
+        Apple.create({"origin": "x"}).params.weight = 2.0

@@ -1,0 +1,184 @@
+"""The corpus: its indexes, its splits, its fingerprint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uedp_bench.corpus import (
+    SPLITS,
+    Corpus,
+    Index,
+    Spans,
+    concatenate,
+    dense_ids,
+    normalise_surface,
+)
+from uedp_bench.errors import InputError
+
+TEXTS = ("Ann met Bob", "bob  met ANN", "Paris is far", "nobody here", "New\tYork and new york")
+MENTIONS = [(0, 0, 3, 0), (0, 8, 11, 0), (1, 0, 3, 0), (1, 9, 12, 0), (2, 0, 5, 1),
+            (4, 0, 8, 1), (4, 13, 21, 1)]  # fmt: skip
+
+
+def small(**changes) -> Corpus:
+    fields = {
+        "texts": TEXTS,
+        "groups": {"user": np.array([0, 1, 0, -1, 2])},
+        "split": np.array([0, 0, 1, 2, 0]),
+        "entities": Spans.build(TEXTS, MENTIONS),
+        "entity_types": ("PER", "LOC"),
+        "labels": np.array([0, 1, -1, 0, 1]),
+        "label_names": ("x", "y"),
+        "attributes": {"age": np.array([0, 0, 1, -1, 1])},
+        "attribute_names": {"age": ("young", "old")},
+    }
+    return Corpus(**{**fields, **changes})
+
+
+def test_an_entity_is_its_type_and_case_folded_surface_with_single_spaces():
+    corpus = small()
+    assert corpus.entities.entity.tolist() == [0, 1, 1, 0, 2, 3, 3]
+    assert corpus.surface(3) == "ANN"
+    assert normalise_surface(" New\t York ") == "new york"
+    other_type = Spans.build(TEXTS, [(0, 0, 3, 0), (1, 9, 12, 1)])
+    assert len(set(other_type.entity.tolist())) == 2
+
+
+def test_spread_counts_the_other_users():
+    corpus = small()
+    assert corpus.users_of_entity.tolist() == [2, 2, 1, 1]
+    assert corpus.spread.tolist() == [1, 1, 0, 0]
+    assert corpus.sensitive.tolist() == [True, True, True, False, True]
+    assert corpus.rows_of_entity[3].tolist() == [4]
+    assert corpus.entities_of_row[0].tolist() == [0, 1]
+    assert (corpus.user_count, corpus.entity_count) == (3, 4)
+
+
+@pytest.mark.parametrize("span", [(0, 3, 3, 0), (0, 5, 3, 0), (0, 0, 99, 0), (0, -1, 2, 0)])
+def test_spans_outside_their_text_are_refused(span):
+    with pytest.raises(InputError, match="is not inside its text of 11 characters"):
+        Spans.build(TEXTS, [span])
+
+
+def test_columns_of_another_length_are_refused():
+    for change in (
+        {"split": np.zeros(4, dtype=int)},
+        {"labels": np.zeros(6, dtype=int)},
+        {"groups": {"user": np.zeros(1, dtype=int)}},
+        {"attributes": {"age": np.zeros(2, dtype=int)}},
+    ):
+        with pytest.raises(InputError, match="entries for 5 rows"):
+            small(**change)
+    with pytest.raises(InputError, match="groups lack 'user'"):
+        small(groups={})
+
+
+def test_splits_by_name():
+    corpus = small()
+    assert corpus.only("valid", "test").texts == TEXTS[2:4]
+    assert corpus.with_split(corpus.users == 0, "held_out").split.tolist() == [3, 0, 3, 2, 0]
+    with pytest.raises(InputError, match="split 'dev' is not one of train, valid"):
+        corpus.only("dev")
+
+
+pairs = st.lists(st.tuples(st.integers(-1, 5), st.integers(0, 8)), max_size=30)
+
+
+@given(pairs, st.lists(st.integers(0, 5), max_size=8))
+def test_an_index_holds_every_pair_once(found, keys):
+    table = np.array(found, dtype=np.int64).reshape(-1, 2)
+    index = Index.build(table[:, 0], table[:, 1], 6)
+    expected = {k: sorted({r for key, r in found if key == k}) for k in range(6)}
+    assert {k: index[k].tolist() for k in range(6)} == expected
+    assert index.counts.tolist() == [len(expected[k]) for k in range(6)]
+    owner, rows = index.take(np.array(keys, dtype=np.int64))
+    assert list(zip(owner.tolist(), rows.tolist(), strict=True)) == [
+        (i, r) for i, k in enumerate(keys) for r in expected[k]
+    ]
+
+
+@given(st.permutations(range(5)), st.integers(0, 5))
+def test_taking_rows_keeps_everything_that_belongs_to_them(order, count):
+    corpus, rows = small(), np.array(order[:count], dtype=np.int64)
+    taken = corpus.take(rows)
+    assert taken.texts == tuple(TEXTS[i] for i in rows)
+    assert taken.origin.tolist() == rows.tolist()
+    for name in ("users", "split", "labels"):
+        assert getattr(taken, name).tolist() == getattr(corpus, name)[rows].tolist()
+    assert np.all(np.diff(taken.entities.row) >= 0)
+    mentions = {
+        (rows[taken.entities.row[i]], taken.surface(i), int(taken.entities.entity[i]))
+        for i in range(len(taken.entities))
+    }
+    assert mentions == {
+        (corpus.entities.row[i], corpus.surface(i), int(corpus.entities.entity[i]))
+        for i in range(len(corpus.entities))
+        if corpus.entities.row[i] in rows
+    }
+
+
+def test_the_fingerprint_sees_every_column():
+    corpus = small()
+    assert corpus.fingerprint == small().fingerprint
+    changed = [
+        replace(corpus, texts=("Ann met Bub", *TEXTS[1:])),
+        replace(corpus, texts=("Ann met", "Bob" + TEXTS[1], *TEXTS[2:]), entities=Spans.none()),
+        replace(corpus, entities=Spans.none()),
+        corpus.with_split(corpus.users == 0, "held_out"),
+        replace(corpus, groups={"user": np.array([1, 1, 0, -1, 2])}),
+        replace(corpus, groups={**corpus.groups, "document": np.zeros(5, dtype=int)}),
+        replace(corpus, labels=np.zeros(5, dtype=int)),
+        replace(corpus, label_names=("x", "z")),
+        replace(corpus, entity_types=("PER", "ORG")),
+        replace(corpus, attributes={"age": np.zeros(5, dtype=int)}),
+        replace(corpus, attribute_names={"age": ("old", "young")}),
+        replace(corpus, targets=("t",) * 5),
+        replace(corpus, vectors=np.zeros((5, 2))),
+        corpus.take(np.array([1, 0, 2, 3, 4])),
+    ]
+    assert len({corpus.fingerprint, *(other.fingerprint for other in changed)}) == 15
+
+
+def test_targets_are_not_mistaken_for_texts():
+    base = {"groups": {"user": np.zeros(1, dtype=int)}, "split": np.zeros(1, dtype=int)}
+    translated = Corpus(texts=("a",), targets=("b",), **base)
+    twice = {name: np.zeros(2, dtype=int) for name in ("user",)}
+    two = Corpus(texts=("a", "b"), groups=twice, split=np.zeros(2, dtype=int))
+    assert translated.fingerprint != two.fingerprint
+
+
+def test_concatenation_joins_rows_and_finds_the_same_entities_again():
+    corpus = small()
+    both = concatenate(corpus.take(np.array([0, 3])), corpus.take(np.array([1, 2, 4])))
+    assert both.texts == (TEXTS[0], TEXTS[3], TEXTS[1], TEXTS[2], TEXTS[4])
+    assert both.users.tolist() == [0, -1, 1, 0, 2]
+    assert both.entity_count == corpus.entity_count
+    assert sorted(both.spread.tolist()) == sorted(corpus.spread.tolist())
+    with pytest.raises(InputError, match="different groups or classes"):
+        concatenate(corpus, replace(corpus, entity_types=("A", "B")))
+
+
+def test_other_texts_for_the_same_rows():
+    corpus = small()
+    texts = ["X met Y", *TEXTS[1:]]
+    changed = corpus.with_texts(texts, [(0, 0, 1, 1)])
+    assert changed.surface(0) == "X"
+    assert changed.entity_count == 1
+    assert changed.users.tolist() == corpus.users.tolist()
+
+
+def test_no_rows_at_all():
+    empty = small().only("public")
+    assert len(empty) == 0
+    assert (empty.user_count, empty.entity_count, len(empty.rows_of_user)) == (0, 0, 0)
+    assert empty.fingerprint != small().fingerprint
+
+
+def test_ids_follow_first_appearance():
+    assert dense_ids(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
+    assert SPLITS[:3] == ("train", "valid", "test")

@@ -1,0 +1,130 @@
+"""Results: what they refuse, how they are written, and that old ones keep loading."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from uedp_bench.errors import InputError
+from uedp_bench.results import SCHEMA_VERSION, Estimate, Result, read_result, write_result
+
+HISTORIC = sorted((Path(__file__).parent / "historic_results").glob("*.json"))
+
+
+def result(**fields) -> Result:
+    spec = {"task": {"name": "t"}, "source": {"name": "s"}, "model": {"name": "m"},
+            "mechanism": [{"name": "a"}, {"name": "b"}]}  # fmt: skip
+    return Result.model_validate(
+        {"id": "i", "group": "g", "status": "finished", "spec": spec, **fields}
+    )
+
+
+@pytest.mark.parametrize("path", HISTORIC, ids=lambda path: path.stem)
+def test_historic_results_keep_loading(path, tmp_path):
+    found = read_result(path)
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    assert found.id == raw["id"]
+    assert found.utility["perplexity"].value == raw["utility"]["perplexity"]["value"]
+    assert [g.kind for g in found.guarantees] == [g["kind"] for g in raw["guarantees"]]
+    write_result(found, tmp_path / "result.json")
+    assert read_result(tmp_path / "result.json") == found
+    rewritten = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert {key: rewritten[key] for key in raw} == raw
+
+
+def test_there_is_a_historic_result_of_every_version():
+    versions = {json.loads(path.read_text(encoding="utf-8"))["schema_version"] for path in HISTORIC}
+    assert versions == set(range(1, SCHEMA_VERSION + 1))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"utility": {"perplexity": {"value": math.nan}}},
+        {"utility": {"perplexity": {"value": 1.0, "low": math.nan}}},
+        {"leakage": {"x": {"auc": {"value": 0.5, "high": math.nan}}}},
+        {"series": {"loss": [(1, 0.5), (2, math.nan)]}},
+        {"details": {"x": {"roc": [[0.0, math.nan]]}}},
+        {"diagnostics": {"a": {"b": np.float32("nan")}}},
+        {"cost": {"train_seconds": 1.0, "users_per_second": math.nan}},
+        {"pretraining": {"x": math.nan}},
+        {"provenance": {"x": np.array([1.0, np.nan])}},
+    ],
+)
+def test_nan_is_never_a_result(fields):
+    with pytest.raises(ValidationError, match=r"(?i)nan"):
+        result(**fields)
+
+
+def test_the_place_of_a_nan_is_named():
+    with pytest.raises(ValidationError, match=r"membership: roc: 1: NaN"):
+        result(details={"membership": {"roc": [0.5, math.nan]}})
+
+
+def test_infinity_is_a_string_in_the_file_and_a_number_again(tmp_path):
+    written = result(
+        utility={"perplexity": {"value": math.inf, "low": -math.inf, "high": None}},
+        series={"loss": [(1, math.inf)]},
+        diagnostics={"signal_to_noise": math.inf, "many": (np.float64("-inf"), np.int64(3))},
+        guarantees=[{"kind": "proven", "unit": "user", "adjacency": "add-or-remove",
+                     "epsilon": math.inf, "delta": 1e-5, "accountant": "none"}],
+    )  # fmt: skip
+    path = tmp_path / "result.json"
+    write_result(written, path)
+    raw = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(name))
+    assert raw["utility"]["perplexity"] == {"value": "inf", "low": "-inf", "high": None}
+    assert raw["series"]["loss"] == [[1, "inf"]]
+    assert raw["diagnostics"] == {"signal_to_noise": "inf", "many": ["-inf", 3]}
+    assert raw["guarantees"][0]["epsilon"] == "inf"
+    again = read_result(path)
+    assert again == written
+    assert again.guarantees[0].epsilon == math.inf
+    assert again.series["loss"] == [(1, math.inf)]
+    assert again.utility["perplexity"] == Estimate(value=math.inf, low=-math.inf)
+
+
+def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    write_result(result(id="old"), path)
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", fail)
+        with pytest.raises(OSError, match="No space"):
+            write_result(result(id="new"), path)
+    assert read_result(path).id == "old"
+    (tmp_path / "result.partial").write_text('{"schema_ver')  # of a process that was killed
+    write_result(result(id="new"), path)
+    assert read_result(path).id == "new"
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not a readable result"),
+        ("{}", "is not a valid result: id"),
+        ("[]", "is not a valid result"),
+        ('{"schema_version": 99}', "schema_version"),
+    ],
+)
+def test_files_that_are_no_result(tmp_path, text, said):
+    path = tmp_path / "result.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_result(path)
+    with pytest.raises(InputError, match="is not a readable result"):
+        read_result(tmp_path / "none.json")
+
+
+def test_a_field_of_nobody_is_refused_and_the_label_joins_names():
+    with pytest.raises(ValidationError, match="epsilons"):
+        result(epsilons=3)
+    assert result().label == "a + b"

@@ -1,0 +1,159 @@
+"""Grids: resuming, workers, processes that die, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
+
+from uedp_bench.cli.main import run_cli
+from uedp_bench.errors import InputError
+from uedp_bench.results import read_result
+from uedp_bench.runner import Settings
+from uedp_bench.scheduler import Job, default_workers, is_bad_input, plan_jobs, run_jobs
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spies():
+    with plugged(SPIES):
+        yield
+
+
+def spy(does, seed=None):
+    return {"name": "spy-training", "params": {"does": does, "seed": seed}}
+
+
+def run_all(specs, out, workers=1, listen=lambda message: None):
+    jobs = plan_jobs(specs, out)
+    settings = Settings(out, "cpu")
+    found = run_jobs(jobs, settings, workers=workers, plugins=(SPIES,), listen=listen)
+    return {(job.label): result for job, result in found}
+
+
+def numbers(result):
+    return result.model_dump(exclude={"cost", "provenance"})
+
+
+def test_finished_runs_are_skipped_and_failed_ones_run_again(tmp_path):
+    specs = runs(spy("raise", seed=2), seeds=[1, 2, 3])
+    first = run_all(specs, tmp_path)
+    assert [result.status for result in first.values()] == ["finished", "failed", "finished"]
+    files = {r.id: (tmp_path / r.id / "result.json").stat().st_mtime_ns for r in first.values()}
+    jobs = plan_jobs(specs, tmp_path)
+    assert [job.done is not None for job in jobs] == [True, False, True]
+    assert jobs[0].done == first["spy-training, seed 1"]
+    again = run_all(specs, tmp_path)
+    assert list(again) == ["spy-training, seed 2"]
+    changed = [
+        r.id for r in first.values()
+        if (tmp_path / r.id / "result.json").stat().st_mtime_ns != files[r.id]
+    ]  # fmt: skip
+    assert changed == [first["spy-training, seed 2"].id]
+
+
+def test_a_result_that_was_cut_short_is_made_again(tmp_path):
+    specs = runs(spy("train"))
+    (result,) = run_all(specs, tmp_path).values()
+    path = tmp_path / result.id / "result.json"
+    whole = path.read_text()
+    for left in ("", whole[: len(whole) // 2]):
+        path.write_text(left)
+        (path.parent / "result.partial").write_text("{")
+        assert len(run_all(specs, tmp_path)) == 1
+        assert numbers(read_result(path)) == numbers(result)
+    assert run_all(specs, tmp_path) == {}
+
+
+def test_workers_change_no_number_and_report_progress(tmp_path):
+    specs = runs(USER_DP, ["deidentify", NOISELESS])
+    heard = []
+    two = run_all(specs, tmp_path / "two", workers=2, listen=heard.append)
+    one = run_all(specs, tmp_path / "one")
+    assert two.keys() == one.keys()
+    assert {k: numbers(r) for k, r in two.items()} == {k: numbers(r) for k, r in one.items()}
+    assert {r.status for r in two.values()} == {"finished"}
+    assert {message.phase for message in heard} >= {"train"}
+    assert {message.id for message in heard} >= {two["user-dp, seed 1"].id}
+
+
+def test_a_process_that_dies_takes_no_other_run_along(tmp_path):
+    specs = runs(spy("exit", seed=2), seeds=[1, 2])
+    found = run_all(specs, tmp_path, workers=2)
+    assert {k: r.status for k, r in found.items()} == {
+        "spy-training, seed 1": "finished",
+        "spy-training, seed 2": "failed",
+    }
+    killed = found["spy-training, seed 2"]
+    assert "was killed" in killed.error.message
+    assert read_result(tmp_path / killed.id / "result.json") == killed
+    assert not is_bad_input(killed)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "fields", "said"),
+    [
+        ({"name": "user-dp", "params": {"users_per_round": 61}}, {}, "there are only 60"),
+        ({"name": "user-dp", "params": {"users_per_round": 55}}, {"attacks": ["hold-out"]},
+         "there are only 50"),
+        (USER_DP, {"attacks": ["membership"]}, "the train split has 60 users"),
+        (["noiseless", "deidentify"], {}, "deidentify cannot come after noiseless"),
+    ],
+)  # fmt: skip
+def test_what_can_be_known_before_training_is(tmp_path, mechanism, fields, said):
+    with pytest.raises(InputError, match=said):
+        plan_jobs(runs(mechanism, **fields), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_job_is_called_by_its_mechanism_and_seed():
+    assert Job("i", runs(["deidentify", USER_DP], seeds=[7])[0]).label == (
+        "deidentify + user-dp, seed 7"
+    )
+
+
+def test_one_process_a_core_and_one_on_a_gpu():
+    assert default_workers("cuda:1") == 1
+    assert default_workers("cpu") >= 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
+    tmp_path, monkeypatch, capsys, workers
+):
+    """Seed 1 finishes, seed 2 waits for the signal."""
+    out = tmp_path / "out"
+    arguments = [
+        *flags(out, "--plugin", str(SPIES), "--mechanism", "spy-training", "--seeds", "1,2"),
+        "--set", "mechanism.does=wait", "--set", "mechanism.seed=2", "--workers", workers, "--json",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "uedp_bench", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(out.glob("*/result.json")) and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    time.sleep(0.5)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    printed, complaint = process.communicate(timeout=30)
+    assert time.monotonic() - started < 15
+    assert process.returncode == 130
+    assert printed == ""
+    assert "stopped; run the same command again to resume" in complaint
+    assert "Traceback" not in complaint
+    (kept,) = out.glob("*/result.json")
+    before = kept.read_bytes()
+    monkeypatch.setenv("SPY_SECONDS", "0")
+    assert run_cli(arguments) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert [(run["seed"], run["status"]) for run in row["runs"]] == [
+        (1, "finished"), (2, "finished")]  # fmt: skip
+    assert kept.read_bytes() == before
+    assert len(list(out.glob("*/result.json"))) == 2
