@@ -110,13 +110,14 @@ class UeDP(TrainingMechanism[UeDPParams]):
             sensitive, sentences = self._sentences(stats)
             rate *= sensitive / max(sentences, 1)
         gaussian = Gaussian(noise_multiplier=p.noise_multiplier)
+        other = "; noise: released adds other noise than it speaks of"
         return (
             Claim(
                 unit="user-entity",
                 event=Repeated(count=p.rounds, event=PoissonSampled(rate=rate, event=gaussian)),
                 accountant="moments",
                 source="Lai et al. 2022, Theorem 1",
-                note=CLAIM_NOTE,
+                note=CLAIM_NOTE + (other if p.noise == "released" else ""),
             ),
         )
 

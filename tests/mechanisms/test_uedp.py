@@ -202,6 +202,8 @@ def test_the_released_variant_proves_nothing() -> None:
     assert isinstance(events[0].event, NonPrivate)
     (guarantee,) = proven(events, delta=1e-5)
     assert (guarantee.epsilon, guarantee.notion) == (math.inf, "none")
+    (claim,) = mechanism.claims(run.stats)
+    assert "released" in claim.note
 
 
 DATA_SETS = {
