@@ -268,6 +268,10 @@ def test_a_gpu_that_is_demanded_must_be_there(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     line = refused(capsys, flags(tmp_path / "out", *DP, "--device", "cuda"))
     assert "torch sees no GPU here" in line
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    line = refused(capsys, flags(tmp_path / "out", *DP, "--device", "cuda:1"))
+    assert "torch sees 1 GPU, numbered from cuda:0" in line
 
 
 def test_an_out_folder_that_cannot_be(tmp_path, capsys):

@@ -23,9 +23,12 @@ def choose_device(wanted: str, threads: int = 0) -> str:
     if wanted.startswith("cuda") and not torch.cuda.is_available():
         raise InputError(f"--device {wanted}: torch sees no GPU here; use --device auto or cpu")
     try:
-        return str(torch.device(wanted))
+        device = torch.device(wanted)
     except RuntimeError:
         raise InputError(f"--device {wanted!r} is not auto, cpu, cuda or cuda:N") from None
+    if device.type == "cuda" and (device.index or 0) >= (found := torch.cuda.device_count()):
+        raise InputError(f"--device {wanted}: torch sees {found} GPU, numbered from cuda:0")
+    return str(device)
 
 
 def keep_freed_memory() -> None:
