@@ -5,7 +5,7 @@ to end at the same weights. The yardstick is the loop that one would write with 
 the weights, run the optimiser, subtract, clip, add. Each memory setting needs a process of its own;
 processes and methods take turns, so that whatever else the machine does falls on all of them.
 
-    python benchmarks/federated.py [--users 128] [--turns 3] [--chunks 8,16,32] [--json]
+    python benchmarks/federated.py [--sizes default] [--users 128] [--chunks 8,16,32] [--json]
 """
 
 from __future__ import annotations
@@ -41,12 +41,15 @@ LOCAL = {
 }
 
 
-def learner_of(users: int) -> Any:
-    """Next-word prediction in the quickstart's sizes, but with `users` users."""
+def learner_of(users: int, sizes: str) -> Any:
+    """Next-word prediction with `users` users, else in the sizes named."""
     spec = parse_spec(read_spec("quickstart"))
-    corpus = sources.create("embedded", {**spec.source.params, "users": users}).load()
-    task = tasks.create(spec.task.name, spec.task.params)
-    task.model = models.create(spec.model.name, spec.model.params)
+    source, task_params, model = (ref.params for ref in (spec.source, spec.task, spec.model))
+    if sizes == "default":
+        source, task_params, model = {}, {}, {}
+    corpus = sources.create("embedded", {**source, "users": users}).load()
+    task = tasks.create("next-word", task_params)
+    task.model = models.create("lstm-small", model)
     run = Run(1, CorpusStats(users, 0, 0, 0, public=True))
     return task.stages(corpus, task.vocabulary(corpus), run)[-1]
 
@@ -89,12 +92,12 @@ def plain_loop(learner: Any, local: LocalTraining) -> Tensor:
     return torch.cat([p.detach().reshape(-1) for p in shared.parameters()])
 
 
-def worker(users: int, chunks: list[int], keep: bool) -> dict[str, dict[str, float]]:
+def worker(users: int, sizes: str, chunks: list[int], keep: bool) -> dict[str, dict[str, float]]:
     """CPU seconds by local training and method, each after a first call that does not count."""
     torch.set_num_threads(1)
     if keep:
         keep_freed_memory()
-    learner, out = learner_of(users), {}
+    learner, out = learner_of(users, sizes), {}
     alone = copy.copy(learner)
     alone.vectorised = False
     for name, local in LOCAL.items():
@@ -117,14 +120,13 @@ def worker(users: int, chunks: list[int], keep: bool) -> dict[str, dict[str, flo
     return out
 
 
-def measure(users: int, chunks: list[int], turns: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Users per second over the plain loop's without kept memory: local, memory, method."""
+def measure(same: list[str], turns: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Users per CPU second over the plain loop's without kept memory: local, memory, method."""
     memories = {"default memory": "0", "kept memory": "1"}
     found: dict[str, list[dict[str, dict[str, float]]]] = {memory: [] for memory in memories}
     for _ in range(turns):
         for memory, flag in memories.items():
-            command = [sys.executable, __file__, "--worker", flag, "--users", str(users),
-                       "--chunks", ",".join(map(str, chunks))]  # fmt: skip
+            command = [sys.executable, __file__, "--worker", flag, *same]
             answer = subprocess.run(command, check=True, capture_output=True, text=True)
             found[memory].append(json.loads(answer.stdout.splitlines()[-1]))
     ratios: dict[str, dict[str, dict[str, float]]] = {}
@@ -143,6 +145,8 @@ def measure(users: int, chunks: list[int], turns: int) -> dict[str, dict[str, di
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--users", type=int, default=128, help="users of a round")
+    parser.add_argument("--sizes", choices=["quickstart", "default"], default="quickstart",
+                        help="of corpus and network")  # fmt: skip
     parser.add_argument("--turns", type=int, default=3, help="processes a memory setting")
     parser.add_argument("--chunks", default="8,16,32", help="users side by side")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -150,9 +154,11 @@ def main() -> None:
     options = parser.parse_args()
     chunks = [int(part) for part in options.chunks.split(",")]
     if options.worker is not None:
-        print(json.dumps(worker(options.users, chunks, options.worker == "1")))
+        keep = options.worker == "1"
+        print(json.dumps(worker(options.users, options.sizes, chunks, keep)))
         return
-    ratios = measure(options.users, chunks, options.turns)
+    same = ["--users", str(options.users), "--sizes", options.sizes, "--chunks", options.chunks]
+    ratios = measure(same, options.turns)
     if options.json:
         print(json.dumps(ratios))
         return
