@@ -34,8 +34,8 @@ def choose_device(wanted: str, threads: int = 0) -> str:
 def keep_freed_memory() -> None:
     """Lets glibc keep freed memory: large tensors are then reused, not mapped anew every step.
 
-    Page faults of fresh mappings cost a third of a training step on two cores
-    (`benchmarks/federated.py`). Elsewhere than on glibc this does nothing.
+    Page faults of fresh mappings cost from nothing to half of a training step, by size
+    (`docs/performance.md`). Elsewhere than on glibc this does nothing.
     """
     mmap_max, trim_threshold, top_pad = -4, -1, -2
     try:
