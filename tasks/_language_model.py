@@ -60,6 +60,7 @@ class LanguageModelLearner:
         rows = encode_targets(corpus.texts, vocabulary, preprocessing)
         self.truncated = sum(limit is not None and len(row) > limit for row in rows)
         self._rows = TextRows.build([row[:limit] for row in rows], vocabulary)
+        self.row_size = int(self._rows.lengths.max(initial=1)) * vocabulary.size
 
     @property
     def tokens(self) -> int:

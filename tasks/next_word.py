@@ -83,7 +83,12 @@ class NextWord(Task[NextWordParams]):
     )
 
     def vocabulary(self, corpus: Corpus) -> Vocabulary:
-        """See `Task`; "private" takes the training split, canaries and all."""
+        """See `Task`; "private" takes the training split, canaries and all.
+
+        A pretrained model brings its own, whatever the parameter says.
+        """
+        if self._model().brings_vocabulary():
+            return self._model().vocabulary((), origin="the pretrained model", private=False)
         where = self.params.vocabulary
         private = where == "private"
         if where in ("public", "private"):

@@ -34,6 +34,8 @@ class Learner(Protocol):
             emits no events.
         corpus: the rows that `batch` numbers, from 0.
         vectorised: see `LanguageModel.vectorised`.
+        row_size: numbers in the largest tensor that one row needs (of a language model, its
+            logits): how many rows fit side by side depends on it.
         plan: of a public stage, how it is trained: `epochs`, `batch_size` and `learning_rate`;
             None for the private stage, where the mechanism decides.
     """
@@ -43,6 +45,7 @@ class Learner(Protocol):
     private: bool
     corpus: Corpus
     vectorised: bool
+    row_size: int
     plan: Mapping[str, Any] | None
 
     def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:

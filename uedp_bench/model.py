@@ -59,11 +59,9 @@ class LanguageModel(Component[P]):
     Attributes:
         vectorised: `torch.func.vmap` over rows of weights works on the module (no in-place state,
             no data-dependent control flow), so that many users train at once.
-        pretrained: the weights come from a file or the hub rather than from a seed.
     """
 
     vectorised: ClassVar[bool] = True
-    pretrained: ClassVar[bool] = False
 
     @abstractmethod
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
@@ -76,6 +74,10 @@ class LanguageModel(Component[P]):
     @abstractmethod
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
         """The network with freshly drawn (by `seed`) or pretrained weights, on the CPU."""
+
+    def brings_vocabulary(self) -> bool:
+        """Whether the vocabulary is the model's own, so that no text is needed to make one."""
+        return False
 
     def max_length(self) -> int | None:
         """Most tokens a row may have, begin and end included; None for no limit."""

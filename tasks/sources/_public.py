@@ -25,8 +25,9 @@ ROWS_PER_USER = 20
 def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
     """The corpus with the rows of the files in `params.public` appended as split `public`.
 
-    With `params.valid_is_public`, the corpus' own split `valid` is public too. Appended rows have users of their own, no entities, no label and no attributes. At most
-    `params.public_rows` public rows are kept, those that the source made itself first.
+    With `params.valid_is_public`, the corpus' own split `valid` is public too. Appended rows have
+    users of their own, no entities, no label and no attributes. At most `params.public_rows` public
+    rows are kept, those that the source made itself first.
 
     Raises:
         InputError: for a file that is missing, unreadable or without a sentence.

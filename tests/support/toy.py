@@ -32,6 +32,7 @@ class ToyLearner:
 
     vocabulary = None
     private = True
+    row_size = 1
     plan: Mapping[str, Any] | None = None
 
     def __init__(self, points: np.ndarray, users: Sequence[int], vectorised: bool = True) -> None:

@@ -121,6 +121,10 @@ class GPT2(LanguageModel[GPT2Params]):
             )
         return TransformerNetwork(network)
 
+    def brings_vocabulary(self) -> bool:
+        """A pretrained model comes with its tokenizer."""
+        return self.params.pretrained is not None
+
     def max_length(self) -> int | None:
         """Positions that the network has."""
         if self.params.pretrained is None:

@@ -8,7 +8,7 @@ round uses, and in the scale of noise and step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -174,9 +174,8 @@ def _sum_of_updates(
     sizes = (cohort.weights > 0).sum(axis=1)
     order = np.argsort(sizes, kind="stable")
     order = order[sizes[order] > 0]
-    chunk = chunk_size(len(theta), run.speed.chunk)
-    for start in range(0, len(order), chunk):
-        units = order[start : start + chunk]
+    most = chunk_size(len(theta), run.speed.chunk)
+    for units in _chunks(order, sizes[order] * trainer.row_size, most):
         updates = trainer.updates(theta, cohort.take(units), rng)
         weights = torch.as_tensor(unit_weights[units], dtype=theta.dtype, device=theta.device)
         bound = math.inf if plan.clip_bound is None else plan.clip_bound
@@ -184,6 +183,26 @@ def _sum_of_updates(
         total += part
         diary.chunk(norms, bound, int(sizes[units].sum()))
     return total
+
+
+def _chunks(units: IntArray, sizes: IntArray, most: int) -> Iterator[IntArray]:
+    """Units of similar size, side by side as long as their largest tensor stays in the cache.
+
+    Args:
+        units: (units,) in ascending order of `sizes`.
+        sizes: (units,) numbers in the largest tensor that a unit needs alone.
+        most: units in a chunk.
+    """
+    start = 0
+    for end in range(1, len(units) + 1):
+        full = end < len(units) and (end + 1 - start) * sizes[end] > CACHED_NUMBERS
+        if end == len(units) or end - start == most or full:
+            yield units[start:end]
+            start = end
+
+
+CACHED_NUMBERS = 2**23
+"""Numbers of the largest tensor of a chunk: 32 MB in float32 (`benchmarks/federated.py`)."""
 
 
 def chunk_size(parameters: int, most: int) -> int:

@@ -97,6 +97,7 @@ class LocalTrainer:
         self.flat.module.train()
         self._learner, self._local, self._device = learner, local, device
         self._wrapped = _LossModule(learner, self.flat.module)
+        self.row_size = learner.row_size
         self.losses: list[float] = []
 
     def updates(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
