@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
@@ -119,6 +121,42 @@ def test_a_job_is_called_by_its_mechanism_and_seed():
 def test_one_process_a_core_and_one_on_a_gpu():
     assert default_workers("cuda:1") == 1
     assert default_workers("cpu") >= 1
+
+
+def _session_members(leader: int) -> list[int]:
+    members = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(entry.name)) == leader and "State:\tZ" not in (
+                entry / "status"
+            ).read_text(encoding="ascii", errors="replace"):
+                members.append(int(entry.name))
+        except OSError:
+            continue
+    return members
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="lists processes in /proc")
+def test_a_killed_parent_leaves_no_worker_behind(tmp_path):
+    out = tmp_path / "out"
+    arguments = [
+        *flags(out, "--plugin", str(SPIES), "--mechanism", "spy-training", "--seeds", "1,2,3"),
+        "--set", "mechanism.does=wait", "--set", "mechanism.seed=2", "--workers", "2",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "uedp_bench", *arguments],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(out.glob("*/result.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(_session_members(process.pid)) >= 3
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 15
+    while _session_members(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _session_members(process.pid) == []
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -201,7 +201,16 @@ def _start_worker(messages: Any, plugins: tuple[Path, ...]) -> None:
     _messages = messages
     # Ctrl-C reaches the whole group; the parent decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     registry.load_plugins(plugins)
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the parent is gone, killed perhaps, for nobody reads its results."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run_in_worker(job: Job, settings: Settings) -> Result:
