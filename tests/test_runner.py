@@ -235,6 +235,17 @@ def test_a_private_vocabulary_refuses_every_proof(out):
 # --------------------------------------------------------------------------------------- failures
 
 
+def test_public_pretraining_is_told_and_leaves_the_guarantee_alone(out):
+    task = {"name": "next-word", "params": {"pretraining_epochs": 1}}
+    (spec,) = runs(USER_DP, task=task)
+    result = execute(spec, Settings(out, "cpu"))
+    assert result.pretraining["epochs"] == 1
+    assert result.pretraining["rows"] > 50
+    assert result.series["pretrain_loss"]
+    (proven,) = [g for g in result.guarantees if g.kind == "proven"]
+    assert (proven.unit, proven.status) == ("user", "given")
+
+
 def test_a_failure_is_recorded_where_it_happened(out):
     (broken,) = run_all(out, {"name": "spy-training", "params": {"does": "raise"}})
     assert broken.status == "failed"

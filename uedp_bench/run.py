@@ -57,6 +57,7 @@ class Run:
         device: torch device name ("cpu", "cuda").
         injected: users whose updates an audit replaces (empty outside audits).
         series: metrics by round, filled by `log`.
+        pretraining: what public text the module saw before, and how it was trained on it.
         diagnostics: simulation-only facts, filled by `note` (they look at un-noised values, so a
             real deployment could not print them).
     """
@@ -71,6 +72,7 @@ class Run:
     series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
+    pretraining: dict[str, Any] = field(default_factory=dict)
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator of one named use."""

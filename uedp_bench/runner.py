@@ -161,6 +161,8 @@ def protect(
     for learner in parts.task.stages(visible, vocabulary, run):
         if module is not None:
             learner.module.load_state_dict(module.state_dict())
+        if learner.plan is not None:
+            run.pretraining = {"rows": len(learner.corpus), **learner.plan}
         module, events = train_stage(learner, pipeline.trainer, run)
         trained += events
         release = learner.release(module)
@@ -329,6 +331,7 @@ def _execute(
         utility=utility,
         guarantees=guaranteed,
         events=release.events,
+        pretraining=run.pretraining,
         series=run.series,
         diagnostics=run.diagnostics,
         cost=Cost(**seconds, **run.counts, peak_memory_mb=memory.peak_mb(device), device=device),
