@@ -29,7 +29,8 @@ class Speed(BaseModel):
     """How fast, never what: these settings do not enter the identity of a run.
 
     Attributes:
-        chunk: users (or records) whose updates are computed at once.
+        chunk: users (or records) whose updates are computed at once, at most; models with dropout
+            draw their masks chunk by chunk.
         threads: torch threads; 0 leaves torch's own choice.
         score_rows: rows scored at once.
     """

@@ -158,7 +158,9 @@ def _set_in(refs: list[dict[str, Any]], kind: str, rest: Sequence[str], value: A
     names = sorted({ref["name"] for ref in refs})
     wanted = rest[0] if len(rest) == 2 else (names[0] if len(names) == 1 else None)
     if wanted is None:
-        example = f"{kind}.{names[0]}.{rest[0]}" if names else f"--{kind} NAME"
+        components = registry.mechanisms if kind == "mechanism" else registry.attacks
+        fits = [name for name in names if rest[0] in components.get(name).Params.model_fields]
+        example = f"{kind}.{(fits or names)[0]}.{rest[0]}" if names else f"--{kind} NAME"
         raise InputError(
             f"--set {kind}.{rest[0]} could mean several {kind}s ({', '.join(names) or 'none'}); "
             f"say which, for instance {example}"

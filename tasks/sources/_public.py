@@ -30,9 +30,11 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
     rows are kept, those that the source made itself first.
 
     Raises:
-        InputError: for a file that is missing, unreadable or without a sentence.
+        InputError: for a file that is missing, unreadable or without a sentence, or if users of the
+            split `valid` are to be public and train as well.
     """
     if params.valid_is_public:
+        _check_apart(corpus)
         corpus = corpus.with_split(corpus.where("valid"), "public")
     own = np.flatnonzero(corpus.split == PUBLIC)
     room = None if params.public_rows is None else max(params.public_rows - len(own), 0)
@@ -43,6 +45,18 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
         keep = np.setdiff1d(np.arange(len(corpus)), own[params.public_rows :])
         corpus = replace(corpus.take(keep), origin=np.arange(len(keep)))
     return corpus
+
+
+def _check_apart(corpus: Corpus) -> None:
+    """Text of a training user that were called public would be trained on without protection."""
+    train, valid = (np.unique(corpus.users[corpus.where(name)]) for name in ("train", "valid"))
+    both = np.intersect1d(train, valid)
+    shared = int((both >= 0).sum())
+    if shared:
+        raise InputError(
+            f"valid_is_public: {shared} users of the split valid are in train too, so their text "
+            "is not public; only text of other users can be"
+        )
 
 
 def _read(files: tuple[Path, ...], room: int | None) -> list[str]:

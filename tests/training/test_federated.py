@@ -11,6 +11,7 @@ from toy import ToyLearner, toy_run
 
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
+from uedp_bench.run import Speed
 from uedp_bench.training.federated import Federation, Server, train_federated
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.sampling import PoissonSampler
@@ -142,6 +143,22 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
     )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+
+
+def test_how_many_train_side_by_side_changes_nothing() -> None:
+    users = [0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 3]
+    points = np.random.default_rng(1).normal(size=(len(users), 4))
+    local = LocalTraining(epochs=2, batch_size=2, learning_rate=0.3)
+    plan = _plan(_index(users), rounds=3, local=local, clip_bound=5.0,
+                 sampler=PoissonSampler(4, 0.7))  # fmt: skip
+    weights = []
+    for chunk in (1, 2, 32):
+        run = toy_run()
+        run.speed = Speed(chunk=chunk)
+        trained = train_federated(plan, ToyLearner(points, users), run)
+        weights.append(trained.module.weight.detach())
+    for other in weights[1:]:
+        torch.testing.assert_close(other, weights[0], rtol=1e-6, atol=1e-7)
 
 
 def test_server_optimisers() -> None:

@@ -23,7 +23,8 @@ def _updates(
     learner = ToyLearner(points, [0] * 9, vectorised=vectorised)
     trainer = LocalTrainer(learner, local, "cpu")
     theta = torch.full((5,), 0.25)
-    return trainer.updates(theta, _cohort(users), np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return trainer.updates(theta, _cohort(users).shuffled(local, rng), rng)
 
 
 USERS = [[0, 1, 2], [3], [4, 5, 6, 7, 8]]
@@ -79,9 +80,9 @@ def test_every_row_is_used_once_an_epoch() -> None:
         return dict(original(rows, rng))
 
     learner.batch = spy  # type: ignore[method-assign]
-    LocalTrainer(learner, LocalTraining(batch_size=2), "cpu").updates(
-        torch.zeros(2), _cohort([[4, 5, 6, 7, 8]]), np.random.default_rng(0)
-    )
+    local, rng = LocalTraining(batch_size=2), np.random.default_rng(0)
+    cohort = _cohort([[4, 5, 6, 7, 8]]).shuffled(local, rng)
+    LocalTrainer(learner, local, "cpu").updates(torch.zeros(2), cohort, rng)
     assert sorted(row for row in seen if row)[:5] == [4, 5, 6, 7, 8]
 
 

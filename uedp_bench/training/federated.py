@@ -153,7 +153,7 @@ def _cohort(
         chosen = np.sort(order[rank < plan.rows_per_unit])
         owner, rows, weights = owner[chosen], rows[chosen], weights[chosen]
     present, position = np.unique(owner, return_inverse=True)
-    cohort = Cohort.build(position, rows, weights, len(present))
+    cohort = Cohort.build(position, rows, weights, len(present)).shuffled(plan.local, rng)
     of_unit = np.ones(len(present))
     if plan.unit_weights is not None:
         of_unit = plan.unit_weights[taking_part[present]]

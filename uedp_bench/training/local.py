@@ -46,10 +46,15 @@ class Cohort(NamedTuple):
 
     A unit is padded with its own first row: what it sends depends on its own data alone, even
     where a loss is not finite and no weight can silence it.
+
+    `keys` (epochs, units, rows) decide the order of a unit's rows in each epoch. They are drawn for
+    all units of a round at once, so that it does not matter which of them train side by side; None
+    where one step sees every row.
     """
 
     rows: IntArray
     weights: FloatArray
+    keys: FloatArray | None = None
 
     @staticmethod
     def build(owner: IntArray, rows: IntArray, weights: FloatArray, units: int) -> Cohort:
@@ -68,7 +73,14 @@ class Cohort(NamedTuple):
         """Some of the units, with no more padding than they need."""
         weights = self.weights[units]
         width = max(int(np.max((weights > 0).sum(axis=1), initial=0)), 1)
-        return Cohort(self.rows[units, :width], weights[:, :width])
+        keys = None if self.keys is None else self.keys[:, units, :width]
+        return Cohort(self.rows[units, :width], weights[:, :width], keys)
+
+    def shuffled(self, local: LocalTraining, rng: np.random.Generator) -> Cohort:
+        """The same rows with an order of their own for each epoch, if batches are smaller."""
+        if local.batch_size is None or local.batch_size >= self.rows.shape[1]:
+            return self
+        return self._replace(keys=rng.random((local.epochs, *self.rows.shape)))
 
 
 class _LossModule(nn.Module):
@@ -123,7 +135,7 @@ class LocalTrainer:
 
         gradient = torch.func.grad_and_value(loss)
         steps = _Steps(self._local, theta, units)
-        for step, (rows, weights) in enumerate(_schedule(cohort, self._local, rng)):
+        for step, (rows, weights) in enumerate(_schedule(cohort, self._local)):
             batch = self._batch(rows, rng)
             weight = torch.as_tensor(weights, dtype=theta.dtype, device=self._device)
             # All units start from the same weights: the first step is one product over all rows.
@@ -141,7 +153,7 @@ class LocalTrainer:
 
     def _alone(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
         steps = _Steps(self._local, theta, 1)
-        for step, (rows, weights) in enumerate(_schedule(cohort, self._local, rng)):
+        for step, (rows, weights) in enumerate(_schedule(cohort, self._local)):
             if not weights.any():
                 continue
             self.flat.load(steps.weights[0])
@@ -197,17 +209,19 @@ class _Steps:
 
 
 def _schedule(
-    cohort: Cohort, local: LocalTraining, rng: np.random.Generator
+    cohort: Cohort, local: LocalTraining
 ) -> Iterator[tuple[IntArray, NDArray[np.float64]]]:
     """Rows and weights (units, batch) of each local step: shuffled batches, epoch by epoch."""
-    units, width = cohort.rows.shape
+    width = cohort.rows.shape[1]
     size = min(local.batch_size or width, width)
     here = cohort.weights > 0
-    for _ in range(local.epochs):
+    for epoch in range(local.epochs):
         if size == width:  # one step sees every row: the order does not matter
             yield cohort.rows, cohort.weights
             continue
-        keys = np.where(here, rng.random((units, width)), np.inf)
+        if cohort.keys is None:
+            raise RuntimeError("a cohort with several batches needs an order: call shuffled()")
+        keys = np.where(here, cohort.keys[epoch], np.inf)
         order = np.argsort(keys, axis=1, kind="stable")
         for start in range(0, math.ceil(width / size) * size, size):
             pick = order[:, start : start + size]
