@@ -123,7 +123,9 @@ def test_the_short_form_is_for_one_mechanism_only():
     short = apply_setting(spec, ("mechanism", "rounds"), [7, 8])
     assert short == apply_setting(spec, ("mechanism", "user-dp", "rounds"), [7, 8])
     assert sorted(params(r)["rounds"] for r in expand(short)) == [7, 7, 8, 8]
-    several = r"could mean several mechanisms \(deidentify, noiseless.*instance mechanism\.user-dp\."
+    several = (
+        r"could mean several mechanisms \(deidentify, noiseless.*instance mechanism\.user-dp\."
+    )
     with pytest.raises(InputError, match=several):
         apply_setting(composed(), ("mechanism", "rounds"), 7)
     with pytest.raises(InputError, match=r"several attacks \(none\).*--attack NAME"):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,6 +58,23 @@ def test_at_most_public_rows_and_own_ones_first(tmp_path, limit, own, read):
     expected = ["Bob row 4", "Bob row 5", "Bob row 6"][:own] + ["a", "b", "c", "d"][:read]
     assert list(after.only("public").texts) == expected
     assert after.origin.tolist() == list(range(len(after)))
+
+
+def test_the_text_of_other_users_can_be_declared_public():
+    before = small()
+    after = add_public(before, SourceParams(valid_is_public=True))
+    assert after.only("public").texts == before.only("valid").texts == ("Bob row 2",)
+    assert not after.where("valid").any()
+    assert after.only("train").fingerprint == before.only("train").fingerprint
+
+
+def test_the_text_of_training_users_cannot_be_declared_public():
+    users = np.array([0, 1, 1, 2])  # user 1 has a row in train and one in valid
+    shared = replace(small(), groups={"user": users})
+    with pytest.raises(InputError, match="1 users of the split valid are in train too"):
+        add_public(shared, SourceParams(valid_is_public=True))
+    nobody = replace(small(), groups={"user": np.array([0, -1, -1, 2])})
+    assert add_public(nobody, SourceParams(valid_is_public=True)).where("public").sum() == 1
 
 
 def test_nothing_to_add_changes_nothing():
