@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from toy import ToyLearner, toy_run
+from toy import Linear, ToyLearner, toy_run
 
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
@@ -170,3 +170,24 @@ def test_server_optimisers() -> None:
     assert sgd.tolist() == pytest.approx([0.5] * 4, rel=1e-3)  # two steps of 0.5 * 1 / sqrt(4)
     assert (momentum > sgd).all()
     assert adam.tolist() == pytest.approx([0.2] * 4, rel=1e-2)
+
+
+class _KeepsInputs(Linear):
+    """Remembers the last row it saw, as batch normalisation remembers means."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.register_buffer("seen", torch.zeros(size))
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        self.seen.copy_(points.reshape(-1, points.shape[-1])[-1])  # type: ignore[operator]
+        return super().forward(points)
+
+
+def test_a_network_that_keeps_statistics_of_its_inputs_is_refused() -> None:
+    learner = ToyLearner(np.ones((3, 4)), [0, 1, 2], vectorised=False)
+    learner.module = _KeepsInputs(4)
+    plan = _plan(_index([0, 1, 2]))
+    with pytest.raises(PrivacyError, match="'seen'"):
+        train_federated(plan, learner, toy_run())
+    train_federated(replace(plan, clip_bound=None), learner, toy_run())  # promises nothing

@@ -93,7 +93,8 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
 
     Raises:
         InputError: if the weights of the network stop being finite.
-        PrivacyError: if a unit's weight exceeds `weight_bound`.
+        PrivacyError: if a unit's weight exceeds `weight_bound`, or the network keeps statistics
+            of its inputs, which are released without clipping or noise.
     """
     if plan.unit_weights is not None and plan.unit_weights.max(initial=0.0) > plan.weight_bound:
         raise PrivacyError(f"a unit weighs more than the bound {plan.weight_bound}")
@@ -116,6 +117,11 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
     if not bool(torch.isfinite(theta).all()):
         raise InputError(
             "training diverged: weights are not finite; lower the learning rate or the noise"
+        )
+    if plan.clip_bound is not None and (kept := trainer.flat.changed_buffers()):
+        raise PrivacyError(
+            f"the network keeps statistics of private inputs in {kept[0]!r}, and neither clipping "
+            "nor noise covers them; take a network without batch normalisation"
         )
     diary.close()
     trainer.flat.load(theta)

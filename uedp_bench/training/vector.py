@@ -32,6 +32,7 @@ class FlatModule:
         self.sizes = [p.numel() for _, p in named]
         self.vector = torch.cat([p.detach().reshape(-1) for _, p in named])
         self.grad = torch.zeros_like(self.vector)
+        self._buffers = {name: value.clone() for name, value in self.module.named_buffers()}
         views = zip(
             torch.split(self.vector, self.sizes), torch.split(self.grad, self.sizes), strict=True
         )
@@ -50,6 +51,14 @@ class FlatModule:
             name: part.reshape(*lead, *shape)
             for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }
+
+    def changed_buffers(self) -> list[str]:
+        """Names of buffers that no longer hold what they held at first.
+
+        Batch normalisation keeps running means of its inputs there: nothing clips them.
+        """
+        now = dict(self.module.named_buffers())
+        return [name for name, old in self._buffers.items() if not torch.equal(now[name], old)]
 
     def load(self, flat: Tensor) -> None:
         """Copies flat weights (d,) into the module."""
