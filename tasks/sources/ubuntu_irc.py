@@ -58,7 +58,8 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
     The splits have no user in common: messages in test by users of train, and in valid by users of
     train or test, are left out, whether or not those users write enough to be kept. Nicks that a
     message is addressed to (`nick: ...`, where some user has that nick) are entities of the type
-    NICK; a detector finds further ones.
+    NICK; a detector finds further ones. The list of nicks counts as public, as a channel's list of
+    users is: what is proven for mechanisms that look at entities holds with that list fixed.
     """
 
     name: ClassVar[str] = "ubuntu-irc"

@@ -279,5 +279,6 @@ class _Diary:
             dropped_updates=self._dropped,
             empty_rounds=self._empty,
             simulation_only=["signal_to_noise", "sum_norm", "clipped_fraction", "dropped_updates",
-                             "empty_rounds", "series.train_loss", "series.units"],
+                             "empty_rounds", "series.train_loss", "series.units",
+                             "cost.units_trained", "cost.rows_trained", "cost.rows_truncated"],
         )  # fmt: skip
