@@ -57,7 +57,7 @@ def extrapolated_exposure(secrets: ArrayLike, references: ArrayLike) -> Extrapol
     if not np.isfinite(losses).all() or np.ptp(losses) == 0.0:
         raise InputError("losses of references: a skew-normal needs finite values that vary")
     fitted = skewnorm(*skewnorm.fit(losses))
-    # In logarithms: the probability itself underflows for a memorised secret.
+    # Far in the tail the logarithm underflows too: such a secret is infinitely exposed.
     bits = -np.asarray(fitted.logcdf(wanted), dtype=np.float64) / math.log(2.0)
     return Extrapolation(
         checked(bits, "extrapolated exposure"), float(kstest(losses, fitted.cdf)[1])
