@@ -97,7 +97,8 @@ class NextWord(Task[NextWordParams]):
             if not texts and not private:
                 raise InputError(
                     "task.vocabulary is 'public', but the corpus has no public text: give "
-                    "source.public files, or task.vocabulary a file of public text"
+                    "source.public files, say source.valid_is_public=true where the split valid is "
+                    "public, or task.vocabulary a file of public text"
                 )
         else:
             texts, origin = _read_lines(Path(where)), f"file {Path(where).name}"

@@ -260,6 +260,7 @@ def test_no_public_text_is_said_once(tmp_path, capsys):
     assert code == 2
     (line,) = [line for line in err.splitlines() if "public text" in line]
     assert line.startswith("failed: noiseless, seed 1; noiseless, seed 2: task.vocabulary is")
+    assert "source.valid_is_public=true" in line
 
 
 def test_a_gpu_that_is_demanded_must_be_there(tmp_path, capsys, monkeypatch):
