@@ -24,7 +24,7 @@ class FederatedParams(Params):
         default=None, ge=1, description="public number of users; default: documented by the source"
     )
     users_per_round: int = Field(
-        default=400, ge=1, description="users of a round: expected (Poisson) or exact (fixed)"
+        default=100, ge=1, description="users of a round, in expectation (exact in fixed rounds)"
     )
     rounds: int = Field(default=60, ge=1, description="rounds T")
     clip: float = Field(default=0.3, gt=0, description="l2 bound on a user's update")

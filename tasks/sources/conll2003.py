@@ -36,6 +36,11 @@ class CoNLL2003Params(SourceParams):
     """Where the files are, and which types count as entities."""
 
     path: Path = Field(description="folder with eng.train, eng.testa, eng.testb (plain or .gz)")
+    valid_is_public: bool = Field(
+        default=True,
+        description="declare the development documents (testa) public: vocabulary and reference "
+        "models come from them; they become the split 'public'",
+    )
     entity_types: tuple[EntityType, ...] = Field(
         default=ENTITY_TYPES,
         min_length=1,

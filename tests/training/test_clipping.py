@@ -41,6 +41,14 @@ def test_short_updates_pass_and_long_ones_end_at_the_bound() -> None:
     assert norms.tolist() == [50.0]
 
 
+@pytest.mark.parametrize("shape", ["flat", "spike"])
+def test_many_weights_do_not_round_an_update_past_the_bound(shape: str) -> None:
+    updates = torch.full((1, 2**21), 0.1 if shape == "flat" else 1e-4)
+    updates[0, 0] = 0.1 if shape == "flat" else 1.0
+    total, _ = clipped_sum(1e3 * updates, 0.3, torch.ones(1))
+    assert 0.3 * (1 - 1e-5) <= float(torch.linalg.vector_norm(total.double())) <= 0.3
+
+
 def test_an_update_that_is_not_finite_counts_as_nothing() -> None:
     updates = torch.tensor([[float("nan"), 1.0], [float("inf"), 0.0], [0.1, 0.0]])
     total, norms = clipped_sum(updates, 1.0, torch.ones(3))

@@ -138,7 +138,7 @@ def run_command(
         wanted = apply_setting(wanted, ("source", "path"), str(path))
     for setting in settings or []:
         wanted = apply_setting(wanted, *parse_setting(setting))
-    tracking = None if no_tracking else (tracking_uri or "")
+    tracking = _tracking(tracking_uri, no_tracking)
     options = Options(out, device, workers, threads, tracking, tuple(plugin or ()), log_model)
     benchmark(wanted.model_dump(), options, as_json)
 
@@ -155,7 +155,7 @@ def quickstart_command(
     """Benchmark five mechanisms on the embedded corpus: a few minutes on two cores."""
     from uedp_bench.spec import read_spec
 
-    tracking = None if no_tracking else (tracking_uri or "")
+    tracking = _tracking(tracking_uri, no_tracking)
     options = Options(out, device, workers, threads, tracking)
     benchmark(read_spec("quickstart"), options, as_json)
 
@@ -232,6 +232,12 @@ def _complaints(failures: Sequence[Result]) -> list[str]:
             message = " ".join(result.error.message.split())
             runs.setdefault(message, []).append(f"{result.label}, seed {result.spec.seed}")
     return [f"{'; '.join(who)}: {message}" for message, who in runs.items()]
+
+
+def _tracking(uri: str | None, off: bool) -> str | None:
+    if off and uri is not None:
+        raise InputError("--no-tracking and --tracking-uri contradict each other: give one")
+    return None if off else (uri or "")
 
 
 def _seeds(text: str) -> list[int]:

@@ -41,7 +41,7 @@ def test_rows_users_and_spans_of_a_small_file(folder: Path) -> None:
     )  # fmt: skip
     assert corpus.users.tolist() == [0, 0, 1, 1, 2, 3]
     assert np.array_equal(corpus.groups["document"], corpus.users)
-    assert [corpus.where(s).sum() for s in ("train", "valid", "test")] == [4, 1, 1]
+    assert [corpus.where(s).sum() for s in ("train", "public", "test")] == [4, 1, 1]
     named = [
         (corpus.entity_types[kind], corpus.surface(i))
         for i, kind in enumerate(corpus.entities.type)
