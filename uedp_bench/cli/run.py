@@ -179,21 +179,21 @@ class Options:
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     """Runs a spec and prints its table; exits with 2 after bad input, 1 after failed runs."""
-    results = _run_all(data, options)
-    results, untracked = _track(results, options)
+    tracker = Tracker(options)
+    results = _run_all(data, options, tracker)
     _print(results, options, as_json)
     failures = [result for result in results if result.error is not None]
     for line in _complaints(failures):
         typer.echo(f"failed: {line}", err=True)
-    if untracked is not None:
-        typer.echo(f"error: {untracked}; all results are in {options.out}", err=True)
-    if failures or untracked is not None:
+    if tracker.error is not None:
+        typer.echo(f"error: {tracker.error}; all results are in {options.out}", err=True)
+    if failures or tracker.error is not None:
         from uedp_bench.scheduler import is_bad_input
 
         raise typer.Exit(2 if all(map(is_bad_input, failures)) else 1)
 
 
-def _run_all(data: dict[str, Any], options: Options) -> list[Result]:
+def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
     from uedp_bench.cli.progress import ProgressBars
     from uedp_bench.run import Speed
     from uedp_bench.runner import Settings as RunSettings
@@ -208,7 +208,8 @@ def _run_all(data: dict[str, Any], options: Options) -> list[Result]:
         options.out.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
         raise InputError(f"--out {options.out}: {error.strerror}") from None
-    results = [job.done for job in jobs if job.done is not None]
+    # Results of earlier runs are logged too where this server has not seen them.
+    results = [tracker.log(job.done) for job in jobs if job.done is not None]
     settings = RunSettings(options.out, options.device, Speed(threads=options.threads))
     workers = options.workers or default_workers(options.device)
     with (
@@ -220,7 +221,7 @@ def _run_all(data: dict[str, Any], options: Options) -> list[Result]:
     ):
         for job, result in running:
             bars.finish(job, result)
-            results.append(result)
+            results.append(tracker.log(result))
     return results
 
 
@@ -247,29 +248,37 @@ def _seeds(text: str) -> list[int]:
         raise InputError(f"--seeds {text!r}: give whole numbers, as 1,2,3") from None
 
 
-def _track(results: list[Result], options: Options) -> tuple[list[Result], UedpBenchError | None]:
-    """Logs results to MLflow; the error of a server that cannot be reached comes second.
+class Tracker:
+    """Logs results to MLflow as they come.
 
-    Results of earlier runs are logged too where this server has not seen them.
+    Attributes:
+        error: why logging stopped, if a server could not be reached; results are on disk anyway.
     """
-    if options.tracking is None:
-        return results, None
-    from uedp_bench.results import write_result
-    from uedp_bench.tracking import log_result
 
-    uri, out = options.tracking or None, list(results)
-    for i, result in enumerate(results):
-        folder = options.out / result.id
+    def __init__(self, options: Options) -> None:
+        self.error: UedpBenchError | None = None
+        self._options = options
+
+    def log(self, result: Result) -> Result:
+        """The result with the run that it was logged as; one that is logged there stays as it is."""
+        if self._options.tracking is None or self.error is not None:
+            return result
+        from uedp_bench.results import write_result
+        from uedp_bench.tracking import log_result
+
+        folder, uri = self._options.out / result.id, self._options.tracking or None
         try:
             found = log_result(
-                result, folder, uri=uri, experiment=EXPERIMENT, log_model=options.log_model
+                result, folder, uri=uri, experiment=EXPERIMENT, log_model=self._options.log_model
             )
         except UedpBenchError as error:
-            return out, error
-        if found != result.tracking:
-            out[i] = result.model_copy(update={"tracking": found})
-            write_result(out[i], folder / "result.json")
-    return out, None
+            self.error = error
+            return result
+        if found == result.tracking:
+            return result
+        logged = result.model_copy(update={"tracking": found})
+        write_result(logged, folder / "result.json")
+        return logged
 
 
 def _print(results: list[Result], options: Options, as_json: bool) -> None:
