@@ -260,7 +260,7 @@ class Tracker:
         self._options = options
 
     def log(self, result: Result) -> Result:
-        """The result with the run that it was logged as; one that is logged there stays as it is."""
+        """The result with the run that it was logged as."""
         if self._options.tracking is None or self.error is not None:
             return result
         from uedp_bench.results import write_result
