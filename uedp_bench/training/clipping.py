@@ -22,7 +22,8 @@ def exact_norms(updates: Tensor) -> Tensor:
         torch.linalg.vector_norm(part, dim=1, dtype=torch.float64)
         for part in torch.split(updates, _BLOCK, dim=1)
     ]
-    return torch.linalg.vector_norm(torch.stack(parts, dim=1), dim=1)
+    norms: Tensor = torch.linalg.vector_norm(torch.stack(parts, dim=1), dim=1)
+    return norms
 
 
 def clip_factors(updates: Tensor, bound: float) -> tuple[Tensor, Tensor]:
