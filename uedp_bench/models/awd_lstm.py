@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from uedp_bench.component import Params
-from uedp_bench.model import LanguageModel, Vocabulary
-from uedp_bench.models.vocabulary import WordVocabulary
+from uedp_bench.model import Vocabulary
+from uedp_bench.models._word_model import WordModel, WordParams
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class AWDLSTMParams(Params):
+class AWDLSTMParams(WordParams):
     """Sizes and rates of dropout; the defaults are the paper's."""
 
-    vocabulary_size: int = Field(
-        default=10_000, ge=4, description="most words, three special ones included"
-    )
     embedding: int = Field(
         default=100, ge=1, description="size of embeddings and of the last layer's output"
     )
@@ -39,7 +33,7 @@ class AWDLSTMParams(Params):
     )
 
 
-class AWDLSTM(LanguageModel[AWDLSTMParams]):
+class AWDLSTM(WordModel[AWDLSTMParams]):
     """Three LSTM layers of 1,150 units, embeddings of 100 shared with the output, dropout.
 
     As in Merity et al., the last layer comes back to the size of the embedding, so that input and
@@ -56,15 +50,6 @@ class AWDLSTM(LanguageModel[AWDLSTMParams]):
     name = "awd-lstm"
     source = "Merity et al. 2018; sizes and rates of Lai et al. 2022 (UeDP), section VI-c"
     Params = AWDLSTMParams
-
-    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
-        """The most frequent whitespace-separated words of the texts."""
-        size = self.params.vocabulary_size
-        return WordVocabulary.build(texts, size, origin=origin, private=private)
-
-    def load_vocabulary(self, folder: Path) -> Vocabulary:
-        """See `LanguageModel`."""
-        return WordVocabulary.load(folder)
 
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
         """See `LanguageModel`."""

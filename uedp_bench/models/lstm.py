@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import Field
 
-from uedp_bench.component import Params
-from uedp_bench.model import LanguageModel, Vocabulary
-from uedp_bench.models.vocabulary import WordVocabulary
+from uedp_bench.model import Vocabulary
+from uedp_bench.models._word_model import WordModel, WordParams
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class CIFGParams(Params):
+class CIFGParams(WordParams):
     """Sizes of a one-layer CIFG-LSTM with a recurrent projection and tied embedding."""
 
-    vocabulary_size: int = Field(
-        default=10_000, ge=4, description="most words, three special ones included"
-    )
     embedding: int = Field(
         default=96, ge=1, description="size of embeddings and of the recurrent projection"
     )
@@ -46,17 +40,8 @@ class LSTMSmallParams(CIFGParams):
 P = TypeVar("P", bound=CIFGParams)
 
 
-class _CIFG(LanguageModel[P]):
+class _CIFG(WordModel[P]):
     """What both sizes share."""
-
-    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
-        """The most frequent whitespace-separated words of the texts."""
-        size = self.params.vocabulary_size
-        return WordVocabulary.build(texts, size, origin=origin, private=private)
-
-    def load_vocabulary(self, folder: Path) -> Vocabulary:
-        """See `LanguageModel`."""
-        return WordVocabulary.load(folder)
 
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
         """The network; its output is the projection times the shared embedding."""
