@@ -75,7 +75,18 @@ class Estimate(_Frozen):
 
 
 class LowerBound(_Frozen):
-    """An epsilon that an attack refuted from below."""
+    """An epsilon that an attack refuted from below.
+
+    Attributes:
+        unit, adjacency, delta: of the guarantees that it bounds.
+        epsilon: at `confidence`, which pays for every choice that the attack made.
+        strict_epsilon: the same at confidence 1 - 1e-6, for the checks against proven and claimed
+            guarantees, which no chance may fail; None where the attack's statistics rest on
+            `assumptions` that the checks cannot rely on.
+        spread, sentences: of a user-entity bound: other users that mention the entity, and their
+            sentences that do, all together.
+        assumptions: what must hold beside the attack's own coins; empty for none.
+    """
 
     unit: PrivacyUnit
     adjacency: Adjacency = "add-or-remove"
@@ -86,6 +97,8 @@ class LowerBound(_Frozen):
     attack: str = ""
     spread: int | None = None
     sentences: int | None = None
+    strict_epsilon: Number | None = None
+    assumptions: tuple[str, ...] = ()
 
 
 class ComponentSpec(_Frozen):

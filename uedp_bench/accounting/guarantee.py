@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from uedp_bench.accounting.events import Adjacency, PrivacyUnit
+from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
 
 
 def _read(value: Any) -> Any:
@@ -34,7 +34,10 @@ Number = Annotated[
 
 
 class CurvePoint(BaseModel):
-    """Epsilon for an entity that at most `spread` other users mention, in `sentences` sentences."""
+    """Epsilon for an entity that at most `spread` other users mention.
+
+    `sentences` bounds their sentences that mention it, all together; None for any number.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     spread: int = Field(ge=0)
@@ -51,7 +54,9 @@ class Guarantee(BaseModel):
         notion: what epsilon means; "none" where nothing is promised (epsilon is infinite).
         epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared
             protected point, else at everybody.
-        status: "given", or "refused" with `reason` (then epsilon is infinite).
+        protected: the point of the curve that `epsilon` is at; None for everybody, or no curve.
+        status: "given"; "refused" with `reason` (then epsilon is infinite); a claim may be
+            "refuted": an attack's lower bound exceeds it, as `reason` says.
         note: where a claim departs from what the algorithm gives.
     """
 
@@ -66,6 +71,7 @@ class Guarantee(BaseModel):
     source: str = ""
     assumptions: tuple[str, ...] = ()
     curve: tuple[CurvePoint, ...] = ()
-    status: Literal["given", "refused"] = "given"
+    protected: Protected | None = None
+    status: Literal["given", "refused", "refuted"] = "given"
     reason: str = ""
     note: str = ""

@@ -23,6 +23,7 @@ from uedp_bench.accounting.events import (
     Gaussian,
     NonPrivate,
     PoissonSampled,
+    Protected,
     Repeated,
     UserEntityGaussian,
 )
@@ -121,7 +122,7 @@ def _user_entity(rounds: Sequence[tuple[UserEntityGaussian, int]], delta: float)
     from uedp_bench.accounting.user_entity import curve_spreads, user_entity_epsilon
 
     curve = tuple(
-        CurvePoint(spread=k, epsilon=user_entity_epsilon(tuple(rounds), k, delta))
+        CurvePoint(spread=k, epsilon=user_entity_epsilon(tuple(rounds), Protected(spread=k), delta))
         for k in curve_spreads(rounds[0][0].users)
     )
     epsilon = curve[-1].epsilon

@@ -26,10 +26,15 @@ import numpy.typing as npt
 
 from uedp_bench.accounting.invert import epsilon_at
 
+from uedp_bench.accounting.events import (
+    GroupRound,
+    Protected,
+    SentenceSampledGaussian,
+    TwoLevelUserEntityGaussian,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from uedp_bench.accounting.events import UserEntityGaussian
 
 Array = npt.NDArray[np.float64]
 
@@ -185,9 +190,15 @@ def binomial_mixture(count: int, rate: float, sign: int) -> Mixture:
     return Mixture(log_weights, sign * values.astype(np.float64), lost)
 
 
-def dominating_pairs(event: UserEntityGaussian, spread: int) -> tuple[Pair, Pair]:
-    """The pairs of removing and of adding, for an entity that `spread` other users mention."""
+def dominating_pairs(event: GroupRound, point: Protected) -> tuple[Pair, Pair]:
+    """The pairs of removing and of adding, for an entity at this point of the curve."""
+    spread = point.spread
     both = ((spread + 1, spread), (spread, spread + 1))
+    if isinstance(event, SentenceSampledGaussian):
+        group = event.sentences_per_user + point.sentences
+        both = ((group, 0), (0, group))
+    elif isinstance(event, TwoLevelUserEntityGaussian):
+        raise NotImplementedError
     remove, add = (
         Pair(
             binomial_mixture(above, event.rate, 1),
@@ -231,24 +242,33 @@ def _composed(pairs: Sequence[Pair], counts: Sequence[int], delta: float) -> flo
 
 
 def _unsampled(
-    rounds: Sequence[tuple[UserEntityGaussian, int]], spread: int, delta: float
+    rounds: Sequence[tuple[GroupRound, int]], point: Protected, delta: float
 ) -> float:
     """Epsilon as if every user took part in every round: one Gaussian mechanism."""
     from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
-    precision = sum(count / event.noise_multiplier**2 for event, count in rounds)
-    return float(get_epsilon_gaussian(1.0 / ((2 * spread + 1) * math.sqrt(precision)), delta))
+    precision = sum(
+        count * (_reach_of(event, point) / event.noise_multiplier) ** 2 for event, count in rounds
+    )
+    return float(get_epsilon_gaussian(1.0 / math.sqrt(precision), delta))
+
+
+def _reach_of(event: GroupRound, point: Protected) -> float:
+    """How far the sum moves at most, if everybody takes part."""
+    if isinstance(event, SentenceSampledGaussian):
+        return float(event.sentences_per_user + point.sentences)
+    return 2.0 * point.spread + 1.0
 
 
 @lru_cache(maxsize=4096)
 def user_entity_epsilon(
-    rounds: tuple[tuple[UserEntityGaussian, int], ...], spread: int, delta: float
+    rounds: tuple[tuple[GroupRound, int], ...], point: Protected, delta: float
 ) -> float:
-    """Epsilon of all rounds, for an entity that `spread` users beside the protected one mention.
+    """Epsilon of all rounds, for an entity at one point of the curve.
 
     Args:
         rounds: events, each with the number of times it happens.
-        spread: k; at most the number of users less one.
+        point: who mentions the entity beside the protected user.
         delta: in (0, 1).
 
     Returns:
@@ -263,10 +283,10 @@ def user_entity_epsilon(
         return 0.0
     if any(event.noise_multiplier == 0.0 for event, _ in active):
         return math.inf
-    pairs = [dominating_pairs(event, spread) for event, _ in active]
+    pairs = [dominating_pairs(event, point) for event, _ in active]
     counts = [count for _, count in active]
     sampled = max(_composed(side, counts, delta) for side in zip(*pairs, strict=True))
-    return min(sampled, _unsampled(active, spread, delta))
+    return min(sampled, _unsampled(active, point, delta))
 
 
 def curve_spreads(users: int) -> tuple[int, ...]:
