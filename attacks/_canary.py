@@ -24,20 +24,40 @@ class Canary(BaseModel):
     Attributes:
         kind: "word", or "entity": its suffix is labelled as a name.
         text: words joined by single spaces.
-        p_u, p_e: probabilities that a user shares it, and that it replaces a sharer's example.
+        p_u, p_e: probabilities that a user shares it, and that it replaces a sharer's example;
+            None where its spread was chosen.
         expected_sharers, expected_occurrences: in the training split, by the probabilities.
         sharers, occurrences: as drawn.
+        spread: other users that mention it, seen from one that does; None unless it was chosen.
+        sentences: rows of those other users that mention it; None with `spread`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["word", "entity"]
     text: str
-    p_u: float
-    p_e: float
+    p_u: float | None
+    p_e: float | None
     expected_sharers: float
     expected_occurrences: float
     sharers: int
     occurrences: int
+    spread: int | None = None
+    sentences: int | None = None
+
+
+class Plan(NamedTuple):
+    """What is to be planted: by probabilities, or by the number of other users that mention it.
+
+    Attributes:
+        kind: of the canary.
+        rate: share of the training rows that it is expected to replace; the rarest are planted
+            first.
+        how: p_u and p_e, or the spread that is chosen.
+    """
+
+    kind: Literal["word", "entity"]
+    rate: float
+    how: tuple[float, float] | int
 
 
 class PlantedCanaries(Planted):

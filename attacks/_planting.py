@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.corpus import normalise_surface
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 Mention = tuple[int, int, int, int]
 """(row, start, end, index of the entity type), as `Spans.build` takes it."""
+
+NAME_DRAWS = 1000
+"""Attempts to find a name that is not in use."""
 
 PERSON_TYPES = ("per", "name", "patient")
 """Beginnings of the names that corpora give to the type of people."""
@@ -43,6 +48,37 @@ def person_type(corpus: Corpus) -> int | None:
     return 0 if corpus.entity_types else None
 
 
+def surfaces(corpus: Corpus) -> set[str]:
+    """Normalised surfaces of all entities of a corpus."""
+    _, first = np.unique(corpus.entities.entity, return_index=True)
+    return {normalise_surface(corpus.surface(mention)) for mention in first.tolist()}
+
+
+def unused_name(
+    words: Sequence[str], name: str, used: Collection[str], rng: np.random.Generator
+) -> str:
+    """The name if nobody has it, else as many words drawn anew until nobody does.
+
+    Args:
+        words: that names are made of, uniformly.
+        name: words joined by single spaces.
+        used: normalised surfaces that it must not have.
+        rng: of the draws.
+
+    Raises:
+        InputError: if `NAME_DRAWS` draws do not suffice.
+    """
+    length = len(name.split())
+    for _ in range(NAME_DRAWS):
+        if normalise_surface(name) not in used:
+            return name
+        name = " ".join(words[i] for i in rng.integers(len(words), size=length).tolist())
+    raise InputError(
+        f"secret-sharer.entity_spreads: {len(words)} words make too few names of {length} words "
+        "that no other entity or canary has; raise word_pool or canary_words"
+    )
+
+
 def replace_rows(
     corpus: Corpus, rows: IntArray, texts: Sequence[str], mentions: Iterable[Mention]
 ) -> Corpus:
@@ -66,7 +102,8 @@ def replace_rows(
     out = list(corpus.texts)
     for row, text in zip(rows.tolist(), texts, strict=True):
         out[row] = text
-    return corpus.with_texts(out, [*map(tuple, table.tolist()), *mentions])
+    replaced = corpus.with_texts(out, [*map(tuple, table.tolist()), *mentions])
+    return replace(replaced, origin=np.where(changed, -1, corpus.origin))
 
 
 def sharers_and_rows(
@@ -93,3 +130,45 @@ def sharers_and_rows(
     owner, rows = corpus.rows_of_user.take(sharing)
     hit = (rng.random(len(rows)) < rates[1]) & free[rows]
     return len(np.unique(owner[hit])), rows[hit]
+
+
+def drawn_users_and_rows(
+    corpus: Corpus,
+    sizes: tuple[int, int],
+    free: BoolArray,
+    taken: BoolArray,
+    rng: np.random.Generator,
+) -> tuple[IntArray, IntArray]:
+    """Draws exactly so many users, and of each of them exactly so many rows.
+
+    Args:
+        corpus: the corpus.
+        sizes: how many users, and how many rows of each.
+        free: (rows,) rows that may be replaced; all of them have a user.
+        taken: (user ids,) users that are drawn only where the others do not suffice.
+        rng: of both draws, uniform and without replacement.
+
+    Returns:
+        The users and the rows.
+
+    Raises:
+        InputError: if too few users have that many free rows.
+    """
+    users, each = sizes
+    have = np.bincount(corpus.users[free], minlength=corpus.user_count)
+    able = np.flatnonzero(have >= each)
+    if len(able) < users:
+        raise InputError(
+            f"secret-sharer.entity_spreads: a spread of {users - 1} needs {users} users of the "
+            f"train split with {each} rows that no other canary replaced; there are {len(able)}"
+        )
+    fresh, rest = able[~taken[able]], able[taken[able]]
+    chosen = rng.choice(fresh, min(users, len(fresh)), replace=False)
+    if len(chosen) < users:
+        more = rng.choice(rest, users - len(chosen), replace=False)
+        chosen = np.concatenate([chosen, more])
+    owner, rows = corpus.rows_of_user.take(chosen)
+    owner, rows = owner[free[rows]], rows[free[rows]]
+    order = np.lexsort([rng.random(len(rows)), owner])  # shuffled within each user
+    first = np.searchsorted(owner[order], np.arange(users))
+    return chosen, rows[order][(first[:, None] + np.arange(each)).ravel()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -18,6 +18,7 @@ from uedp_bench.attack import Attack, Leakage
 from uedp_bench.attacks._beam import BeamSearch
 from uedp_bench.attacks._canary import (
     Canary,
+    Plan,
     PlantedCanaries,
     Ranking,
     canary_details,
@@ -25,12 +26,16 @@ from uedp_bench.attacks._canary import (
 )
 from uedp_bench.attacks._planting import (
     Mention,
+    drawn_users_and_rows,
     frequent_words,
     person_type,
     replace_rows,
     sharers_and_rows,
+    surfaces,
+    unused_name,
 )
 from uedp_bench.component import Params
+from uedp_bench.corpus import normalise_surface
 from uedp_bench.errors import InputError
 from uedp_bench.exposure import rank_exposure, ranks
 from uedp_bench.release import Completer, Generator
@@ -38,12 +43,12 @@ from uedp_bench.results import Estimate
 from uedp_bench.statistics import checked, fraction_estimate, mean_estimate
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.corpus import BoolArray, Corpus, IntArray
     from uedp_bench.release import Release
     from uedp_bench.run import Run
 
-Plan = tuple[Literal["word", "entity"], float, float]
-"""Kind, p_u and p_e of a canary to be planted."""
+SHARED = "some users mention several entity canaries: there are too few users for all of them"
+"""Note."""
 
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 
@@ -64,7 +69,19 @@ class SecretSharerParams(Params):
     )
     canaries: int = Field(default=5, ge=1, description="word canaries for each (p_u, p_e)")
     entity_canaries: int = Field(
-        default=5, ge=0, description="entity canaries, at the largest p_u and p_e"
+        default=5,
+        ge=0,
+        description="entity canaries: at the largest p_u and p_e, or for each of entity_spreads",
+    )
+    entity_spreads: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        default=(),
+        description="chosen spreads of the entity canaries, in place of p_u and p_e: exactly "
+        "spread + 1 users mention each",
+    )
+    entity_sentences: int = Field(
+        default=1,
+        ge=1,
+        description="rows in which each of these users mentions it (with entity_spreads)",
     )
     canary_words: int = Field(default=5, ge=2, le=8, description="words of a canary")
     prefix_words: int = Field(default=2, ge=1, description="words that random sampling is given")
@@ -78,6 +95,22 @@ class SecretSharerParams(Params):
         "log2. Scoring them costs less than one epoch on a few thousand users",
     )
     beam_width: int = Field(default=5, ge=1, description="continuations that beam search returns")
+
+    @model_validator(mode="after")
+    def _spreads_fit(self) -> SecretSharerParams:
+        spreads = self.entity_spreads
+        if len(set(spreads)) < len(spreads):
+            raise ValueError(f"entity_spreads is {spreads}: give each spread once")
+        if spreads and not self.entity_canaries:
+            raise ValueError("entity_spreads is given, but entity_canaries is 0")
+        if self.entity_sentences > 1 and not spreads:
+            raise ValueError("entity_sentences is given, but entity_spreads is not")
+        return self
+
+    @property
+    def named(self) -> int:
+        """Entity canaries in all."""
+        return self.entity_canaries * max(1, len(self.entity_spreads))
 
     @model_validator(mode="after")
     def _prefix_leaves_a_suffix(self) -> SecretSharerParams:
@@ -112,31 +145,14 @@ class SecretSharer(Attack[SecretSharerParams]):
         Raises:
             InputError: if no training row has a user, or there are too few words.
         """
-        free = corpus.where("train") & (corpus.users >= 0)
-        users = np.unique(corpus.users[free])
-        if not len(users):
+        # Rows that another attack planted are left to it.
+        free = corpus.where("train") & (corpus.users >= 0) & (corpus.origin >= 0)
+        if not free.any():
             raise InputError("secret-sharer: no row of the train split has a user")
         words, notes = self._words(corpus)
-        plan = self._plan(corpus, notes)
-        texts = self._texts(words, len(plan), rng)
-        canaries: list[Canary] = []
-        rows, size = [], int(free.sum())
-        for (kind, p_u, p_e), text in zip(plan, texts, strict=True):
-            sharers, hit = sharers_and_rows(corpus, users, (p_u, p_e), free, rng)
-            free[hit] = False
-            rows.append(hit)
-            canaries.append(
-                Canary(
-                    kind=kind,
-                    text=text,
-                    p_u=p_u,
-                    p_e=p_e,
-                    expected_sharers=p_u * len(users),
-                    expected_occurrences=p_u * p_e * size,
-                    sharers=sharers,
-                    occurrences=len(hit),
-                )
-            )
+        plan = self._plan(corpus, int(free.sum()), notes)
+        planned = list(zip(plan, self._named(corpus, plan, words, rng), strict=True))
+        canaries, rows = self._draw(corpus, planned, free, notes, rng)
         if not any(c.occurrences for c in canaries if c.kind == "word"):
             notes.append("no word canary was drawn into any row: the corpus is too small for p_u")
         planted = PlantedCanaries(canaries=tuple(canaries), words=words, notes=tuple(notes))
@@ -165,6 +181,9 @@ class SecretSharer(Attack[SecretSharerParams]):
         }
         if not word.all():
             metrics["exposure_entity"] = mean_estimate(bits[~word], rng)
+        for spread in sorted({c.spread for c in canaries if c.spread is not None}):
+            these = np.array([c.spread == spread for c in canaries])
+            metrics[f"exposure_entity_spread_{spread}"] = mean_estimate(bits[these], rng)
         notes = list(planted.notes)
         beamed: list[bool | None] = [None] * count
         if isinstance(release, Generator):
@@ -175,16 +194,73 @@ class SecretSharer(Attack[SecretSharerParams]):
             notes.append("no beam search: the release does not generate text token by token")
         return Leakage(metrics, canary_details(canaries, rankings, beamed, notes))
 
-    def _plan(self, corpus: Corpus, notes: list[str]) -> list[Plan]:
-        """Kind, p_u and p_e of each canary, the rarest first."""
+    def _plan(self, corpus: Corpus, size: int, notes: list[str]) -> list[Plan]:
+        """All canaries to plant among `size` rows, the rarest first."""
         p = self.params
         rates = product(p.p_u, p.p_e, range(p.canaries))
-        plan: list[Plan] = [("word", p_u, p_e) for p_u, p_e, _ in rates]
+        plan = [Plan("word", p_u * p_e, (p_u, p_e)) for p_u, p_e, _ in rates]
         if p.entity_canaries and person_type(corpus) is None:
+            if p.entity_spreads:
+                raise InputError(
+                    "secret-sharer.entity_spreads: the source declares no entity types"
+                )
             notes.append("no entity canaries: the source declares no entity types")
+        elif p.entity_spreads:
+            for spread in p.entity_spreads:
+                rate = (spread + 1) * p.entity_sentences / size
+                plan += [Plan("entity", rate, spread)] * p.entity_canaries
+            notes.append(
+                "entity canaries have their spread in the train split; a mechanism that keeps few "
+                "rows of each user may train on fewer mentions"
+            )
         else:
-            plan += [("entity", max(p.p_u), max(p.p_e))] * p.entity_canaries
-        return sorted(plan, key=lambda part: (part[1] * part[2], part[0] == "word"))
+            p_u, p_e = max(p.p_u), max(p.p_e)
+            plan += [Plan("entity", p_u * p_e, (p_u, p_e))] * p.entity_canaries
+        return sorted(plan, key=lambda part: (part.rate, part.kind == "word"))
+
+    def _draw(
+        self,
+        corpus: Corpus,
+        planned: list[tuple[Plan, str]],
+        free: BoolArray,
+        notes: list[str],
+        rng: np.random.Generator,
+    ) -> tuple[list[Canary], list[IntArray]]:
+        """The canaries and the rows that each replaces, which are no longer free then."""
+        canaries: list[Canary] = []
+        rows: list[IntArray] = []
+        users, size = np.unique(corpus.users[free]), int(free.sum())
+        taken = np.zeros(corpus.user_count, dtype=bool)
+        each = self.params.entity_sentences
+        for part, text in planned:
+            if isinstance(part.how, tuple):
+                p_u, p_e = part.how
+                sharers, hit = sharers_and_rows(corpus, users, part.how, free, rng)
+                drawn: dict[str, Any] = {
+                    "p_u": p_u,
+                    "p_e": p_e,
+                    "expected_sharers": p_u * len(users),
+                    "expected_occurrences": p_u * p_e * size,
+                    "sharers": sharers,
+                }
+            else:
+                sharing, hit = drawn_users_and_rows(corpus, (part.how + 1, each), free, taken, rng)
+                if taken[sharing].any() and SHARED not in notes:
+                    notes.append(SHARED)
+                taken[sharing] = True
+                drawn = {
+                    "p_u": None,
+                    "p_e": None,
+                    "expected_sharers": len(sharing),
+                    "expected_occurrences": len(hit),
+                    "sharers": len(sharing),
+                    "spread": part.how,
+                    "sentences": part.how * each,
+                }
+            free[hit] = False
+            rows.append(hit)
+            canaries.append(Canary(kind=part.kind, text=text, occurrences=len(hit), **drawn))
+        return canaries, rows
 
     def _words(self, corpus: Corpus) -> tuple[tuple[str, ...], list[str]]:
         p, notes = self.params, []
@@ -193,7 +269,7 @@ class SecretSharer(Attack[SecretSharerParams]):
             notes.append("no public text: canaries are made of frequent words of the train split")
         rows = np.flatnonzero(corpus.where(split)).tolist()
         words = frequent_words((corpus.texts[row] for row in rows), p.word_pool)
-        canaries = len(p.p_u) * len(p.p_e) * p.canaries + p.entity_canaries
+        canaries = len(p.p_u) * len(p.p_e) * p.canaries + p.named
         if len(words) < canaries:
             raise InputError(
                 f"secret-sharer: the {split} split has {len(words)} usable words (lower-case, "
@@ -215,6 +291,27 @@ class SecretSharer(Attack[SecretSharerParams]):
             " ".join(words[i] for i in row)
             for row in np.concatenate([first[:, None], rest], axis=1).tolist()
         ]
+
+    def _named(
+        self,
+        corpus: Corpus,
+        plan: list[Plan],
+        words: tuple[str, ...],
+        rng: np.random.Generator,
+    ) -> list[str]:
+        """Texts of the canaries; where the spread is chosen, nobody else has the same name."""
+        texts = self._texts(words, len(plan), rng)
+        chosen = [isinstance(part.how, int) for part in plan]
+        if not any(chosen):
+            return texts
+        parts = [self._split(text) for text in texts]
+        used = surfaces(corpus)
+        used |= {normalise_surface(parts[i][1]) for i in range(len(plan)) if not chosen[i]}
+        for i in np.flatnonzero(chosen).tolist():
+            name = unused_name(words, parts[i][1], used, rng)
+            used.add(normalise_surface(name))
+            texts[i] = f"{parts[i][0]} {name}"
+        return texts
 
     def _replaced(self, corpus: Corpus, canaries: list[Canary], rows: list[IntArray]) -> Corpus:
         """The corpus with canary i in `rows[i]`, names labelled."""

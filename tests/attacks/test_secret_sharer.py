@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks._canary import random_suffixes
+from uedp_bench.attacks._planting import unused_name
 from uedp_bench.attacks.secret_sharer import PlantedCanaries, SecretSharer
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError
@@ -155,6 +156,113 @@ def test_without_entity_types_there_are_no_entity_canaries(
     assert any("no entity types" in note for note in found.details["notes"])
 
 
+SPREADS = {**SMALL, "entity_canaries": 3, "entity_spreads": (0, 1, 3, 10)}
+
+
+def spread_of(corpus: Corpus, name: str) -> int:
+    """Users that mention an entity besides one, by the spans of the corpus."""
+    found = {
+        int(corpus.spread[corpus.entities.entity[i]])
+        for i in range(len(corpus.entities))
+        if corpus.surface(i) == name
+    }
+    assert len(found) == 1
+    return found.pop()
+
+
+@pytest.mark.parametrize("sentences", [1, 2])
+def test_a_chosen_spread_is_that_of_the_corpus(development_corpus: Corpus, sentences: int) -> None:
+    before = development_corpus.with_split(development_corpus.users < 50, "held_out")
+    _, after, what = planted(before, {**SPREADS, "entity_sentences": sentences})
+    entities = [c for c in what.canaries if c.kind == "entity"]
+    assert sorted(c.spread for c in entities if c.spread is not None) == [
+        spread for spread in (0, 1, 3, 10) for _ in range(3)
+    ]
+    seen: set[int] = set()
+    for canary in entities:
+        assert canary.spread is not None
+        assert canary.p_u is None
+        rows = np.array([i for i, text in enumerate(after.texts) if text == canary.text])
+        assert spread_of(after, " ".join(canary.text.split()[2:])) == canary.spread
+        users, times = np.unique(after.users[rows], return_counts=True)
+        assert len(users) == canary.sharers == canary.spread + 1
+        assert (times == sentences).all()
+        assert canary.occurrences == len(rows)
+        assert canary.sentences == canary.spread * sentences
+        assert before.where("train")[rows].all()
+        assert not seen & set(users.tolist())
+        seen |= set(users.tolist())
+
+
+def test_a_chosen_spread_holds_where_names_and_users_are_few(
+    make_corpus: Callable[..., Corpus],
+) -> None:
+    corpus = make_corpus(users=20, rows=8)
+    tight = {
+        "p_u": (0.1,), "p_e": (0.1,), "canaries": 1, "references": 2, "word_pool": 9,
+        "canary_words": 3, "prefix_words": 2, "entity_canaries": 4, "entity_spreads": (4, 19),
+    }  # fmt: skip
+    for seed in range(5):
+        # Nine names for nine canaries, and four canaries that every user mentions.
+        _, after, what = planted(corpus, tight, seed)
+        chosen = [c for c in what.canaries if c.spread is not None]
+        names = [c.text.split()[2] for c in what.canaries]
+        assert len(set(names)) == 9
+        assert [spread_of(after, c.text.split()[2]) for c in chosen] == [c.spread for c in chosen]
+        assert any("several entity canaries" in note for note in what.notes)
+
+
+def test_a_name_in_use_is_drawn_again_and_refused_where_all_are() -> None:
+    rng = np.random.default_rng(0)
+    assert unused_name("abc", "b b", {"a a"}, rng) == "b b"
+    assert unused_name("ab", "b b", {"b b", "a b", "b a"}, rng) == "a a"
+    with pytest.raises(InputError, match="2 words make too few names of 1 words"):
+        unused_name("ab", "a", {"a", "b"}, rng)
+
+
+def test_names_of_the_corpus_are_not_planted(development_corpus: Corpus) -> None:
+    _, _, what = planted(development_corpus, {**SPREADS, "canary_words": 3, "references": 32})
+    names = sorted({c.text.split()[2] for c in what.canaries if c.spread is not None})
+    rows = [
+        next(i for i, text in enumerate(development_corpus.texts) if f" {name} " in f" {text} ")
+        for name in names
+    ]
+    mentions = []
+    for row, name in zip(rows, names, strict=True):
+        at = f" {development_corpus.texts[row]} ".index(f" {name} ")
+        mentions.append((row, at, at + len(name), 0))
+    taken = development_corpus.with_texts(development_corpus.texts, mentions)
+    _, _, again = planted(taken, {**SPREADS, "canary_words": 3, "references": 32})
+    assert not set(names) & {c.text.split()[2] for c in again.canaries if c.spread is not None}
+
+
+def test_exposure_is_reported_for_each_spread(
+    development_corpus: Corpus, make_run: RunMaker
+) -> None:
+    attack, after, what = planted(development_corpus, SPREADS)
+    wide = [c.text for c in what.canaries if c.spread is not None and c.spread >= 3]
+    found = attack.run(FakeCompleter(wide), what, after, make_run(1))
+    for spread in (3, 10):
+        assert found.metrics[f"exposure_entity_spread_{spread}"].value == 8.0
+    for spread in (0, 1):
+        assert found.metrics[f"exposure_entity_spread_{spread}"].value < 6.0
+    values = [found.metrics[f"exposure_entity_spread_{k}"].value for k in (0, 1, 3, 10)]
+    assert found.metrics["exposure_entity"].value == pytest.approx(np.mean(values))
+    rows = [row for row in found.details["canaries"] if row["kind"] == "entity"]
+    assert [row["sentences"] for row in rows] == [row["spread"] for row in rows]
+    assert any("keeps few rows" in note for note in found.details["notes"])
+    assert PlantedCanaries.model_validate_json(what.model_dump_json()) == what
+
+
+def test_canaries_saved_without_a_spread_still_load(development_corpus: Corpus) -> None:
+    _, _, what = planted(development_corpus, SMALL)
+    saved = what.model_dump()
+    for canary in saved["canaries"]:
+        assert canary.pop("spread") is None
+        assert canary.pop("sentences") is None
+    assert PlantedCanaries.model_validate(saved) == what
+
+
 def test_a_memorising_release_reaches_the_limit(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
@@ -232,6 +340,10 @@ def test_losses_that_are_nan_are_an_error(development_corpus: Corpus, make_run: 
         ({"prefix_words": 5}, "prefix_words is 5"),
         ({"p_u": (0.0,)}, "p_u"),
         ({"canarys": 3}, "did you mean 'canaries'"),
+        ({"entity_spreads": (3, 3)}, "give each spread once"),
+        ({"entity_spreads": (-1,)}, "entity_spreads"),
+        ({"entity_spreads": (1,), "entity_canaries": 0}, "entity_canaries is 0"),
+        ({"entity_sentences": 2}, "entity_spreads is not"),
     ],
 )
 def test_bad_parameters_are_refused(params: dict[str, object], message: str) -> None:
@@ -247,3 +359,10 @@ def test_corpora_that_cannot_carry_canaries_are_refused(development_corpus: Corp
                                      "p_u": (0.1,), "entity_canaries": 10})  # fmt: skip
     with pytest.raises(InputError, match="references is 1024"):
         planted(development_corpus, {"word_pool": 40, "prefix_words": 4, "canaries": 1})
+    with pytest.raises(InputError, match=r"a spread of 500 needs 501 users .* there are"):
+        planted(development_corpus, {**SMALL, "entity_spreads": (500,)})
+    with pytest.raises(InputError, match=r"2 users of the train split with 7 rows .* there are 0"):
+        planted(development_corpus, {**SMALL, "entity_spreads": (1,), "entity_sentences": 7})
+    bare = replace(development_corpus, entities=Spans.none(), entity_types=())
+    with pytest.raises(InputError, match="declares no entity types"):
+        planted(bare, SPREADS)
