@@ -1,4 +1,4 @@
-"""From a target epsilon to the noise that meets it."""
+"""From a target epsilon to the noise, or the rate or number of rounds, that meets it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from uedp_bench.accounting.events import Protected, SentenceSampledGaussian
 from uedp_bench.errors import InputError
 
 _PRECISION = 1e-4
-"""Relative width of the interval that the noise is searched down to; its upper end is returned."""
+"""Relative width of the interval that is searched down to; the end that meets the target counts."""
+
+_LARGEST = 1e9
+"""Values between its inverse and it are tried."""
 
 
 def smallest_noise(epsilon_of: Callable[[float], float], target: float) -> float:
     """The smallest noise multiplier with `epsilon_of(noise) <= target`, rounded up.
 
-    Regula falsi on ln epsilon as a function of ln noise, which is nearly a line, kept inside a
-    bracket by bisection; every evaluation composes distributions, so few are made.
-
     Args:
-        epsilon_of: decreasing; may be infinite.
+        epsilon_of: decreasing; may be infinite, may be 0, may jump.
         target: epsilon, positive.
 
     Returns:
@@ -29,35 +29,123 @@ def smallest_noise(epsilon_of: Callable[[float], float], target: float) -> float
     Raises:
         InputError: if no noise multiplier up to 1e9 meets the target.
     """
-    low, high = 0.0, 1.0
-    while (value := epsilon_of(high)) > target:
-        low, high = high, 4.0 * high
-        if high > 1e9:
-            raise InputError(f"no noise reaches epsilon {target}")
-    at_low, at_high = math.inf, value
-    if low == 0.0:
-        low = high / 4.0
-        while (value := epsilon_of(low)) <= target:
-            low, high, at_high = low / 4.0, low, value
-            if low < 1e-9:
-                return high
-        at_low = value
+    found = largest_value(lambda inverse: epsilon_of(1.0 / inverse), target, _LARGEST)
+    return 1.0 / found
+
+
+def largest_value(
+    epsilon_of: Callable[[float], float], target: float, upper: float = _LARGEST
+) -> float:
+    """The largest value in (0, `upper`] with `epsilon_of(value) <= target`, rounded down.
+
+    Args:
+        epsilon_of: increasing; may be infinite, may be 0, may jump.
+        target: epsilon, positive.
+        upper: the largest value that is allowed.
+
+    Returns:
+        A value that was found to meet the target, within 1e-4 relative of the largest.
+
+    Raises:
+        InputError: if no value down to 1e-9 meets the target.
+    """
+    bracket = _Bracket(target)
+    start = min(1.0, upper)
+    if bracket.meets(start, epsilon_of(start)):
+        while bracket.high is None:
+            if bracket.low == upper:
+                return upper
+            step = min(4.0 * bracket.low, upper)
+            bracket.meets(step, epsilon_of(step))
     else:
-        at_low = epsilon_of(low)
-    for turn in range(200):
-        if high - low <= _PRECISION * high:
-            break
-        middle = math.sqrt(low * high)
-        if turn % 3 < 2 and at_high > 0.0 and math.isfinite(at_low) and at_low > at_high:
-            share = math.log(at_low / target) / math.log(at_low / at_high)
-            # A little beyond the guess on either side in turn, so that the bracket closes.
-            share += 0.02 * (1 if turn % 3 else -1)
-            middle = low * (high / low) ** min(max(share, 0.01), 0.99)
-        if (value := epsilon_of(middle)) <= target:
-            high, at_high = middle, value
-        else:
-            low, at_low = middle, value
-    return high
+        step = start
+        while bracket.low == 0.0:
+            step /= 4.0
+            if step < 1.0 / _LARGEST:
+                raise InputError(f"nothing reaches epsilon {target}")
+            bracket.meets(step, epsilon_of(step))
+    while bracket.width() > _PRECISION:
+        middle = bracket.guess()
+        bracket.meets(middle, epsilon_of(middle))
+    return bracket.low
+
+
+def largest_count(epsilon_of: Callable[[int], float], target: float, upper: int) -> int:
+    """The largest whole number in [1, `upper`] with `epsilon_of(count) <= target`.
+
+    Args:
+        epsilon_of: increasing; may be infinite, may jump.
+        target: epsilon, positive.
+        upper: the largest number that is allowed.
+
+    Raises:
+        InputError: if not even 1 meets the target.
+    """
+    bracket = _Bracket(target)
+    if not bracket.meets(1, epsilon_of(1)):
+        raise InputError(f"even 1 does not reach epsilon {target}")
+    while bracket.high is None:
+        if bracket.low == upper:
+            return upper
+        step = min(4 * int(bracket.low), upper)
+        bracket.meets(step, epsilon_of(step))
+    while bracket.high - bracket.low > 1:
+        low, high = int(bracket.low), int(bracket.high)
+        middle = min(max(round(bracket.guess()), low + 1), high - 1)
+        bracket.meets(middle, epsilon_of(middle))
+    return int(bracket.low)
+
+
+class _Bracket:
+    """Two values around the place where an increasing epsilon passes the target.
+
+    ln epsilon is nearly a line in the logarithm of noise, rate or rounds, so the next guess is
+    where that line passes the target; every evaluation composes distributions, so few are made.
+    Every third guess halves the bracket, whatever the curve looks like.
+
+    Attributes:
+        low: the largest value known to meet the target; 0 before the first.
+        high: the smallest known not to; None before the first.
+    """
+
+    def __init__(self, target: float) -> None:
+        if not target > 0.0:
+            raise InputError(f"epsilon is {target}; it must be above 0")
+        self.low: float = 0.0
+        self.high: float | None = None
+        self._target = target
+        self._at_low, self._at_high = 0.0, math.inf
+        self._turn = 0
+
+    def meets(self, value: float, epsilon: float) -> bool:
+        """Takes in one evaluation; whether it meets the target.
+
+        Raises:
+            ValueError: if epsilon is NaN.
+        """
+        if math.isnan(epsilon):
+            raise ValueError(f"epsilon at {value} is NaN")
+        if epsilon <= self._target:
+            self.low, self._at_low = value, epsilon
+            return True
+        self.high, self._at_high = value, epsilon
+        return False
+
+    def width(self) -> float:
+        """Of the bracket, relative to its lower end."""
+        return math.inf if self.high is None else self.high / self.low - 1.0
+
+    def guess(self) -> float:
+        """A value strictly inside the bracket."""
+        high = math.inf if self.high is None else self.high
+        self._turn += 1
+        share = 0.5
+        finite = 0.0 < self._at_low < self._at_high < math.inf
+        if self._turn % 3 and finite:
+            share = math.log(self._target / self._at_low) / math.log(self._at_high / self._at_low)
+            # A little beyond the line on either side in turn, so that the bracket closes.
+            share = min(max(share + (0.02 if self._turn % 3 == 1 else -0.02), 0.01), 0.99)
+        return self.low * (high / self.low) ** share
 
 
 @lru_cache(maxsize=256)

@@ -14,6 +14,7 @@ import typer
 
 from uedp_bench import __version__
 from uedp_bench.cli import data, leaderboard, listing
+from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.errors import InputError, UedpBenchError
 
@@ -27,6 +28,8 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench list mechanisms                  what there is
   uedp-bench describe uedp                    what it takes
   uedp-bench data describe conll2003 --path DIR
+  uedp-bench account uedp --set NAME=VALUE    its guarantees, claimed and proven
+  uedp-bench calibrate user-dp --epsilon 8    the noise that a proven guarantee needs
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
   uedp-bench leaderboard --results runs       its table
 """
@@ -64,6 +67,8 @@ app.command("quickstart")(quickstart_command)
 app.command("run")(run_command)
 app.command("list")(listing.list_command)
 app.command("describe")(listing.describe_command)
+app.command("account")(account_command)
+app.command("calibrate")(calibrate_command)
 app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")
 

@@ -1,0 +1,352 @@
+"""Published systems as accountants see them: parameters in, events and claims out.
+
+Each says what its paper claims and what happens in truth; nothing is trained here. A mechanism of
+the same name takes `plan` and `claims` from its system, so that both are written once.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.events import (
+    ApproximateDP,
+    Claim,
+    FixedSizeSampled,
+    Gaussian,
+    LaplaceVector,
+    MetricPrivacy,
+    PoissonSampled,
+    PrivacyEvent,
+    PrivacyUnit,
+    PureDP,
+    Repeated,
+)
+from uedp_bench.component import Component, P, Params
+
+Events = tuple[PrivacyEvent, ...]
+Reading = tuple[str, float]
+"""What an epsilon means at one more point: a description and the epsilon there."""
+
+
+class System(Component[P]):
+    """A published system whose guarantee follows from its parameters alone.
+
+    Attributes:
+        unit: the unit of its guarantee.
+        reason: where claim and proof differ, why.
+    """
+
+    unit: ClassVar[PrivacyUnit]
+    reason: ClassVar[str] = ""
+
+    @abstractmethod
+    def plan(self) -> Events:
+        """What happens."""
+
+    @abstractmethod
+    def claims(self) -> tuple[Claim, ...]:
+        """What the paper says of it."""
+
+    def readings(self) -> tuple[Reading, ...]:
+        """Epsilon at further points that make it comparable; none by default."""
+        return ()
+
+
+class DPNRParams(Params):
+    """Parameters of DPNR."""
+
+    epsilon: float = Field(gt=0, description="1/b: Laplace noise of scale b on every coordinate")
+    dimension: int = Field(default=768, ge=1, description="k: coordinates of the representation")
+    word_dropout: float = Field(
+        default=0.0, ge=0, le=1, description="mu: probability that a word is dropped beforehand"
+    )
+
+
+class DPNR(System[DPNRParams]):
+    """Laplace noise on a representation that was scaled to [0, 1], after word dropout."""
+
+    name = "dpnr"
+    unit = "word"
+    source = "Lyu, He, Li 2020, Theorems 1 and 2"
+    reason = (
+        "the sensitivity is taken as 1, that of one coordinate, but one word may move all k "
+        "coordinates: k epsilon (Lai et al. 2022, Appendix D)"
+    )
+    Params = DPNRParams
+
+    def plan(self) -> Events:
+        """One noisy vector: neighbours in [0, 1]^k are up to k apart in l1."""
+        return (
+            PrivacyEvent(
+                unit=self.unit,
+                adjacency="replace-one",
+                event=self._laplace(float(self.params.dimension)),
+                assumptions=(
+                    "every coordinate is scaled to [0, 1] by functions of the row alone",
+                    "noise is independent, once a row; words are dropped with independent coins",
+                    "the feature extractor does not depend on private text",
+                ),
+            ),
+        )
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Sensitivity 1."""
+        return (
+            Claim(
+                unit=self.unit,
+                adjacency="replace-one",
+                event=self._laplace(1.0),
+                accountant="basic",
+                source=self.source,
+                note=self.reason,
+            ),
+        )
+
+    def _laplace(self, sensitivity: float) -> LaplaceVector:
+        p = self.params
+        return LaplaceVector(scale=1.0 / p.epsilon, sensitivity=sensitivity, dropout=p.word_dropout)
+
+
+class DeepCandidateParams(Params):
+    """Parameters of DeepCandidate."""
+
+    epsilon: float = Field(gt=0, description="of the exponential mechanism")
+
+
+class DeepCandidate(System[DeepCandidateParams]):
+    """SentDP: the exponential mechanism chooses a public candidate by its depth."""
+
+    name = "deepcandidate"
+    unit = "sentence"
+    source = "Meehan, Mrini, Chaudhuri 2022, Theorem 4.1"
+    Params = DeepCandidateParams
+
+    def plan(self) -> Events:
+        """One choice a document."""
+        return (
+            PrivacyEvent(
+                unit=self.unit,
+                adjacency="replace-one",
+                event=PureDP(epsilon=self.params.epsilon),
+                assumptions=(
+                    "candidates, projections and the sentence encoder are public",
+                    "replacing a sentence changes a candidate's depth by at most 1",
+                ),
+            ),
+        )
+
+    def claims(self) -> tuple[Claim, ...]:
+        """The same."""
+        return (
+            Claim(
+                unit=self.unit,
+                adjacency="replace-one",
+                event=PureDP(epsilon=self.params.epsilon),
+                accountant="basic",
+                source=self.source,
+            ),
+        )
+
+
+class MetricDPParams(Params):
+    """Parameters of word-level metric DP."""
+
+    epsilon: float = Field(gt=0, description="per unit of distance between embeddings")
+    metric: str = Field(default="euclidean", description="distance of the embedding space")
+    words: int = Field(default=1, ge=1, description="words of a row, each perturbed by itself")
+    distances: tuple[Annotated[float, Field(ge=0)], ...] = Field(
+        default=(), description="distances at which epsilon is also given"
+    )
+
+
+class MetricDP(System[MetricDPParams]):
+    """Noise on a word's embedding, then the nearest (or second nearest) word."""
+
+    name = "metric-dp"
+    unit = "word"
+    source = "Feyisetan et al. 2020; Xu et al. 2021, Theorem 1"
+    reason = (
+        "they agree, per unit of distance: multiply by the distance of two words to compare with "
+        "other guarantees"
+    )
+    Params = MetricDPParams
+
+    def plan(self) -> Events:
+        """Neighbours differ in one word, and every word is perturbed by itself."""
+        return (
+            PrivacyEvent(
+                unit=self.unit,
+                adjacency="replace-one",
+                event=self._event(),
+                assumptions=("embeddings are public; every word has noise of its own",),
+            ),
+        )
+
+    def claims(self) -> tuple[Claim, ...]:
+        """The same."""
+        return (
+            Claim(
+                unit=self.unit,
+                adjacency="replace-one",
+                event=self._event(),
+                accountant="basic",
+                source=self.source,
+                note=self.reason,
+            ),
+        )
+
+    def readings(self) -> tuple[Reading, ...]:
+        """Epsilon of two words at every distance asked for, and of two rows."""
+        p = self.params
+        words = [(f"two words at distance {d:g}", d * p.epsilon) for d in p.distances]
+        if p.words == 1:
+            return tuple(words)
+        rows = [
+            (f"two rows of {p.words} words, each at distance {d:g}", p.words * d * p.epsilon)
+            for d in p.distances
+        ]
+        return (*words, *rows)
+
+    def _event(self) -> MetricPrivacy:
+        return MetricPrivacy(epsilon=self.params.epsilon, metric=self.params.metric)
+
+
+class DPVocabularyParams(Params):
+    """Parameters of a vocabulary made from a noisy histogram of words."""
+
+    word_epsilon: float = Field(gt=0, description="of the histogram, for one word")
+    word_delta: float = Field(gt=0, lt=1, description="of the histogram, for one word")
+    words: int = Field(default=256, ge=1, description="k: words of an example, at most")
+
+
+class DPVocabulary(System[DPVocabularyParams]):
+    """Word counts with Laplace noise and a threshold, from which a WordPiece vocabulary is made."""
+
+    name = "dp-vocabulary"
+    unit = "record"
+    source = "Hoory et al. 2021, Section 3.2, Theorem 1"
+    reason = (
+        "changing the k words of an example is group privacy, not composition: delta grows by "
+        "(e^(k epsilon) - 1)/(e^epsilon - 1), not by k"
+    )
+    Params = DPVocabularyParams
+
+    def plan(self) -> Events:
+        """One histogram; neighbours differ in k words."""
+        p = self.params
+        return (
+            PrivacyEvent(
+                unit=self.unit,
+                adjacency="replace-one",
+                event=ApproximateDP(epsilon=p.word_epsilon, delta=p.word_delta, group=p.words),
+                assumptions=("no example has more than the declared number of words",),
+            ),
+        )
+
+    def claims(self) -> tuple[Claim, ...]:
+        """As k mechanisms in sequence: (k epsilon, k delta)."""
+        p = self.params
+        once = ApproximateDP(epsilon=p.word_epsilon, delta=p.word_delta)
+        return (
+            Claim(
+                unit=self.unit,
+                adjacency="replace-one",
+                event=Repeated(count=p.words, event=once),
+                accountant="basic",
+                source=self.source,
+                note=self.reason,
+            ),
+        )
+
+
+class FederatedNERParams(Params):
+    """Parameters of DP-SGD at the clients of a federation."""
+
+    records: int = Field(ge=1, description="n: public number of records of all clients")
+    clients: int = Field(ge=1, description="clients, among whom records are divided equally")
+    batch_size: int = Field(default=32, ge=1, description="records of a client's step")
+    epochs: int = Field(default=10, ge=1, description="passes of every client over its records")
+    noise_multiplier: float = Field(default=1.0, ge=0, description="noise over the clip bound")
+    sampling: Literal["poisson", "fixed"] = Field(
+        default="poisson", description="independent coins, or exactly batch_size records"
+    )
+
+    @model_validator(mode="after")
+    def _shards(self) -> FederatedNERParams:
+        if self.clients > self.records:
+            raise ValueError(f"{self.clients} clients cannot share {self.records} records")
+        return self
+
+
+class FederatedNER(System[FederatedNERParams]):
+    """Every client trains with DP-SGD on its own shard; a server averages the weights."""
+
+    name = "federated-ner"
+    unit = "record"
+    source = "Jana, Biemann 2021, Tables 2, 5 and 6"
+    reason = (
+        "a client samples from its own n / clients records, so the sampling rate is "
+        "clients times larger than batch / n"
+    )
+    Params = FederatedNERParams
+
+    def plan(self) -> Events:
+        """A record is in one shard: its client's steps are all that see it."""
+        return (
+            PrivacyEvent(
+                unit=self.unit,
+                adjacency="add-or-remove" if self.params.sampling == "poisson" else "replace-one",
+                event=self._steps(),
+                assumptions=(
+                    "a record is held by one client, in a shard of public size",
+                    "per-example gradients are clipped; batches are drawn as declared, not by "
+                    "shuffling",
+                ),
+            ),
+        )
+
+    def claims(self) -> tuple[Claim, ...]:
+        """As if every client sampled from all records."""
+        p = self.params
+        once = Gaussian(noise_multiplier=p.noise_multiplier)
+        event = PoissonSampled(rate=min(1.0, p.batch_size / p.records), event=once)
+        steps = p.epochs * math.ceil(p.records / p.batch_size)
+        return (
+            Claim(
+                unit=self.unit,
+                event=Repeated(count=steps, event=event),
+                accountant="rdp",
+                source=self.source,
+                note=self.reason if p.clients > 1 else "",
+            ),
+        )
+
+    def _steps(self) -> Repeated:
+        """The steps of one client; where shards differ by a record, the worse of each number."""
+        p = self.params
+        once = Gaussian(noise_multiplier=p.noise_multiplier)
+        smallest, largest = p.records // p.clients, math.ceil(p.records / p.clients)
+        steps = p.epochs * math.ceil(largest / p.batch_size)
+        sample = min(p.batch_size, smallest)
+        if p.sampling == "poisson":
+            rate = sample / smallest
+            return Repeated(count=steps, event=PoissonSampled(rate=rate, event=once))
+        fixed = FixedSizeSampled(population=smallest, sample=sample, event=once)
+        return Repeated(count=steps, event=fixed)
+
+
+SYSTEMS: Mapping[str, type[System[Any]]] = MappingProxyType(
+    {system.name: system for system in (DeepCandidate, DPNR, DPVocabulary, FederatedNER, MetricDP)}
+)
+"""By name, for what no mechanism is registered for."""
+
+ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType(
+    {"federated-secret-sharer": ("user-dp", MappingProxyType({"sampling": "fixed"}))}
+)
+"""Papers whose system is a mechanism at these parameters."""

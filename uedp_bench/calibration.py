@@ -1,0 +1,166 @@
+"""From a target that must be proven to the parameter of a mechanism that meets it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from uedp_bench.account import MissingSizeError, Subject, prove
+from uedp_bench.accounting.calibrate import largest_count, largest_value, smallest_noise
+from uedp_bench.accounting.events import Protected
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.errors import InputError, nearest
+
+NOISE = "noise_multiplier"
+
+SOLVABLE = (
+    NOISE, "users_per_round", "batch_size", "sampling_rate", "rounds", "steps", "epochs", "epsilon",
+    "word_epsilon",
+)  # fmt: skip
+"""Parameters that can be solved for: epsilon falls with the first and grows with all others."""
+
+_MOST = 10_000_000
+"""The largest count that is tried."""
+
+_POPULATION = {"users_per_round": "users", "batch_size": "records"}
+"""Counts that cannot exceed a size."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What must be proven.
+
+    Attributes:
+        epsilon, delta: at most.
+        spread: of a curve; None for the mechanism's own protected point, else everybody.
+    """
+
+    epsilon: float
+    delta: float
+    spread: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0.0):
+            raise InputError(f"epsilon is {self.epsilon}; it must be finite and above 0")
+        if not 0.0 < self.delta < 1.0:
+            raise InputError(f"delta is {self.delta}; it must lie strictly between 0 and 1")
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A parameter that meets a target.
+
+    Attributes:
+        epsilon: proven there, at `protected`.
+    """
+
+    parameter: str
+    value: float | int
+    epsilon: float
+    guarantee: Guarantee
+    protected: Protected | None
+
+
+def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
+    """The smallest noise, or the largest other parameter, whose proven epsilon meets the target.
+
+    Raises:
+        InputError: if the mechanism has no such parameter, proves nothing, or cannot meet the
+            target.
+    """
+    _check(subject, parameter)
+    subject = _own_target(subject, target)
+    if parameter == NOISE and subject.params.get(NOISE) is None:
+        # Any start will do: a mechanism that calibrates itself need not do so beforehand.
+        subject = subject.replaced(noise_multiplier=1.0)
+    subject = _sized(subject, target.spread)
+
+    def epsilon_of(value: float | int) -> float:
+        return _proven(subject.replaced(**{parameter: value}), target)[0]
+
+    value: float | int
+    if parameter == NOISE:
+        value = smallest_noise(epsilon_of, target.epsilon)
+    elif subject.fields[parameter].annotation is int:
+        value = largest_count(epsilon_of, target.epsilon, _bound(subject, parameter))
+    else:
+        value = largest_value(epsilon_of, target.epsilon, _upper(subject, parameter))
+    epsilon, guarantee, point = _proven(subject.replaced(**{parameter: value}), target)
+    return Solution(parameter, value, epsilon, guarantee, point)
+
+
+def _check(subject: Subject, parameter: str) -> None:
+    known = [name for name in SOLVABLE if name in subject.fields]
+    if parameter not in known:
+        near = nearest(parameter, known)
+        hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(known) or 'none'}"
+        raise InputError(f"calibrate {subject.name} cannot solve for {parameter!r}; {hint}")
+
+
+def _own_target(subject: Subject, target: Target) -> Subject:
+    """A mechanism with a delta of its own must plan for the same."""
+    return subject.replaced(delta=target.delta) if "delta" in subject.fields else subject
+
+
+def _sized(subject: Subject, spread: int | None) -> Subject:
+    """With a number of users where none was given and it only ends the curve.
+
+    A mechanism that samples sentences does not depend on it: what is proven at the protected point
+    holds for any number of users, so the fewest with which that point exists will do.
+    """
+    try:
+        subject.ledger()
+    except MissingSizeError as error:
+        if error.size != "users" or "sentences_per_user" not in subject.fields:
+            raise
+        most = subject.replaced(users=_MOST)
+        declared = next((event.protected for event in most.ledger()[0] if event.protected), None)
+        if spread is None and declared is None:
+            raise
+        own = declared.spread if declared is not None else 0
+        return subject.replaced(users=(own if spread is None else spread) + 1)
+    return subject
+
+
+def _proven(subject: Subject, target: Target) -> tuple[float, Guarantee, Protected | None]:
+    """Epsilon for the mechanism's unit at the target's point."""
+    events, _, refusals = subject.ledger()
+    unit = subject.unit
+    declared = next((event.protected for event in events if event.protected), None)
+    spread = target.spread if declared is None or target.spread is not None else declared.spread
+    # Without a point to look at, one point (everybody) is enough of the curve.
+    points = [spread] if any(event.unit == "user-entity" for event in events) else None
+    given = [g for g in prove(events, target.delta, refusals, points) if g.unit == unit]
+    if not given:
+        raise InputError(f"{subject.name} has no guarantee that noise could buy")
+    if given[0].status == "refused":
+        raise InputError(f"nothing can be proven for {subject.name}: {given[0].reason}")
+    if not given[0].curve:
+        if target.spread is not None:
+            raise InputError(f"--spread: the guarantee of {subject.name} has no curve")
+        return given[0].epsilon, given[0], None
+    point = given[0].curve[-1] if spread is None else _at(given[0], spread)
+    each = declared.sentences_per_user if declared is not None else 1
+    return point.epsilon, given[0], Protected(spread=point.spread, sentences_per_user=each)
+
+
+def _at(guarantee: Guarantee, spread: int) -> Any:
+    found = [point for point in guarantee.curve if point.spread == spread]
+    if not found:
+        last = guarantee.curve[-1].spread
+        raise InputError(f"spread {spread} is not on the curve, which ends at {last}")
+    return found[0]
+
+
+def _bound(subject: Subject, parameter: str) -> int:
+    """The largest count that makes sense."""
+    size = _POPULATION.get(parameter, "")
+    given = subject.params.get(size)
+    return int(given) if isinstance(given, int) else _MOST
+
+
+def _upper(subject: Subject, parameter: str) -> float:
+    """The parameter's own upper bound, from its declared range."""
+    limits = (getattr(rule, "le", None) for rule in subject.fields[parameter].metadata)
+    return min((float(limit) for limit in limits if limit is not None), default=1e9)

@@ -1,0 +1,251 @@
+"""`uedp-bench account` and `uedp-bench calibrate`: guarantees from parameters, and the inverse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uedp_bench.cli.console import PluginFiles, console, print_json
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from uedp_bench.account import Subject
+    from uedp_bench.accounting.guarantee import Guarantee
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the mechanism (repeat)."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+
+def account_command(
+    mechanism: Annotated[
+        str | None,
+        typer.Argument(metavar="[MECHANISM]", help="A mechanism, or a published system (below)."),
+    ] = None,
+    settings: Settings = None,
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", help="Of every guarantee. [default: 1e-5]")
+    ] = None,
+    spread: Annotated[
+        str | None,
+        typer.Option(
+            metavar="1,3,all", help="Other users that mention the entity: points of the curve."
+        ),
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON list of privacy events, or a result.json."),
+    ] = None,
+    as_json: AsJson = False,
+    plugin: PluginFiles = None,
+) -> None:
+    """Print what a mechanism's paper claims and what can be proven, from parameters alone.
+
+    Beside the mechanisms of 'uedp-bench list' there are published systems that are accounted for
+    only: deepcandidate, dp-vocabulary, dpnr, federated-ner, federated-secret-sharer, metric-dp.
+
+    \b
+      uedp-bench account uedp --set users=946 --set users_per_round=50 --set rounds=50
+        --set noise_multiplier=2 --set sentences=14040 --set sensitive_sentences=11176
+        --spread 1,3,10,all
+      uedp-bench account dpnr --set epsilon=0.05 --json
+      uedp-bench account --events runs/ID/result.json --delta 1e-6
+    """  # noqa: D301
+    from uedp_bench.account import DELTA, account, prove, read_events
+    from uedp_bench.registry import load_plugins
+
+    load_plugins(plugin or [])
+    points = _points(spread)
+    if (mechanism is None) == (events is None):
+        raise InputError("account needs a MECHANISM or --events FILE, and not both")
+    if events is not None:
+        if settings:
+            raise InputError("--set does not go with --events: the events hold all parameters")
+        happened, refusals, own = read_events(events)
+        chosen = next(d for d in (delta, own, DELTA) if d is not None)
+        guarantees = prove(happened, chosen, refusals, points)
+        _print(guarantees, (), as_json)
+        return
+    subject, delta = _subject(mechanism or "", settings, delta)
+    guarantees = account(subject, DELTA if delta is None else delta, points)
+    _print(guarantees, subject.readings(), as_json)
+
+
+def calibrate_command(
+    mechanism: Annotated[str, typer.Argument(metavar="MECHANISM", help="As for account.")],
+    epsilon: Annotated[float, typer.Option(metavar="E", help="To be proven, at most.")],
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", help="To be proven. [default: 1e-5]")
+    ] = None,
+    settings: Settings = None,
+    solve: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The smallest noise_multiplier, or the largest users_per_round, batch_size, "
+            "sampling_rate, rounds, steps, epochs, epsilon or word_epsilon.",
+        ),
+    ] = "noise_multiplier",
+    spread: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", min=0, help="Point of the curve. [default: the mechanism's, else all]"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    plugin: PluginFiles = None,
+) -> None:
+    """Find the parameter of a mechanism that meets a target, as proven.
+
+    \b
+      uedp-bench calibrate user-dp --epsilon 8 --set users=4000 --set users_per_round=400
+      uedp-bench calibrate user-dp --epsilon 8 --set users=4000 --set noise_multiplier=1
+        --solve rounds
+      uedp-bench calibrate uedp-group --epsilon 8 --set sampling_rate=0.1 --set rounds=60
+        --set sentences_per_user=6 --set protected_sentences=3
+    """  # noqa: D301
+    from uedp_bench.account import DELTA
+    from uedp_bench.calibration import Target
+    from uedp_bench.calibration import solve as solve_for
+    from uedp_bench.registry import load_plugins
+
+    load_plugins(plugin or [])
+    subject, delta = _subject(mechanism, settings, delta)
+    found = solve_for(subject, Target(epsilon, DELTA if delta is None else delta, spread), solve)
+    guarantee, point = found.guarantee, found.protected
+    answer: dict[str, Any] = {
+        found.parameter: found.value,
+        "epsilon": found.epsilon,
+        "delta": guarantee.delta,
+        "unit": guarantee.unit,
+        "adjacency": guarantee.adjacency,
+        "accountant": guarantee.accountant,
+    }
+    if point is not None:
+        answer |= {"spread": point.spread, "sentences": point.sentences}
+    if as_json:
+        print_json(answer)
+        return
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, value in answer.items():
+        table.add_row(name, _number(value) if isinstance(value, float) else str(value))
+    console().print(table)
+
+
+def _subject(
+    mechanism: str, settings: Sequence[str] | None, delta: float | None
+) -> tuple[Subject, float | None]:
+    """The subject, and delta wherever it was given; a mechanism that has a delta gets the same."""
+    from uedp_bench.account import Subject, has_parameter
+    from uedp_bench.settings import parse_setting
+
+    given: dict[str, Any] = {}
+    for setting in settings or []:
+        path, value = parse_setting(setting)
+        if len(path) > 1 and path[:-1] not in ((mechanism,), ("mechanism",)):
+            raise InputError(f"--set {'.'.join(path)}: give the plain name, as {path[-1]}=...")
+        given[path[-1]] = value
+    own = has_parameter(mechanism, "delta")
+    if "delta" in given:
+        said = given["delta"] if own else given.pop("delta")
+        if isinstance(said, bool) or not isinstance(said, int | float):
+            raise InputError(f"delta is {said!r}; it must be a number between 0 and 1")
+        if delta is not None and said != delta:
+            raise InputError(f"--delta {delta} and --set delta={said} differ: give one")
+        delta = float(said)
+    elif own and delta is not None:
+        given["delta"] = delta
+    return Subject.of(mechanism, given), delta
+
+
+def _points(spread: str | None) -> list[int | None] | None:
+    if spread is None:
+        return None
+    points: list[int | None] = []
+    for word in spread.split(","):
+        if word.strip() != "all" and not word.strip().isdecimal():
+            raise InputError(f"--spread {spread!r}: give whole numbers or all, as 1,3,10,all")
+        points.append(None if word.strip() == "all" else int(word))
+    return points
+
+
+def _print(
+    guarantees: Sequence[Guarantee], readings: Sequence[tuple[str, float]], as_json: bool
+) -> None:
+    if as_json:
+        answer: dict[str, Any] = {"guarantees": [g.model_dump(mode="json") for g in guarantees]}
+        if readings:
+            answer["readings"] = [{"of": what, "epsilon": value} for what, value in readings]
+        print_json(answer)
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console()
+    if not guarantees:
+        out.print("nothing is claimed, and nothing can be proven")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("kind", "unit", "adjacency", "epsilon", "delta", "accountant", "source"):
+        table.add_column(column, no_wrap=column != "source")
+    for g in guarantees:
+        cells = (g.kind, g.unit, g.adjacency, _epsilon(g), f"{g.delta:g}", g.accountant, g.source)
+        table.add_row(*map(escape, cells))
+    out.print(table)
+    for g in guarantees:
+        _print_curve(g)
+    for what, value in readings:
+        out.print(f"epsilon of {what}: {_number(value)}")
+    for g in guarantees:
+        _print_text(f"{g.kind}, {g.unit}", g)
+
+
+def _print_curve(guarantee: Guarantee) -> None:
+    if not guarantee.curve:
+        return
+    from rich.table import Table
+
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), title=f"{guarantee.kind}, {guarantee.unit}: the curve",
+        title_justify="left",
+    )  # fmt: skip
+    for column in ("other users that mention the entity", "their sentences", "epsilon"):
+        table.add_column(column, justify="right")
+    for point in guarantee.curve:
+        sentences = "any" if point.sentences is None else str(point.sentences)
+        table.add_row(str(point.spread), sentences, _number(point.epsilon))
+    out = console()
+    out.print()
+    out.print(table)
+
+
+def _print_text(title: str, guarantee: Guarantee) -> None:
+    """Reason, note and assumptions, where there are any."""
+    from rich.markup import escape
+
+    out = console()
+    for word, text in (("reason", guarantee.reason), ("note", guarantee.note)):
+        if text:
+            out.print(f"\n{escape(title)}, {word}: {escape(text)}")
+    if guarantee.assumptions:
+        out.print(f"\n{escape(title)}, assumptions:")
+        for text in guarantee.assumptions:
+            out.print(f"  - {escape(text)}")
+
+
+def _epsilon(guarantee: Guarantee) -> str:
+    text = _number(guarantee.epsilon)
+    return text if guarantee.status == "given" else f"{text} ({guarantee.status})"
+
+
+def _number(value: float) -> str:
+    """Four significant digits."""
+    return "inf" if value == float("inf") else f"{value:.4g}"
