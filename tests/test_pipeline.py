@@ -148,7 +148,9 @@ def test_publishing_counts_where_training_does_not_protect():
 def test_choosing_the_vocabulary_always_counts_and_pre_processing_still_does_not():
     words, train = Words(), user_dp()
     pipeline = build(words, Publish(), train)
-    assert pipeline.plan(STATS) == (*words.plan(STATS), *train.plan(STATS))
+    mine, other = pipeline.staged(words, words.plan(STATS)), train.plan(STATS)
+    assert pipeline.plan(STATS) == (*mine, *pipeline.staged(train, other))
+    assert [event.stage for event in pipeline.plan(STATS)] == ["words", "user-dp"]
     (both,) = proven(pipeline.plan(STATS), delta=1e-5)
     (alone,) = proven(train.plan(STATS), delta=1e-5)
     assert alone.epsilon < both.epsilon < float("inf")

@@ -77,11 +77,25 @@ class Pipeline:
         """The mechanisms at inference."""
         return tuple(part for part in self.parts if isinstance(part, ServingMechanism))
 
+    def stage_of(self, part: Mechanism[Any]) -> str:
+        """What the events of a part are marked with: its name, numbered where it is not unique."""
+        parts = self.parts if self.trainer in self.parts else (*self.parts, self.trainer)
+        same = [other for other in parts if other.name == part.name]
+        place = next(i for i, other in enumerate(same) if other is part)
+        return part.name if place == 0 else f"{part.name} {place + 1}"
+
+    def staged(self, part: Mechanism[Any], events: Sequence[PrivacyEvent]) -> Events:
+        """The events of a part marked with its stage; marked ones stay as they are."""
+        stage = self.stage_of(part)
+        return tuple(
+            event if event.stage else event.model_copy(update={"stage": stage}) for event in events
+        )
+
     def plan(self, stats: CorpusStats) -> Events:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
         chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
-        published = [event for part in self.publishers for event in part.plan(stats)]
-        served = [event for part in self.servers for event in part.plan(stats)]
+        published = [e for part in self.publishers for e in self.staged(part, part.plan(stats))]
+        served = [e for part in self.servers for e in self.staged(part, part.plan(stats))]
         return (*self.released(chosen, published, self.trainer.plan(stats)), *served)
 
     def released(
@@ -92,10 +106,19 @@ class Pipeline:
         A publisher that maps each row by itself is mere pre-processing for a training mechanism
         that protects: nothing but the trained model is released, and neighbouring corpora stay
         neighbours. Then its own events do not count.
+
+        Args:
+            vocabulary: what choosing the vocabulary emitted.
+            published: what publishing emitted, marked by `staged`, for there may be several.
+            trained: what training emitted.
+
+        Returns:
+            The events, each marked with its stage.
         """
         protects = self.trainer.unit is not None
         hidden = protects and all(part.rowwise for part in self.publishers)
-        return (*vocabulary, *(() if hidden else published), *trained)
+        chosen = () if self.vocabulary is None else self.staged(self.vocabulary, vocabulary)
+        return (*chosen, *(() if hidden else published), *self.staged(self.trainer, trained))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Claims of all parts."""

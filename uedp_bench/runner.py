@@ -152,7 +152,7 @@ def protect(
         vocabulary, chosen = pipeline.vocabulary.vocabulary(visible, run)
     for publisher in pipeline.publishers:
         visible, events = publisher.publish(visible, run)
-        published += events
+        published += pipeline.staged(publisher, events)
     if vocabulary is None:
         vocabulary = parts.task.vocabulary(visible)
     trained: Events = ()
@@ -171,6 +171,7 @@ def protect(
     release.events = pipeline.released(chosen, published, trained)
     for server in pipeline.servers:
         release = server.serve(release, run)
+        release.events = pipeline.staged(server, release.events)
     return release, vocabulary
 
 

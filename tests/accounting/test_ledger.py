@@ -140,7 +140,8 @@ def test_a_user_event_of_its_own_is_not_replaced() -> None:
 
 
 def test_no_user_guarantee_from_a_part_of_the_rounds() -> None:
-    other = PrivacyEvent(unit="user-entity", event=Gaussian(noise_multiplier=1.0))
+    raw = NonPrivate(reason="noise was told to somebody")
+    other = PrivacyEvent(unit="user-entity", event=raw)
     assert {g.unit for g in proven([group(), other], delta=DELTA)} == {"user-entity"}
 
 
@@ -167,7 +168,7 @@ def test_refusals_are_joined() -> None:
         [user(poisson(0.1, 1, 1)), user(Gaussian(noise_multiplier=1), adjacency="replace-one")],
         [user(fixed(9, 3, 1, 1), adjacency="replace-one"),
          user(poisson(0.1, 1, 1), adjacency="replace-one")],
-        [group(), PrivacyEvent(unit="user-entity", event=Gaussian(noise_multiplier=1))],
+        [group(), PrivacyEvent(unit="user-entity", event=fixed(9, 3, 1, 1))],
         [group(946), group(945)],
         [user(UserEntityGaussian(rate=0.1, noise_multiplier=1, users=9))],
     ],

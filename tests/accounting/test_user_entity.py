@@ -12,22 +12,17 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from uedp_bench.accounting import user_entity
-from uedp_bench.accounting.events import UserEntityGaussian
-from uedp_bench.accounting.user_entity import (
-    Pair,
-    binomial_mixture,
-    curve_spreads,
-    dominating_pairs,
-    user_entity_epsilon,
-)
+from uedp_bench.accounting.events import Protected, UserEntityGaussian
+from uedp_bench.accounting.losses import Round, compose, discretise, epsilon_of
+from uedp_bench.accounting.pairs import Pair, binomial_mixture
+from uedp_bench.accounting.user_entity import dominating_pairs, user_entity_epsilon
 
 DELTA = 1e-5
 PAPER = UserEntityGaussian(rate=50 / 946, noise_multiplier=102.0, users=946)
 
 
 def _epsilon(event: UserEntityGaussian, rounds: int, spread: int) -> float:
-    return user_entity_epsilon(((event, rounds),), spread, DELTA)
+    return user_entity_epsilon(((event, rounds),), Protected(spread=spread), DELTA)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +40,22 @@ def test_curve_at_the_published_noise(spread: int, expected: float, digits: int)
 def test_a_coarse_grid_is_larger_and_known(spread: int, expected: float) -> None:
     """On a grid of 1e-3 nats the small values are larger: the discretisation errs upward."""
     values = []
-    for pair in dominating_pairs(PAPER, spread):
-        low, high, _ = pair.loss()
-        coarse = user_entity._pmf(pair, 1e-3, (low, high)).self_compose(50)
-        values.append(coarse.get_epsilon_for_delta(DELTA))
+    for pair in dominating_pairs(PAPER, Protected(spread=spread)):
+        coarse = discretise(Round(((1.0, pair),), 50), [pair.window()], 1e-3)
+        values.append(compose([coarse], [50]).epsilon(DELTA))
     assert float(f"{max(values):.3g}") == expected
     assert max(values) >= _epsilon(PAPER, 50, spread)
+
+
+@pytest.mark.parametrize("spread", [0, 3, 100])
+@pytest.mark.parametrize("noise", [1.0, 30.0])
+def test_a_finer_grid_never_gives_more(spread: int, noise: float) -> None:
+    event = UserEntityGaussian(rate=0.05, noise_multiplier=noise, users=200)
+    for pair in dominating_pairs(event, Protected(spread=spread)):
+        part = [Round(((1.0, pair),), 30)]
+        values = [epsilon_of(part, DELTA, steps=steps) for steps in (5, 10, 20, 40, 100, 400)]
+        assert all(fine <= coarse * (1 + 1e-9) for coarse, fine in pairwise(values))
+        assert values[-2] <= values[-1] * 1.001  # and the grid in use is fine enough
 
 
 @pytest.mark.parametrize(
@@ -95,7 +100,7 @@ def _quadrature(spread: int, rate: float, noise: float, epsilon: float, adding: 
 )
 def test_one_round_by_quadrature(spread: int, rate: float, noise: float, adding: bool) -> None:
     event = UserEntityGaussian(rate=rate, noise_multiplier=noise, users=10)
-    pair = dominating_pairs(event, spread)[int(adding)]
+    pair = dominating_pairs(event, Protected(spread=spread))[int(adding)]
     epsilons = np.array([-0.4, 0.0, 0.5, 1.3])
     expected = [_quadrature(spread, rate, noise, eps, adding) for eps in epsilons]
     np.testing.assert_allclose(pair.deltas(epsilons), expected, rtol=1e-6, atol=1e-10)
@@ -111,7 +116,7 @@ def test_one_changed_user_is_not_a_shift_of_one_gaussian() -> None:
     epsilon = np.array([0.5])
     assert turned.deltas(epsilon)[0] == pytest.approx(0.124, abs=5e-4)
     event = UserEntityGaussian(rate=0.3, noise_multiplier=0.7, users=2)
-    for pair in dominating_pairs(event, 1):
+    for pair in dominating_pairs(event, Protected(spread=1)):
         assert pair.deltas(epsilon)[0] > 0.124
 
 
@@ -132,7 +137,7 @@ def test_no_pair_of_data_sets_beats_the_theorem(seed: int, rate: float, noise: f
         return total
 
     event = UserEntityGaussian(rate=rate, noise_multiplier=noise, users=5)
-    remove, add = dominating_pairs(event, 2)
+    remove, add = dominating_pairs(event, Protected(spread=2))
     epsilons = np.array([0.0, 0.3, 1.0])
     width = x[1] - x[0]
     for upper, lower, pair in ((after, before, remove), (before, after, add)):
@@ -155,10 +160,11 @@ def test_invariants(rate: float, noise: float, rounds: int, spread: int) -> None
     assert value(rate, noise, rounds, spread + 1) >= base - slack
 
 
-def test_shared_values_raise_the_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_values_raise_the_divergence() -> None:
     exact = Pair(binomial_mixture(300, 0.3, 1), binomial_mixture(299, 0.3, -1), 60.0)
-    monkeypatch.setattr(user_entity, "_TERMS", 40)
-    short = Pair(binomial_mixture(300, 0.3, 1), binomial_mixture(299, 0.3, -1), 60.0)
+    short = Pair(
+        binomial_mixture(300, 0.3, 1, terms=40), binomial_mixture(299, 0.3, -1, terms=40), 60.0
+    )
     assert short.upper.centres.size <= 40 < exact.upper.centres.size
     epsilons = np.linspace(-2.0, 12.0, 30)
     assert np.all(short.deltas(epsilons) >= exact.deltas(epsilons))
@@ -178,11 +184,10 @@ def test_binomial_tails_left_out_are_counted(count: int, rate: float) -> None:
 
 def test_different_rounds_compose() -> None:
     other = UserEntityGaussian(rate=0.1, noise_multiplier=30.0, users=946)
-    together = user_entity_epsilon(((PAPER, 50), (other, 5)), 3, DELTA)
+    together = user_entity_epsilon(((PAPER, 50), (other, 5)), Protected(spread=3), DELTA)
     assert max(_epsilon(PAPER, 50, 3), _epsilon(other, 5, 3)) < together
-    assert user_entity_epsilon(((PAPER, 20), (PAPER, 30)), 3, DELTA) == pytest.approx(
-        _epsilon(PAPER, 50, 3), rel=1e-3
-    )
+    halves = user_entity_epsilon(((PAPER, 20), (PAPER, 30)), Protected(spread=3), DELTA)
+    assert halves == pytest.approx(_epsilon(PAPER, 50, 3), rel=1e-9)
 
 
 def test_edges() -> None:
@@ -195,6 +200,3 @@ def test_edges() -> None:
     assert _epsilon(large, 1424, 322) == pytest.approx(shift**2 / 2 + quantile, rel=0.06)
     huge = _epsilon(PAPER.model_copy(update={"noise_multiplier": 1e-6}), 5, 900)
     assert 1e15 < huge < math.inf
-    assert curve_spreads(946) == (0, 1, 3, 10, 30, 100, 945)
-    assert curve_spreads(4) == (0, 1, 3)
-    assert curve_spreads(1) == (0,)

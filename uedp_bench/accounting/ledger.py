@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal
 
+from uedp_bench.accounting.curve import Asked
 from uedp_bench.accounting.events import (
     Adjacency,
-    AnyEvent,
     Claim,
     FixedSizeSampled,
     Gaussian,
@@ -20,21 +21,20 @@ from uedp_bench.accounting.events import (
     PoissonSampled,
     PrivacyEvent,
     PrivacyUnit,
-    Repeated,
-    UserEntityGaussian,
+    Protected,
 )
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.library import pld_epsilon, rdp_epsilon
+from uedp_bench.accounting.local import LOCAL
 from uedp_bench.accounting.proven import (
-    SOURCES,
     Answer,
     Refusal,
     account,
     happens,
     noise_multiplier,
-    pld_epsilon,
-    rdp_epsilon,
     rounds_of,
 )
+from uedp_bench.accounting.stated import Stated, stated
 from uedp_bench.errors import InputError, PrivacyError
 
 
@@ -53,53 +53,63 @@ def claimed(claims: Sequence[Claim], delta: float) -> tuple[Guarantee, ...]:
 
 
 def proven(
-    events: Sequence[PrivacyEvent], *, delta: float, refusals: Sequence[str] = ()
+    events: Sequence[PrivacyEvent],
+    *,
+    delta: float,
+    refusals: Sequence[str] = (),
+    points: Sequence[Protected] | None = None,
 ) -> tuple[Guarantee, ...]:
     """One guarantee for each unit and adjacency that the events speak of.
 
-    Events of one unit compose; events of different units describe the same release, each for its
-    own unit. Private data used without protection anywhere makes every epsilon infinite. What
-    holds for a user together with an entity holds for a user alone (spread 0, no sentences of
-    others), so user-entity rounds also give the unit "user" where no event speaks of it; nothing
-    follows in the other direction.
+    Events of one unit compose. Events of different units that one stage emits describe the same
+    release, each for its own unit; every stage releases something of its own, so a unit is refused
+    unless every stage that emitted anything speaks of it. Private data used without protection
+    anywhere makes every epsilon infinite. What holds for a user together with an entity holds for
+    a user alone (spread 0, no sentences of others), so events of the unit user-entity also give
+    the unit "user" where their stage does not speak of it; nothing follows in the other direction.
 
     Args:
         events: what happened; none gives no guarantee, for there is no unit to speak of.
         delta: in (0, 1).
         refusals: reasons why nothing can be proven whatever happened (private denominators, ...).
+        points: of the curve; by default the standard spreads, the declared point and everybody.
 
     Raises:
         InputError: if delta is out of range.
     """
     _check_delta(delta)
-    groups: dict[tuple[PrivacyUnit, Adjacency], list[PrivacyEvent]] = {}
-    for event in (*events, *_implied(events)):
-        groups.setdefault((event.unit, event.adjacency), []).append(event)
-    unprotected = [e.event.reason for e in events if isinstance(e.event, NonPrivate)]
-    guarantees = []
-    for (unit, adjacency), group in groups.items():
-        reasons = [*refusals]
-        others = sorted(a for u, a in groups if u == unit and a != adjacency)
-        if others:
-            reasons.append(f"events of unit {unit} differ in adjacency: {adjacency}, {others[0]}")
-        answer = _answer(group, adjacency, delta, reasons, unprotected)
-        guarantees.append(
-            Guarantee(
-                kind="proven",
-                notion="none" if math.isinf(answer.epsilon) else "dp",
-                unit=unit,
-                adjacency=adjacency,
-                epsilon=answer.epsilon,
-                delta=delta,
-                accountant=answer.accountant,
-                source=SOURCES[answer.accountant],
-                assumptions=tuple(dict.fromkeys(text for e in group for text in e.assumptions)),
-                curve=answer.curve,
-                status="refused" if reasons else "given",
-                reason="; ".join(dict.fromkeys(reasons)) or answer.reason,
-            )
-        )
-    return tuple(guarantees)
+    wanted = None if points is None else tuple(points)
+    return tuple(_proven(claim, delta, refusals, Asked(points=wanted)) for claim in stated(events))
+
+
+def proven_at(
+    events: Sequence[PrivacyEvent],
+    *,
+    unit: PrivacyUnit,
+    adjacency: Adjacency,
+    delta: float,
+    point: Protected,
+) -> float:
+    """The proven epsilon at one point of the curve; where there is no curve, the only one.
+
+    Args:
+        events: as `proven`.
+        unit: of which an epsilon is wanted.
+        adjacency: likewise.
+        delta: in (0, 1).
+        point: who else mentions the entity.
+
+    Returns:
+        Infinity if it is refused, or no event speaks of the unit.
+
+    Raises:
+        InputError: if delta is out of range.
+    """
+    _check_delta(delta)
+    for claim in stated(events):
+        if (claim.unit, claim.adjacency) == (unit, adjacency):
+            return _proven(claim, delta, (), Asked(declared=point, points=())).epsilon
+    return math.inf
 
 
 def check_plan(planned: Sequence[PrivacyEvent], happened: Sequence[PrivacyEvent]) -> None:
@@ -129,83 +139,61 @@ def _check_delta(delta: float) -> None:
         raise InputError(f"delta is {delta}; it must lie strictly between 0 and 1")
 
 
-def _implied(events: Sequence[PrivacyEvent]) -> list[PrivacyEvent]:
-    """User events that user-entity events contain; none unless every one of them has its own."""
-    if any(event.unit == "user" for event in events):
-        return []
-    groups = [event for event in events if event.unit == "user-entity"]
-    alone = [_user_alone(event.event) for event in groups]
-    return [
-        event.model_copy(update={"unit": "user", "event": inner})
-        for event, inner in zip(groups, alone, strict=True)
-        if inner is not None and None not in alone
-    ]
+def _proven(claim: Stated, delta: float, refusals: Sequence[str], asked: Asked) -> Guarantee:
+    reasons = [*refusals, *claim.conflicts]
+    if asked.declared is None:
+        asked = replace(asked, declared=claim.declared)
+    answer = _answer(claim, delta, reasons, replace(asked, alone=claim.unit != "user-entity"))
+    return Guarantee(
+        kind="proven",
+        notion="none" if math.isinf(answer.epsilon) else answer.notion,
+        unit=claim.unit,
+        adjacency=claim.adjacency,
+        epsilon=answer.epsilon,
+        delta=delta if answer.used is None else answer.used,
+        accountant=answer.accountant,
+        source=answer.source,
+        assumptions=claim.assumptions,
+        curve=answer.curve,
+        protected=claim.declared,
+        status="refused" if reasons else "given",
+        reason="; ".join(dict.fromkeys(reasons)) or answer.reason,
+    )
 
 
-def _user_alone(event: AnyEvent) -> AnyEvent | None:
-    if isinstance(event, UserEntityGaussian):
-        noise = Gaussian(noise_multiplier=event.noise_multiplier)
-        return PoissonSampled(rate=event.rate, event=noise)
-    if isinstance(event, Repeated) and isinstance(event.event, UserEntityGaussian):
-        base = event.event
-        noise = Gaussian(noise_multiplier=base.noise_multiplier)
-        return Repeated(count=event.count, event=PoissonSampled(rate=base.rate, event=noise))
-    return None
-
-
-def _answer(
-    group: Sequence[PrivacyEvent],
-    adjacency: Adjacency,
-    delta: float,
-    reasons: list[str],
-    unprotected: Sequence[str],
-) -> Answer:
+def _answer(claim: Stated, delta: float, reasons: list[str], asked: Asked) -> Answer:
     """The answer for one unit; a refusal of the accountant joins `reasons`."""
-    if unprotected:
-        reasons.extend(unprotected if reasons else ())
-        return Answer(math.inf, "none", {}, reason="; ".join(dict.fromkeys(unprotected)))
+    if claim.unprotected:
+        reasons.extend(claim.unprotected if reasons else ())
+        return Answer(math.inf, "none", {}, reason="; ".join(dict.fromkeys(claim.unprotected)))
     if not reasons:
         try:
-            for event in group:
-                _check_unit(event)
-            return account([event.event for event in group], adjacency, delta)
+            return account([event.event for event in claim.events], claim.adjacency, delta, asked)
         except Refusal as refusal:
             reasons.append(str(refusal))
     return Answer(math.inf, "none", {})
 
 
-def _check_unit(event: PrivacyEvent) -> None:
-    """Refuses a user-entity round that is offered for another unit or adjacency."""
-    base = event.event.event if isinstance(event.event, Repeated) else event.event
-    if isinstance(base, UserEntityGaussian) and (event.unit, event.adjacency) != (
-        "user-entity",
-        "add-or-remove",
-    ):
-        raise Refusal(
-            "user-entity rounds speak of the unit user-entity under add-or-remove, "
-            f"not of {event.unit} under {event.adjacency}"
-        )
-
-
 def _claimed(claim: Claim, delta: float) -> Guarantee:
-    reason, status, epsilon = "", "given", math.inf
+    reason, status = "", "given"
+    answer = Answer(math.inf, claim.accountant, {})
     try:
-        epsilon = _claimed_epsilon(claim, delta)
+        answer = _claimed_answer(claim, delta)
     except Refusal as refusal:
         status = "given" if isinstance(claim.event, NonPrivate) else "refused"
         reason = str(refusal)
     return Guarantee(
         kind="claimed",
-        notion="none" if math.isinf(epsilon) else "dp",
+        notion="none" if math.isinf(answer.epsilon) else answer.notion,
         unit=claim.unit,
         adjacency=claim.adjacency,
-        epsilon=epsilon,
-        delta=delta,
+        epsilon=answer.epsilon,
+        delta=delta if answer.used is None else answer.used,
         accountant=claim.accountant,
         source=claim.source,
         assumptions=claim.assumptions,
         status=_status(status),
-        reason=reason,
+        reason=reason or answer.reason,
         note=claim.note,
     )
 
@@ -214,12 +202,23 @@ def _status(status: str) -> Literal["given", "refused"]:
     return "refused" if status == "refused" else "given"
 
 
+def _claimed_answer(claim: Claim, delta: float) -> Answer:
+    base, _ = rounds_of(claim.event)
+    if isinstance(base, LOCAL) != (claim.accountant == "basic"):
+        raise Refusal(f"the {claim.accountant} accountant knows no event {base.kind}")
+    if claim.accountant == "basic":
+        return account([claim.event], claim.adjacency, delta)
+    return Answer(_claimed_epsilon(claim, delta), claim.accountant, {})
+
+
 def _claimed_epsilon(claim: Claim, delta: float) -> float:
     from uedp_bench.accounting.moments import moments_epsilon
 
     base, count = rounds_of(claim.event)
     fixed = isinstance(base, FixedSizeSampled) and claim.accountant == "rdp"
-    if not isinstance(base, Gaussian | PoissonSampled) and not fixed:
+    if not isinstance(base, Gaussian | PoissonSampled | FixedSizeSampled) or (
+        isinstance(base, FixedSizeSampled) and not fixed
+    ):
         raise Refusal(f"the {claim.accountant} accountant knows no event {base.kind}")
     if fixed and claim.adjacency != "replace-one":
         raise Refusal(f"fixed-size rounds are accounted for replace-one, not {claim.adjacency}")

@@ -1,46 +1,50 @@
-"""Accountants: frozen events in, epsilon out, or a refusal with its reason.
+"""Which accountant answers for which events: frozen events in, epsilon out, or a refusal.
 
-Renyi accountant (Mironov 2017, arXiv:1702.07476; sampled: arXiv:1908.10530) and privacy loss
-distributions (Koskela et al. 2020; Doroshenko et al. 2022, arXiv:2207.04380) are dp-accounting's;
-the user-entity accountant is ours. Everything heavy is imported inside functions.
+dp-accounting answers for units that are sampled whole (`library`), our own accountant for a user
+together with an entity (`user_entity`), plain sums for local noise (`local`).
 """
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-import numpy as np
-
+from uedp_bench.accounting.curve import Asked, Sizes, curve_of
 from uedp_bench.accounting.events import (
     Adjacency,
     AnyEvent,
     FixedSizeSampled,
-    Gaussian,
+    GroupRound,
+    MetricPrivacy,
     NonPrivate,
     PoissonSampled,
     Protected,
     Repeated,
-    UserEntityGaussian,
 )
 from uedp_bench.accounting.guarantee import CurvePoint
-from uedp_bench.accounting.invert import epsilon_at
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from uedp_bench.accounting.library import Known, library_epsilons
+from uedp_bench.accounting.local import (
+    LOCAL,
+    LocalEvent,
+    local_epsilon,
+    local_reason,
+)
+from uedp_bench.accounting.local import SOURCES as LOCAL_SOURCES
 
 SOURCES = {
     "none": "",
     "pld": "privacy loss distribution, connect-the-dots (dp-accounting; arXiv:2207.04380)",
     "rdp": "Renyi accountant (dp-accounting; arXiv:1702.07476, arXiv:1908.10530)",
     "user-entity-pld": "opposed binomial mixtures, connect-the-dots (docs/accounting.md)",
+    **LOCAL_SOURCES,
 }
 
-_Base = Gaussian | PoissonSampled | FixedSizeSampled | UserEntityGaussian
+Base = Known | GroupRound | LocalEvent
+"""Events of one round."""
+
+_Central = Known | GroupRound
 
 
 class Refusal(Exception):  # noqa: N818 - an answer of an accountant, caught by the ledger
@@ -49,14 +53,16 @@ class Refusal(Exception):  # noqa: N818 - an answer of an accountant, caught by 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an accountant says.
+    """What the accountants say.
 
     Attributes:
         epsilon: the smallest valid value.
-        accountant: the accountant that gave it.
+        accountant: the accountant that gave it; two joined by " + " where two did.
         values: epsilon by every accountant that is valid for these events.
         curve: for user-entity events.
         reason: why epsilon is infinite, where it is.
+        notion: "metric-dp" where epsilon is per unit of distance.
+        used: the delta that epsilon holds at; None for the one asked for.
     """
 
     epsilon: float
@@ -64,9 +70,16 @@ class Answer:
     values: dict[str, float]
     curve: tuple[CurvePoint, ...] = ()
     reason: str = ""
+    notion: Literal["dp", "metric-dp"] = "dp"
+    used: float | None = None
+
+    @property
+    def source(self) -> str:
+        """Where the accountants come from."""
+        return "; ".join(SOURCES[name] for name in self.accountant.split(" + ") if SOURCES[name])
 
 
-def rounds_of(event: AnyEvent) -> tuple[_Base, int]:
+def rounds_of(event: AnyEvent) -> tuple[Base, int]:
     """The event of one round, and how often it happens."""
     if isinstance(event, Repeated):
         return event.event, event.count
@@ -75,61 +88,99 @@ def rounds_of(event: AnyEvent) -> tuple[_Base, int]:
     return event, 1
 
 
-def noise_multiplier(event: _Base) -> float:
+def noise_multiplier(event: _Central) -> float:
     """Noise over sensitivity, wherever the event keeps it."""
     if isinstance(event, PoissonSampled | FixedSizeSampled):
         return event.event.noise_multiplier
     return event.noise_multiplier
 
 
-def happens(event: _Base, count: int) -> bool:
+def happens(event: _Central, count: int) -> bool:
     """Whether anything about any unit is released."""
-    rate = event.rate if isinstance(event, PoissonSampled | UserEntityGaussian) else 1.0
+    rate = event.rate if isinstance(event, PoissonSampled | GroupRound) else 1.0
     return count > 0 and rate > 0.0 and not math.isinf(noise_multiplier(event))
 
 
-def account(events: Sequence[AnyEvent], adjacency: Adjacency, delta: float) -> Answer:
+def account(
+    events: Sequence[AnyEvent], adjacency: Adjacency, delta: float, asked: Asked | None = None
+) -> Answer:
     """The epsilon of all events in sequence, about one unit and one adjacency.
 
     Args:
         events: none of them `NonPrivate`.
         adjacency: how neighbouring data sets differ.
         delta: in (0, 1).
+        asked: points of the curve, where there is one.
 
     Raises:
         Refusal: if no accountant is valid for these events together.
     """
     rounds = [rounds_of(event) for event in events]
-    groups = [base for base, _ in rounds if isinstance(base, UserEntityGaussian)]
-    if groups and len(groups) < len(rounds):
-        raise Refusal("user-entity rounds do not compose with other events")
-    if groups and len({base.users for base in groups}) > 1:
-        raise Refusal("user-entity rounds disagree on the number of users")
+    local = [(base, count) for base, count in rounds if isinstance(base, LOCAL)]
+    central = [(base, count) for base, count in rounds if not isinstance(base, LOCAL)]
+    asked = asked or Asked()
+    if not local:
+        return _central(central, adjacency, delta, asked)
+    if central and any(isinstance(base, MetricPrivacy) for base, _ in local):
+        raise Refusal("metric privacy does not compose with other events: its epsilon has a unit")
+    epsilon, name, used = local_epsilon(local, delta)
+    if math.isinf(epsilon) or (central and used >= delta):
+        reason = local_reason(local, delta) or f"local events use up all of delta {delta:g}"
+        return Answer(math.inf, "none", {name: math.inf}, reason=reason)
+    if not central:
+        notion: Literal["dp", "metric-dp"] = "metric-dp" if name == "metric" else "dp"
+        return Answer(epsilon, name, {name: epsilon}, notion=notion, used=used)
+    answer = _central(central, adjacency, delta - used, asked)
+    if answer.reason:
+        return answer
+    return replace(
+        answer,
+        epsilon=answer.epsilon + epsilon,
+        accountant=f"{answer.accountant} + {name}",
+        values={f"{key} + {name}": value + epsilon for key, value in answer.values.items()},
+        curve=tuple(
+            point.model_copy(update={"epsilon": point.epsilon + epsilon}) for point in answer.curve
+        ),
+    )
+
+
+def _central(
+    rounds: Sequence[tuple[_Central, int]], adjacency: Adjacency, delta: float, asked: Asked
+) -> Answer:
+    """Events with one noise for all data, which compose by their privacy losses."""
     active = [(base, count) for base, count in rounds if happens(base, count)]
-    if groups:
-        answer = _user_entity(
-            [(b, n) for b, n in rounds if isinstance(b, UserEntityGaussian)], delta
-        )
+    if any(isinstance(base, GroupRound) for base, _ in rounds):
+        answer = _user_entity(rounds, adjacency, delta, asked)
     else:
-        _check_adjacency([base for base, _ in rounds], adjacency)
-        answer = _known(active, adjacency, delta)
+        known = [(base, count) for base, count in rounds if not isinstance(base, GroupRound)]
+        _check_adjacency([base for base, _ in known], adjacency)
+        answer = _known([(b, n) for b, n in known if happens(b, n)], adjacency, delta)
     if any(noise_multiplier(base) == 0.0 for base, _ in active):
         return Answer(math.inf, "none", answer.values, answer.curve, "no noise was added")
     return answer
 
 
-def _user_entity(rounds: Sequence[tuple[UserEntityGaussian, int]], delta: float) -> Answer:
-    from uedp_bench.accounting.user_entity import curve_spreads, user_entity_epsilon
+def _user_entity(
+    rounds: Sequence[tuple[_Central, int]], adjacency: Adjacency, delta: float, asked: Asked
+) -> Answer:
+    from uedp_bench.accounting.user_entity import user_entity_epsilon
 
-    curve = tuple(
-        CurvePoint(spread=k, epsilon=user_entity_epsilon(tuple(rounds), Protected(spread=k), delta))
-        for k in curve_spreads(rounds[0][0].users)
-    )
-    epsilon = curve[-1].epsilon
+    if len({base.users for base, _ in rounds if isinstance(base, GroupRound)}) > 1:
+        raise Refusal("user-entity rounds disagree on the number of users")
+    if adjacency != "add-or-remove":
+        raise Refusal(f"user-entity rounds are accounted for add-or-remove, not for {adjacency}")
+    known = tuple((b, n) for b, n in rounds if not isinstance(b, FixedSizeSampled))
+    if len(known) < len(rounds):
+        raise Refusal("fixed-size rounds do not compose with user-entity rounds")
+
+    def at(point: Protected) -> float:
+        return user_entity_epsilon(known, point, delta)
+
+    epsilon, curve = curve_of(Sizes.of([base for base, _ in known]), asked, at)
     return Answer(epsilon, "user-entity-pld", {"user-entity-pld": epsilon}, curve)
 
 
-def _check_adjacency(bases: Sequence[_Base], adjacency: Adjacency) -> None:
+def _check_adjacency(bases: Sequence[Known], adjacency: Adjacency) -> None:
     for base in bases:
         if not isinstance(base, FixedSizeSampled):
             continue
@@ -142,91 +193,12 @@ def _check_adjacency(bases: Sequence[_Base], adjacency: Adjacency) -> None:
         raise Refusal("no accountant composes fixed-size and Poisson rounds")
 
 
-def _known(rounds: Sequence[tuple[_Base, int]], adjacency: Adjacency, delta: float) -> Answer:
+def _known(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float) -> Answer:
     """By every accountant of dp-accounting that is valid; the smallest value counts."""
     if not rounds:
         return Answer(0.0, "pld", {"pld": 0.0, "rdp": 0.0})
     if any(noise_multiplier(base) == 0.0 for base, _ in rounds):
         return Answer(math.inf, "none", {})
-    kinds = {base.kind for base, _ in rounds}
-    values = {}
-    if "fixed-size-sampled" not in kinds:
-        values["pld"] = pld_epsilon(rounds, adjacency, delta)
-    if "poisson-sampled" not in kinds or adjacency != "replace-one":
-        values["rdp"] = rdp_epsilon(rounds, adjacency, delta)
+    values = library_epsilons(rounds, adjacency, delta)
     best = min(values, key=lambda name: values[name])
     return Answer(values[best], best, values)
-
-
-def rdp_epsilon(rounds: Sequence[tuple[_Base, int]], adjacency: Adjacency, delta: float) -> float:
-    """Epsilon by Renyi orders.
-
-    Replacing a unit moves the clipped sum by up to twice the bound, which dp-accounting's Renyi
-    accountant leaves to its caller: half the noise multiplier is passed.
-    """
-    import dp_accounting as dp
-    from dp_accounting.rdp import RdpAccountant
-
-    from uedp_bench.accounting.convert import to_dp_event
-
-    replace = adjacency == "replace-one"
-    relation = (
-        dp.NeighboringRelation.REPLACE_ONE
-        if replace
-        else (dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
-    )
-    accountant = RdpAccountant(neighboring_relation=relation)
-    with _without_warnings():
-        for base, count in rounds:
-            accountant.compose(to_dp_event(base, sensitivity=2.0 if replace else 1.0), count)
-        return float(accountant.get_epsilon(delta))
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Orders whose series does not converge are left out: epsilon stays valid, so no warning."""
-    logger = logging.getLogger("absl")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-def pld_epsilon(rounds: Sequence[tuple[_Base, int]], adjacency: Adjacency, delta: float) -> float:
-    """Epsilon by privacy loss distributions; they double the sensitivity of replacing one."""
-    import dp_accounting as dp
-    from dp_accounting.pld import PLDAccountant
-
-    from uedp_bench.accounting.convert import to_dp_event
-
-    relation = (
-        dp.NeighboringRelation.REPLACE_ONE
-        if adjacency == "replace-one"
-        else dp.NeighboringRelation.ADD_OR_REMOVE_ONE
-    )
-    accountant = PLDAccountant(relation, value_discretization_interval=_interval(rounds))
-    for base, count in rounds:
-        accountant.compose(to_dp_event(base), count)
-    return epsilon_at(accountant.get_delta, delta)
-
-
-def _interval(rounds: Sequence[tuple[_Base, int]]) -> float:
-    """Grid step of the privacy loss, fine against its standard deviation in one round.
-
-    dp-accounting's 1e-4 errs visibly upward where much noise makes losses as small as the step, and
-    is needlessly fine where losses are large. The variance of the loss is near the chi^2
-    divergence, or, with little noise, that of a Gaussian's loss that occurs at the sampling rate.
-    """
-    variance, steps = 0.0, 0
-    for base, count in rounds:
-        signal = 1.0 / noise_multiplier(base) ** 2
-        rate = base.rate if isinstance(base, PoissonSampled) else 1.0
-        bernoulli = rate * (1.0 - rate) * (signal / 2.0) ** 2
-        spread = min(rate**2 * math.expm1(min(signal, 700.0)), signal + bernoulli)
-        once = isinstance(base, Gaussian)  # composed in closed form
-        variance += spread * count
-        steps += 1 if once else count
-    deviation = math.sqrt(variance / steps)
-    return float(np.clip(1e-4, deviation / 500.0, deviation / 20.0))

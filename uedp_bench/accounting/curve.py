@@ -1,0 +1,117 @@
+"""Which points of the user-entity curve are shown, and what each of them says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from uedp_bench.accounting.events import (
+    AnyEvent,
+    GroupRound,
+    Protected,
+    SentenceSampledGaussian,
+    TwoLevelUserEntityGaussian,
+)
+from uedp_bench.accounting.guarantee import CurvePoint
+
+SPREADS = (0, 1, 3, 10, 30, 100)
+"""The points of the curve beside everybody: other users, or their sentences."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Points that are asked for.
+
+    Attributes:
+        declared: where the guarantee is given; None for everybody.
+        points: of the curve; None for `SPREADS`, the declared one and everybody.
+        alone: the user alone is meant (the point 0, and no curve).
+    """
+
+    declared: Protected | None = None
+    points: tuple[Protected, ...] | None = None
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the rounds of a run say about entities, all together.
+
+    Attributes:
+        users: public number of users.
+        sentences: of a user, at most, where sentences are sampled; else 0.
+        whole: sentences of another user that count as all of its update, where clipping has two
+            levels; else 0.
+    """
+
+    users: int
+    sentences: int
+    whole: int
+
+    @staticmethod
+    def of(rounds: Sequence[AnyEvent]) -> Sizes:
+        """The sizes of group rounds among `rounds`, which agree on the number of users."""
+        return Sizes(
+            users=max(r.users for r in rounds if isinstance(r, GroupRound)),
+            sentences=max(
+                (r.sentences_per_user for r in rounds if isinstance(r, SentenceSampledGaussian)),
+                default=0,
+            ),
+            whole=max(
+                (
+                    math.ceil(2.0 / r.sentence_bound)
+                    for r in rounds
+                    if isinstance(r, TwoLevelUserEntityGaussian)
+                ),
+                default=0,
+            ),
+        )
+
+    @property
+    def everybody(self) -> Protected:
+        """An entity that all others mention, in everything they wrote."""
+        return Protected(
+            spread=self.users - 1, sentences_per_user=max(self.sentences, self.whole, 1)
+        )
+
+    def points(self, declared: Protected | None) -> tuple[Protected, ...]:
+        """`SPREADS`, the declared point and everybody."""
+        most, each = self.users - 1, 1
+        if self.sentences:
+            most *= self.sentences
+        elif self.whole:
+            each = declared.sentences_per_user if declared else self.whole
+        standard = [Protected(spread=k, sentences_per_user=each) for k in SPREADS if k < most]
+        return (*standard, *([declared] if declared else []), self.everybody)
+
+    def shown(self, point: Protected, epsilon: float) -> CurvePoint:
+        """The point with its value; nothing beyond everybody is claimed."""
+        spread = min(point.spread, self.users - 1)
+        each, sentences = point.sentences_per_user, None
+        if self.sentences:
+            most = self.sentences * (self.users - 1)
+            sentences = min(point.spread * min(each, self.sentences), most)
+        elif each < self.whole:
+            sentences = spread * each
+        return CurvePoint(spread=spread, sentences=sentences, epsilon=epsilon)
+
+
+def curve_of(
+    sizes: Sizes, asked: Asked, epsilon_at: Callable[[Protected], float]
+) -> tuple[float, tuple[CurvePoint, ...]]:
+    """Epsilon at the point that the guarantee is given for, and the curve.
+
+    Args:
+        sizes: of the rounds.
+        asked: the points.
+        epsilon_at: the accountant.
+    """
+    if asked.alone:
+        return epsilon_at(Protected(spread=0)), ()
+    points = sizes.points(asked.declared) if asked.points is None else asked.points
+    shown = {sizes.shown(point, epsilon_at(point)) for point in points}
+    order = sorted(
+        shown, key=lambda p: (p.spread, math.inf if p.sentences is None else p.sentences)
+    )
+    return epsilon_at(asked.declared or sizes.everybody), tuple(order)
