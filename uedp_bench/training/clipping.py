@@ -56,8 +56,10 @@ def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor,
         (units,) norms.
     """
     factors, norms = clip_factors(updates, bound)
-    finite = torch.isfinite(norms)[:, None]
-    return (factors * weights) @ torch.where(finite, updates, torch.zeros_like(updates)), norms
+    finite = torch.isfinite(norms)
+    if not bool(finite.all()):
+        updates = torch.where(finite[:, None], updates, torch.zeros_like(updates))
+    return (factors * weights) @ updates, norms
 
 
 def gaussian_noise(size: int, std: float, generator: torch.Generator, device: str) -> Tensor:

@@ -22,6 +22,7 @@ from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
 from uedp_bench.run import Run
 from uedp_bench.training.clipping import clipped_sum, gaussian_noise
+from uedp_bench.training.injection import inject
 from uedp_bench.training.local import Cohort, LocalTrainer, LocalTraining
 from uedp_bench.training.sampling import Sampler
 
@@ -180,11 +181,12 @@ def _sum_of_updates(
     sizes = (cohort.weights > 0).sum(axis=1)
     order = np.argsort(sizes, kind="stable")
     order = order[sizes[order] > 0]
-    most = chunk_size(len(theta), run.speed.chunk)
+    most = chunk_size(len(theta), run.speed.chunk, single_rows=cohort.rows.shape[1] == 1)
     for units in _chunks(order, sizes[order] * trainer.row_size, most):
         updates = trainer.updates(theta, cohort.take(units), rng)
-        weights = torch.as_tensor(unit_weights[units], dtype=theta.dtype, device=theta.device)
         bound = math.inf if plan.clip_bound is None else plan.clip_bound
+        updates = inject(updates, trainer.users[cohort.rows[units, 0]], bound, run)
+        weights = torch.as_tensor(unit_weights[units], dtype=theta.dtype, device=theta.device)
         part, norms = clipped_sum(updates, bound, weights)
         total += part
         diary.chunk(norms, bound, int(sizes[units].sum()))
@@ -211,8 +213,14 @@ CACHED_NUMBERS = 2**23
 """Numbers of the largest tensor of a chunk: 32 MB in float32 (`benchmarks/federated.py`)."""
 
 
-def chunk_size(parameters: int, most: int) -> int:
-    """Units at once: no more than `most`, nor than fit 2^25 weights (128 MB) side by side."""
+def chunk_size(parameters: int, most: int, *, single_rows: bool = False) -> int:
+    """Units at once: no more than `most`, nor than fit 2^25 weights (128 MB) side by side.
+
+    Units of a single row compute so little each that more of them pay, as long as their gradients
+    stay in the cache. They are never padded, so neither that nor dropout depends on how many.
+    """
+    if single_rows and most > 1:
+        most = max(most, CACHED_NUMBERS // max(parameters, 1))
     return max(1, min(most, 2**25 // max(parameters, 1)))
 
 

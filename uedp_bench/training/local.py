@@ -109,7 +109,7 @@ class LocalTrainer:
         self.flat.module.train()
         self._learner, self._local, self._device = learner, local, device
         self._wrapped = _LossModule(learner, self.flat.module)
-        self.row_size = learner.row_size
+        self.row_size, self.users = learner.row_size, learner.corpus.users
         self.losses: list[float] = []
 
     def updates(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
@@ -134,22 +134,31 @@ class LocalTrainer:
             return self._loss(torch.func.functional_call(self._wrapped, named, (batch,)), weights)
 
         gradient = torch.func.grad_and_value(loss)
-        steps = _Steps(self._local, theta, units)
+        steps: _Steps | None = None
         for step, (rows, weights) in enumerate(_schedule(cohort, self._local)):
             batch = self._batch(rows, rng)
             weight = torch.as_tensor(weights, dtype=theta.dtype, device=self._device)
             # All units start from the same weights: the first step is one product over all rows.
-            shared = step == 0
-            at = self.flat.named(theta if shared else steps.weights)
+            shared = steps is None
+            at = self.flat.named(theta if steps is None else steps.weights)
             grads, values = torch.func.vmap(
                 gradient, in_dims=(None if shared else 0, 0, 0), randomness="error"
             )(at, batch, weight)
-            flat = torch.cat([grads[n].reshape(units, -1) for n in self.flat.names], dim=1)
+            flat = torch.cat([grads[n].reshape(units, -1) for n in self.flat.names], dim=1).detach()
             active = weight.sum(dim=1) > 0
-            if shared:
+            if step == 0:
                 self.losses.extend(values.detach()[active].tolist())
-            steps.move(flat.detach(), active)
-        return steps.weights - theta
+                if self._one_sgd_step(cohort):
+                    # Moving weights and subtracting them again would only cost time and digits.
+                    return _sgd_move(flat, active, self._local)
+            steps = steps or _Steps(self._local, theta, units)
+            steps.move(flat, active)
+        return torch.zeros_like(theta).expand(units, -1) if steps is None else steps.weights - theta
+
+    def _one_sgd_step(self, cohort: Cohort) -> bool:
+        local, width = self._local, cohort.rows.shape[1]
+        whole = local.batch_size is None or local.batch_size >= width
+        return whole and local.epochs == 1 and local.optimizer == "sgd"
 
     def _alone(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
         steps = _Steps(self._local, theta, 1)
@@ -189,13 +198,11 @@ class _Steps:
     def move(self, gradient: Tensor, active: Tensor) -> None:
         """One step with gradients (units, d)."""
         local = self._local
-        if local.gradient_clip is not None:
-            norms = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
-            gradient = gradient * torch.clamp(local.gradient_clip / (norms + 1e-6), max=1.0)
-        mask = active[:, None].to(gradient.dtype)
         if local.optimizer == "sgd":
-            self.weights -= local.learning_rate * mask * gradient
+            self.weights += _sgd_move(gradient, active, local)
             return
+        gradient = _clipped(gradient, local.gradient_clip)
+        mask = active[:, None].to(gradient.dtype)
         first = 0.9 * self._first + 0.1 * gradient
         second = 0.999 * self._second + 0.001 * gradient**2
         self._count += mask
@@ -206,6 +213,19 @@ class _Steps:
         variance = self._second / (1 - 0.999**self._count).clamp(min=1e-12)
         step = mean / (variance.sqrt() + 1e-8)
         self.weights -= local.learning_rate * mask * step
+
+
+def _clipped(gradient: Tensor, bound: float | None) -> Tensor:
+    if bound is None:
+        return gradient
+    norms = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+    return gradient * torch.clamp(bound / (norms + 1e-6), max=1.0)
+
+
+def _sgd_move(gradient: Tensor, active: Tensor, local: LocalTraining) -> Tensor:
+    """How far one step of sgd goes, (units, d); overwrites the gradients."""
+    factor = -local.learning_rate * active[:, None].to(gradient.dtype)
+    return _clipped(gradient, local.gradient_clip).mul_(factor)
 
 
 def _schedule(
