@@ -11,7 +11,14 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from uedp_bench import registry
-from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit, Protected
+from uedp_bench.accounting.curve import Sizes
+from uedp_bench.accounting.events import (
+    Claim,
+    GroupRound,
+    PrivacyEvent,
+    PrivacyUnit,
+    Protected,
+)
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.accounting.systems import ALIASES, SYSTEMS, Reading, System
@@ -190,18 +197,35 @@ def prove(
         events: what happened.
         delta: of every guarantee.
         refusals: reasons why nothing can be proven.
-        points: see `account`. Every user who mentions the entity does so in as many sentences as
-            the events' declared point says, else in one.
+        points: see `account` and `point_of`.
     """
     if points is None:
         return proven(events, delta=delta, refusals=refusals)
-    each = next((e.protected.sentences_per_user for e in events if e.protected), 1)
-    everybody = max((_users(event) for event in events), default=1) - 1
-    at = [
-        Protected(spread=everybody if spread is None else spread, sentences_per_user=each)
-        for spread in points
-    ]
+    at = [point_of(events, spread) for spread in points]
     return proven(events, delta=delta, refusals=refusals, points=at)
+
+
+def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
+    """The point of the curve for an entity that `spread` other users mention; None: everybody.
+
+    Each of them does so in as many sentences as the events' declared point says, else in one;
+    everybody in all of theirs.
+
+    Raises:
+        InputError: if there are not so many others.
+    """
+    bases = [getattr(event.event, "event", event.event) for event in events]
+    rounds = [base for base in bases if isinstance(base, GroupRound)]
+    each = next((e.protected.sentences_per_user for e in events if e.protected), 1)
+    if not rounds:
+        return Protected(spread=spread or 0, sentences_per_user=each)
+    sizes = Sizes.of(rounds)
+    if spread is None:
+        return sizes.everybody
+    # Where sentences are sampled, only how many of others are protected counts, not whose.
+    if spread > sizes.users - 1 and not sizes.sentences:
+        raise InputError(f"spread {spread}: there are only {sizes.users - 1} other users")
+    return Protected(spread=spread, sentences_per_user=each)
 
 
 def read_events(file: Path) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...], float | None]:
@@ -247,6 +271,12 @@ def has_parameter(name: str, parameter: str) -> bool:
     return parameter in _component_class(name).Params.model_fields
 
 
+def needs_parameter(name: str, parameter: str) -> bool:
+    """Whether it has this parameter, and no default for it."""
+    field = _component_class(name).Params.model_fields.get(parameter)
+    return field is not None and bool(field.is_required())
+
+
 def _component_class(name: str) -> Any:
     if name in registry.mechanisms.names():
         return registry.mechanisms.get(name)
@@ -255,11 +285,6 @@ def _component_class(name: str) -> Any:
     if name in ALIASES:
         return _component_class(ALIASES[name][0])
     raise UnknownNameError("mechanism", name, names())
-
-
-def _users(event: PrivacyEvent) -> int:
-    """The public number of users that an event speaks of; 1 where it does not."""
-    return int(getattr(getattr(event.event, "event", event.event), "users", 1))
 
 
 def _count(name: str, word: str, value: Any) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from uedp_bench.account import MissingSizeError, Subject, prove
+from uedp_bench.account import MissingSizeError, Subject, has_parameter, point_of
 from uedp_bench.accounting.calibrate import largest_count, largest_value, smallest_noise
-from uedp_bench.accounting.events import Protected
+from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.errors import InputError, nearest
 
 NOISE = "noise_multiplier"
@@ -75,9 +76,25 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
         # Any start will do: a mechanism that calibrates itself need not do so beforehand.
         subject = subject.replaced(noise_multiplier=1.0)
     subject = _sized(subject, target.spread)
+    events, _, refusals = subject.ledger()
+    if refusals:
+        raise InputError(f"nothing can be proven for {subject.name}: {refusals[0]}")
+    point = _point(events, target.spread)
+    unit, adjacency = next(
+        ((e.unit, e.adjacency) for e in events if e.unit == subject.unit), (None, None)
+    )
+    if unit is None or adjacency is None:
+        raise InputError(f"{subject.name} has no guarantee that a parameter could change")
 
     def epsilon_of(value: float | int) -> float:
-        return _proven(subject.replaced(**{parameter: value}), target)[0]
+        planned = subject.replaced(**{parameter: value}).ledger()[0]
+        return proven_at(
+            planned,
+            unit=unit,
+            adjacency=adjacency,
+            delta=target.delta,
+            point=Protected(spread=0) if point is None else point,
+        )
 
     value: float | int
     if parameter == NOISE:
@@ -86,8 +103,25 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
         value = largest_count(epsilon_of, target.epsilon, _bound(subject, parameter))
     else:
         value = largest_value(epsilon_of, target.epsilon, _upper(subject, parameter))
-    epsilon, guarantee, point = _proven(subject.replaced(**{parameter: value}), target)
-    return Solution(parameter, value, epsilon, guarantee, point)
+    planned = subject.replaced(**{parameter: value}).ledger()[0]
+    given = proven(planned, delta=target.delta, points=())
+    guarantee = next(g for g in given if g.unit == unit)
+    return Solution(parameter, value, epsilon_of(value), guarantee, point)
+
+
+def _point(events: Sequence[PrivacyEvent], spread: int | None) -> Protected | None:
+    """Where the target is to hold; None where there is no curve."""
+    if not any(isinstance(getattr(e.event, "event", e.event), GroupRound) for e in events):
+        if spread is not None:
+            raise InputError(f"spread {spread}: this guarantee has no curve")
+        return None
+    declared = next((event.protected for event in events if event.protected), None)
+    return declared if spread is None and declared else point_of(events, spread)
+
+
+def default_parameter(name: str) -> str:
+    """What is solved for where nothing is said: the noise, else the first that there is."""
+    return next((word for word in SOLVABLE if has_parameter(name, word)), NOISE)
 
 
 def _check(subject: Subject, parameter: str) -> None:
@@ -121,36 +155,6 @@ def _sized(subject: Subject, spread: int | None) -> Subject:
         own = declared.spread if declared is not None else 0
         return subject.replaced(users=(own if spread is None else spread) + 1)
     return subject
-
-
-def _proven(subject: Subject, target: Target) -> tuple[float, Guarantee, Protected | None]:
-    """Epsilon for the mechanism's unit at the target's point."""
-    events, _, refusals = subject.ledger()
-    unit = subject.unit
-    declared = next((event.protected for event in events if event.protected), None)
-    spread = target.spread if declared is None or target.spread is not None else declared.spread
-    # Without a point to look at, one point (everybody) is enough of the curve.
-    points = [spread] if any(event.unit == "user-entity" for event in events) else None
-    given = [g for g in prove(events, target.delta, refusals, points) if g.unit == unit]
-    if not given:
-        raise InputError(f"{subject.name} has no guarantee that noise could buy")
-    if given[0].status == "refused":
-        raise InputError(f"nothing can be proven for {subject.name}: {given[0].reason}")
-    if not given[0].curve:
-        if target.spread is not None:
-            raise InputError(f"--spread: the guarantee of {subject.name} has no curve")
-        return given[0].epsilon, given[0], None
-    point = given[0].curve[-1] if spread is None else _at(given[0], spread)
-    each = declared.sentences_per_user if declared is not None else 1
-    return point.epsilon, given[0], Protected(spread=point.spread, sentences_per_user=each)
-
-
-def _at(guarantee: Guarantee, spread: int) -> Any:
-    found = [point for point in guarantee.curve if point.spread == spread]
-    if not found:
-        last = guarantee.curve[-1].spread
-        raise InputError(f"spread {spread} is not on the curve, which ends at {last}")
-    return found[0]
 
 
 def _bound(subject: Subject, parameter: str) -> int:

@@ -143,8 +143,10 @@ class _Bracket:
         finite = 0.0 < self._at_low < self._at_high < math.inf
         if self._turn % 3 and finite:
             share = math.log(self._target / self._at_low) / math.log(self._at_high / self._at_low)
-            # A little beyond the line on either side in turn, so that the bracket closes.
-            share = min(max(share + (0.02 if self._turn % 3 == 1 else -0.02), 0.01), 0.99)
+            # A little beyond the line on either side in turn, so that the bracket closes; the
+            # narrower it is, the straighter the line.
+            beyond = 0.02 * min(1.0, self.width())
+            share = min(max(share + (beyond if self._turn % 3 == 1 else -beyond), 1e-3), 0.999)
         return self.low * (high / self.low) ** share
 
 

@@ -85,13 +85,14 @@ def calibrate_command(
     ] = None,
     settings: Settings = None,
     solve: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
             help="The smallest noise_multiplier, or the largest users_per_round, batch_size, "
-            "sampling_rate, rounds, steps, epochs, epsilon or word_epsilon.",
+            "sampling_rate, rounds, steps, epochs, epsilon or word_epsilon. [default: the first "
+            "of these that there is]",
         ),
-    ] = "noise_multiplier",
+    ] = None,
     spread: Annotated[
         int | None,
         typer.Option(
@@ -110,14 +111,18 @@ def calibrate_command(
       uedp-bench calibrate uedp-group --epsilon 8 --set sampling_rate=0.1 --set rounds=60
         --set sentences_per_user=6 --set protected_sentences=3
     """  # noqa: D301
-    from uedp_bench.account import DELTA
-    from uedp_bench.calibration import Target
+    from uedp_bench.account import DELTA, needs_parameter
+    from uedp_bench.calibration import Target, default_parameter
     from uedp_bench.calibration import solve as solve_for
     from uedp_bench.registry import load_plugins
 
     load_plugins(plugin or [])
-    subject, delta = _subject(mechanism, settings, delta)
-    found = solve_for(subject, Target(epsilon, DELTA if delta is None else delta, spread), solve)
+    parameter = default_parameter(mechanism) if solve is None else solve
+    # Required parameters need a value before they are solved for; any will do.
+    start = [f"{parameter}=1"] if needs_parameter(mechanism, parameter) else []
+    subject, delta = _subject(mechanism, [*start, *(settings or [])], delta)
+    target = Target(epsilon, DELTA if delta is None else delta, spread)
+    found = solve_for(subject, target, parameter)
     guarantee, point = found.guarantee, found.protected
     answer: dict[str, Any] = {
         found.parameter: found.value,
