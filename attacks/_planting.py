@@ -74,7 +74,7 @@ def unused_name(
             return name
         name = " ".join(words[i] for i in rng.integers(len(words), size=length).tolist())
     raise InputError(
-        f"secret-sharer.entity_spreads: {len(words)} words make too few names of {length} words "
+        f"canaries: {len(words)} words make too few names of {length} words "
         "that no other entity or canary has; raise word_pool or canary_words"
     )
 

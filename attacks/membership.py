@@ -241,7 +241,10 @@ def _records(planted: PlantedMembership, corpus: Corpus) -> tuple[Records, int]:
             for row, digest in zip(planted.rows, planted.digests, strict=True)
         ]
     )
-    rows = np.array(planted.rows, dtype=np.int64)[same]
+    # Members whom an audit withdrew were not trained on.
+    every = np.array(planted.rows, dtype=np.int64)
+    same &= corpus.where("train")[every] | np.isin(corpus.users[every], planted.non_members)
+    rows = every[same]
     users = corpus.users[rows]
     member = np.isin(users, planted.members)
     if not member.any() or member.all():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
@@ -54,7 +55,7 @@ class LanguageModelRelease(Release):
         score_rows: int = 512,
     ) -> None:
         self.model, self.module, self.vocabulary = model, module.eval(), vocabulary
-        self.preprocessing, self._score_rows = preprocessing, score_rows
+        self.preprocessing, self.score_rows = preprocessing, score_rows
 
     def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
         """See `Scorer`.
@@ -182,9 +183,12 @@ class LanguageModelRelease(Release):
         model = models.create(content["model"]["name"], content["model"]["params"])
         vocabulary = model.load_vocabulary(folder / "vocabulary")
         module = model.load_network(vocabulary, folder)
-        return LanguageModelRelease(
+        release = LanguageModelRelease(
             model, module, vocabulary, preprocessing=content["preprocessing"]
         )
+        if not (folder / UPDATE).is_file():
+            return release
+        return UpdatedLanguageModel(release, np.load(folder / UPDATE, allow_pickle=False))
 
     def _score(
         self, tokens: IntArray, targets: IntArray
@@ -221,7 +225,7 @@ class LanguageModelRelease(Release):
 
     def _rows_at_once(self, length: int) -> int:
         logits = length * self.vocabulary.size
-        return max(1, min(self._score_rows, _LOGITS_AT_ONCE // max(logits, 1)))
+        return max(1, min(self.score_rows, _LOGITS_AT_ONCE // max(logits, 1)))
 
     def _tensor(self, values: Any) -> Tensor:
         import torch
@@ -258,6 +262,49 @@ class LanguageModelRelease(Release):
         before = np.tile(np.array(prefix, dtype=np.int64), (len(tokens), 1))
         full = self.module(self._tensor(np.concatenate([before, tokens], axis=1)))
         return full[:, len(prefix) :]  # type: ignore[no-any-return]
+
+
+class UpdatedLanguageModel(LanguageModelRelease):
+    """The same, and `Updates`: initial weights are public, so their change is part of the release.
+
+    Args:
+        release: the trained model.
+        update: (d,) by how much its trainable weights moved.
+    """
+
+    def __init__(self, release: LanguageModelRelease, update: NDArray[np.float32]) -> None:
+        super().__init__(
+            release.model,
+            release.module,
+            release.vocabulary,
+            preprocessing=release.preprocessing,
+            score_rows=release.score_rows,
+        )
+        self._update = update
+
+    def update(self) -> NDArray[np.float32]:
+        """See `Updates`."""
+        return self._update
+
+    def save(self, folder: Path) -> None:
+        """See `LanguageModelRelease.save`."""
+        super().save(folder)
+        np.save(folder / UPDATE, self._update)
+
+
+UPDATE = "update.npy"
+"""File of a saved release that holds the change of its weights."""
+
+
+def difference(trained: nn.Module, initial: nn.Module) -> NDArray[np.float32]:
+    """(d,) trained minus initial weights, in the order of the trainable parameters."""
+    before = dict(initial.named_parameters())
+    parts = [
+        (after.detach().cpu().double() - before[name].detach().cpu().double()).reshape(-1)
+        for name, after in trained.named_parameters()
+        if after.requires_grad
+    ]
+    return np.concatenate([part.numpy().astype(np.float32) for part in parts])
 
 
 def _common_prefix(prefix: list[int], full: list[list[int]]) -> int:

@@ -217,6 +217,7 @@ class NextWord(Task[NextWordParams]):
             max_tokens=self.params.max_tokens,
             score_rows=run.speed.score_rows,
             plan=plan,
+            shows_update=bool(run.injected),
         )
         run.count({"rows_truncated": learner.truncated})
         return learner

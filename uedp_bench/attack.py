@@ -24,9 +24,16 @@ class Planted(BaseModel):
 
     Attacks subclass it. It must survive a round trip through JSON, so that an attack can run again
     on a saved release.
+
+    Attributes:
+        withdrawn: rows that the runner moves to the split `held_out` once every attack has planted
+            and public sizes are counted: neither they nor what others plant show who is out.
+        injected: users whose updates an audit replaces (`Run.injected`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    withdrawn: tuple[int, ...] = ()
+    injected: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,11 +58,14 @@ class Attack(Component[P]):
         needs: capabilities; a release must offer at least one of them.
         holds_out: `plant` moves whole users to the split `held_out`. Such attacks plant before
             all others, so that nothing planted is held out.
+        replaces_users: `plant` replaces whole users. Such attacks plant next, so that the others
+            can leave those users alone.
         planted_type: the type of what `plant` returns.
     """
 
     needs: ClassVar[tuple[type, ...]]
     holds_out: ClassVar[bool] = False
+    replaces_users: ClassVar[bool] = False
     planted_type: ClassVar[type[Planted]] = Planted
 
     @abstractmethod

@@ -123,7 +123,8 @@ class Corpus:
         entities: mentions; `entity_types` declares their types.
         labels: (rows,) index into `label_names`, -1 for none; or None where a source has none.
         attributes: per name (rows,) index into `attribute_names[name]`, -1 for unknown.
-        origin: (rows,) row of the source's corpus that this row was made from.
+        origin: (rows,) row of the source's corpus that this row was made from, -1 for a row that an
+            attack planted.
         targets: (rows,) reference translations, or None.
         vectors: (rows, d) what a representation mechanism published, or None.
 

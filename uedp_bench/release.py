@@ -81,7 +81,16 @@ class Published(Protocol):
         ...
 
 
-CAPABILITIES: tuple[type, ...] = (Scorer, Completer, Generator, Published)
+@runtime_checkable
+class Updates(Protocol):
+    """Shows by how much private training moved the weights."""
+
+    def update(self) -> NDArray[np.float32]:
+        """(d,) final minus initial weights, in the order of the module's trainable parameters."""
+        ...
+
+
+CAPABILITIES: tuple[type, ...] = (Scorer, Completer, Generator, Published, Updates)
 """Capabilities in the order in which messages list them."""
 
 

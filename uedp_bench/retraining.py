@@ -73,7 +73,8 @@ class Retraining:
         if mechanism == "none":
             plain = registry.mechanisms.create("noiseless")
             parts = Parts(parts.task, Pipeline.build([plain], plain), ())
-        inner = Run(seed, run.stats, run.device, run.speed, progress=_renamed(run))
+        inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
+                    progress=_renamed(run))  # fmt: skip
         release, _ = protect(parts, self._chosen(users), inner, self._vocabulary)
         release.save(folder / "release")
         done = {"seconds": round(time.perf_counter() - start, 3), "mechanism": mechanism}
@@ -107,9 +108,15 @@ class Retraining:
             "seed": seed,
             "mechanism": [component_identity(ref, registry.mechanisms) for ref in refs],
             "sizes": asdict(run.stats) if mechanism == "same" else None,
+            "injected": _injected(mechanism, run),
         }
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
         return f"retrain-{digest.hexdigest()[:16]}"
+
+
+def _injected(mechanism: str, run: Run) -> tuple[int, ...]:
+    """A reference model is shared by runs with and without an audit: nothing is injected."""
+    return run.injected if mechanism == "same" else ()
 
 
 def _renamed(run: Run) -> Any:

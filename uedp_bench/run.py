@@ -57,6 +57,7 @@ class Run:
         stats: public sizes of the training split, that mechanisms may use.
         device: torch device name ("cpu", "cuda").
         injected: users whose updates an audit replaces (empty outside audits).
+        delta: at which the run's guarantees are stated.
         series: metrics by round, filled by `log`.
         pretraining: what public text the module saw before, and how it was trained on it.
         diagnostics: simulation-only facts, filled by `note` (they look at un-noised values, so a
@@ -68,6 +69,7 @@ class Run:
     device: str = "cpu"
     speed: Speed = field(default_factory=Speed)
     injected: tuple[int, ...] = ()
+    delta: float = 1e-5
     progress: Progress = no_progress
     retrainer: Retrain | None = None
     series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)

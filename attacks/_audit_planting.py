@@ -1,0 +1,179 @@
+"""What the audit attack plants: canaries with a coin each, and the rows that hold them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from uedp_bench.attack import Planted
+from uedp_bench.attacks._planting import (
+    Mention,
+    frequent_words,
+    person_type,
+    replace_rows,
+    surfaces,
+    unused_name,
+)
+from uedp_bench.corpus import normalise_surface
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, IntArray
+
+
+class AuditCanary(BaseModel):
+    """A user that is in the training data or not, by a fair coin.
+
+    Attributes:
+        user: whose text it replaces.
+        text: words joined by single spaces; each of the user's rows.
+        others: users of whom some rows hold the text too (entity canaries).
+        included: the coin.
+        rows: training rows of the user that hold it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    user: int
+    text: str
+    others: tuple[int, ...] = ()
+    included: bool
+    rows: int
+
+
+class PlantedAudit(Planted):
+    """All canaries.
+
+    Attributes:
+        canaries: of the one training run, each with a coin of its own.
+        subject: always in the corpus; retrainings put it in or leave it out. None without them.
+        words: that canaries and their references are made of.
+    """
+
+    canaries: tuple[AuditCanary, ...]
+    subject: AuditCanary | None = None
+    words: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Sizes(NamedTuple):
+    """How much to plant.
+
+    Attributes:
+        canaries: all of them, the subject included.
+        others: users beside the canary user that mention it.
+        sentences: rows of each of those.
+        user_rows: rows of a canary user, at most; None for all that it has.
+    """
+
+    canaries: int
+    others: int
+    sentences: int
+    user_rows: int | None
+
+
+def word_pool(corpus: Corpus, size: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Frequent words of public text, or of the train split, and a note if it is the latter.
+
+    Raises:
+        InputError: if there are fewer than two.
+    """
+    split = "public" if corpus.where("public").any() else "train"
+    notes = () if split == "public" else ("no public text: canaries are made of training words",)
+    rows = np.flatnonzero(corpus.where(split)).tolist()
+    words = frequent_words((corpus.texts[row] for row in rows), size)
+    if len(words) < 2:
+        raise InputError(f"audit: the {split} split has {len(words)} usable words; 2 are needed")
+    return words, notes
+
+
+def draw_texts(
+    corpus: Corpus, words: tuple[str, ...], count: int, lengths: tuple[int, int],
+    rng: np.random.Generator,
+) -> list[str]:  # fmt: skip
+    """`count` canaries of so many words before and after the point where the secret begins.
+
+    The second parts are surfaces that no entity of the corpus and no other canary has.
+    """
+    used = surfaces(corpus)
+    drawn = rng.integers(len(words), size=(count, sum(lengths)))
+    texts = []
+    for row in drawn.tolist():
+        picked = [words[i] for i in row]
+        secret = unused_name(words, " ".join(picked[lengths[0] :]), used, rng)
+        used.add(normalise_surface(secret))
+        texts.append(" ".join([*picked[: lengths[0]], secret]))
+    return texts
+
+
+def draw_users(
+    corpus: Corpus, sizes: Sizes, rng: np.random.Generator
+) -> tuple[list[int], list[list[int]]]:
+    """Disjoint training users: one a canary, and those that mention it too.
+
+    Raises:
+        InputError: if there are too few.
+    """
+    train = corpus.where("train") & (corpus.users >= 0)
+    have = np.bincount(corpus.users[train], minlength=corpus.user_count)
+    needed = sizes.canaries * sizes.others
+    able = rng.permutation(np.flatnonzero(have >= sizes.sentences))[:needed]
+    rest = rng.permutation(np.setdiff1d(np.flatnonzero(have), able))[: sizes.canaries]
+    if len(able) < needed or len(rest) < sizes.canaries:
+        raise InputError(
+            f"audit.canaries: {sizes.canaries} canaries need {sizes.canaries * (1 + sizes.others)} "
+            f"training users, {needed} of them with at least {sizes.sentences} rows; there are "
+            f"{np.count_nonzero(have)} users, {np.count_nonzero(have >= sizes.sentences)} of them "
+            "with so many rows"
+        )
+    return rest.tolist(), able.reshape(sizes.canaries, sizes.others).tolist()
+
+
+class CanaryRows(NamedTuple):
+    """Rows of one canary: `own` and `others` hold it, `spare` are never trained on."""
+
+    own: IntArray
+    others: IntArray
+    spare: IntArray
+
+
+def draw_rows(
+    corpus: Corpus, user: int, others: list[int], sizes: Sizes, rng: np.random.Generator
+) -> CanaryRows:
+    """The canary user's training rows (or `user_rows` of them), and `sentences` of each other."""
+    train, valid = corpus.where("train"), corpus.where("valid")
+    mine = corpus.rows_of_user[user]
+    own = mine[train[mine]]
+    if sizes.user_rows is not None:
+        own = np.sort(rng.permutation(own)[: sizes.user_rows])
+    # Whatever the coin, the mechanism sees no other text of a canary user.
+    spare = np.setdiff1d(mine[train[mine] | valid[mine]], own)
+    theirs = [np.empty(0, dtype=np.int64)]
+    for other in others:
+        rows = corpus.rows_of_user[other]
+        theirs.append(rng.permutation(rows[train[rows]])[: sizes.sentences])
+    return CanaryRows(own, np.concatenate(theirs), spare)
+
+
+def plant_texts(
+    corpus: Corpus, rows: list[CanaryRows], texts: list[str], named_after: int | None
+) -> Corpus:
+    """The corpus with text i in the rows of canary i.
+
+    Args:
+        corpus: is not changed.
+        rows: of each canary.
+        texts: of each canary.
+        named_after: words before the part that is labelled as a name; None labels nothing.
+    """
+    kind = person_type(corpus)
+    planted: list[str] = []
+    mentions: list[Mention] = []
+    where = [np.concatenate([part.own, part.others]) for part in rows]
+    for text, here in zip(texts, where, strict=True):
+        planted += [text] * len(here)
+        if named_after is not None and kind is not None:
+            start = len(" ".join(text.split()[:named_after])) + 1
+            mentions += [(row, start, len(text), kind) for row in here.tolist()]
+    return replace_rows(corpus, np.concatenate(where), planted, mentions)
