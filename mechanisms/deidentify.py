@@ -1,23 +1,26 @@
-"""De-identification: labelled entities become placeholders or surrogates, or disappear."""
+"""De-identification: labelled or listed entities become placeholders or surrogates, or vanish."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.component import Params
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.mechanisms._mentions import Mention, replaced, tidy
+from uedp_bench.mechanisms._public_list import PublicList
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.run import Run
 
-Mention = tuple[int, int, int]
-"""(start, end, type index) of a mention in one text."""
+LISTED = "<LISTED>"
+"""Placeholder of what stood on the public list; it has no type."""
 
 _EVENTS = (
     PrivacyEvent(
@@ -41,13 +44,37 @@ class DeidentifyParams(Params):
     entity_types: tuple[str, ...] | None = Field(
         default=None, description="types that are replaced; by default all that the corpus has"
     )
+    public_list: Path | None = Field(
+        default=None,
+        description="text file of one surface a line (UTF-8): wherever one occurs as whole words, "
+        "in any case and labelled or not, it becomes <LISTED> (nothing, if style is remove). The "
+        "list must be public",
+    )
+    only_listed: bool = Field(
+        default=False, description="replace what is on public_list, and nothing else"
+    )
+
+    @model_validator(mode="after")
+    def _list_fits(self) -> DeidentifyParams:
+        if not self.only_listed:
+            return self
+        if self.public_list is None:
+            raise ValueError("only_listed is true, but public_list is not given")
+        if self.style == "surrogate":
+            raise ValueError(
+                "style is surrogate, but what is on public_list has no type: with only_listed, "
+                "choose placeholder or remove"
+            )
+        if self.entity_types is not None:
+            raise ValueError("entity_types is given, but only_listed replaces no entity by type")
+        return self
 
 
 class Deidentify(PublishingMechanism[DeidentifyParams]):
     """Replaces the entity mentions of every private row with Presidio's anonymizer.
 
-    Row by row and without state: a training mechanism after it keeps its guarantee. By itself it
-    promises nothing.
+    Then, where a public list is given, all that is on it, labelled or not. Row by row and without
+    state: a training mechanism after it keeps its guarantee. By itself it promises nothing.
     """
 
     name = "deidentify"
@@ -61,28 +88,45 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
         """The corpus with the entities of all rows outside the split `public` replaced.
 
-        Spans of the result are the placeholders or surrogates, and the mentions of types that
-        were not asked for where nothing that was replaced overlaps them.
+        Spans of the result are the placeholders or surrogates of types, and the mentions that were
+        not asked for where nothing that was replaced overlaps them. What stood on the public list
+        has no span: it is no entity any more.
 
         Raises:
-            InputError: if `entity_types` names a type that the corpus does not declare.
+            InputError: if `entity_types` names a type that the corpus does not declare, or
+                `public_list` cannot be used.
         """
-        chosen = self._chosen(corpus)
-        anonymizer = _Anonymizer(
-            corpus.entity_types, chosen, self.params.style, run.rng("deidentify", "key").bytes(32)
+        chosen = frozenset() if self.params.only_listed else self._chosen(corpus)
+        key = run.rng("deidentify", "key").bytes(32)
+        anonymizer = (
+            _Anonymizer(corpus.entity_types, chosen, self.params.style, key) if chosen else None
         )
+        listed = self._listed(corpus.entity_types, chosen)
         texts = list(corpus.texts)
-        public = corpus.where("public")
         mentions: list[tuple[int, int, int, int]] = []
-        rows = _by_row(corpus)
-        for done, (row, found) in enumerate(rows, start=1):
-            kept = found
-            if not public[row]:
-                texts[row], kept = anonymizer(texts[row], found)
+        found = _by_row(corpus)
+        private = ~corpus.where("public")
+        for row, text in enumerate(corpus.texts):
+            kept = found.get(row, [])
+            if private[row] and anonymizer is not None:
+                texts[row], kept = anonymizer(text, kept)
+            if private[row] and listed is not None:
+                texts[row], kept = _redacted(texts[row], kept, listed, self.params.style)
             mentions += [(row, *mention) for mention in kept]
-            if done % 1000 == 0 or done == len(rows):
-                run.progress("de-identify", done, len(rows))
+            if (row + 1) % 1000 == 0 or row + 1 == len(texts):
+                run.progress("de-identify", row + 1, len(texts))
         return corpus.with_texts(texts, mentions), _EVENTS
+
+    def _listed(self, types: tuple[str, ...], chosen: frozenset[int]) -> PublicList | None:
+        path, field = self.params.public_list, "deidentify.public_list"
+        if path is None:
+            return None
+        listed = PublicList.read(path, field)
+        if self.params.style == "placeholder":
+            listed.keeps([LISTED, *(_placeholder(types[kind]) for kind in sorted(chosen))], field)
+        elif self.params.style == "surrogate":
+            listed.keeps([LISTED], field)
+        return listed
 
     def _chosen(self, corpus: Corpus) -> frozenset[int]:
         wanted, known = self.params.entity_types, corpus.entity_types
@@ -99,17 +143,29 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         return frozenset(known.index(name) for name in wanted)
 
 
-def _by_row(corpus: Corpus) -> list[tuple[int, list[Mention]]]:
+def _redacted(
+    text: str, mentions: list[Mention], listed: PublicList, style: str
+) -> tuple[str, list[Mention]]:
+    """The text without any occurrence of the list."""
+    # What is left around a removed piece moves together and may be on the list in turn.
+    while where := listed.occurrences(text):
+        text, mentions = replaced(text, mentions, where, "" if style == "remove" else LISTED)
+        if style == "remove":
+            text, mentions = tidy(text, mentions)
+    return text, mentions
+
+
+def _by_row(corpus: Corpus) -> dict[int, list[Mention]]:
     spans = corpus.entities
     rows, first = np.unique(spans.row, return_index=True)
     triples: list[Mention] = list(
         zip(spans.start.tolist(), spans.end.tolist(), spans.type.tolist(), strict=True)
     )
-    ends: IntArray = np.append(first[1:], len(spans))
-    return [
-        (row, triples[at:end])
+    ends: IntArray = np.append(first, len(spans))[1:]
+    return {
+        row: triples[at:end]
         for row, at, end in zip(rows.tolist(), first.tolist(), ends.tolist(), strict=True)
-    ]
+    }
 
 
 class _Anonymizer:
@@ -154,7 +210,7 @@ class _Anonymizer:
             for item in reversed(answer.items)
             if item.end > item.start
         ]
-        return _tidy(answer.text, spans) if self._style == "remove" else (answer.text, spans)
+        return tidy(answer.text, spans) if self._style == "remove" else (answer.text, spans)
 
 
 def _operator(name: str, style: str, key: bytes) -> Any:
@@ -165,7 +221,7 @@ def _operator(name: str, style: str, key: bytes) -> Any:
     if style == "remove":
         return OperatorConfig("redact")
     if style == "placeholder":
-        return OperatorConfig("replace", {"new_value": f"<{'_'.join(name.split())}>"})
+        return OperatorConfig("replace", {"new_value": _placeholder(name)})
     surrogates = Surrogates(key)
     return OperatorConfig("custom", {"lambda": lambda surface: surrogates(name, surface)})
 
@@ -176,11 +232,5 @@ def _keep() -> Any:
     return OperatorConfig("keep")
 
 
-def _tidy(text: str, spans: list[Mention]) -> tuple[str, list[Mention]]:
-    """The text with single spaces and none at its ends, and its spans moved along."""
-    moved = []
-    for start, end, kind in spans:
-        before = " ".join(text[:start].split())
-        first = len(before) + (1 if before and text[start - 1].isspace() else 0)
-        moved.append((first, first + len(" ".join(text[start:end].split())), kind))
-    return " ".join(text.split()), moved
+def _placeholder(entity_type: str) -> str:
+    return f"<{'_'.join(entity_type.split())}>"

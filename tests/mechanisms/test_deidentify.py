@@ -168,3 +168,8 @@ def test_loading_the_class_imports_neither_presidio_nor_faker():
         "sys.exit(bool({'presidio_anonymizer', 'faker', 'torch'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_corpus_without_mentions_stays_as_it_is():
+    corpus = corpus_of([("nothing to see here", []), ("nor here", [])])
+    assert publish(corpus).texts == corpus.texts
