@@ -49,6 +49,14 @@ def test_many_weights_do_not_round_an_update_past_the_bound(shape: str) -> None:
     assert 0.3 * (1 - 1e-5) <= float(torch.linalg.vector_norm(total.double())) <= 0.3
 
 
+@pytest.mark.parametrize("largest", [1e30, 1e36, 3.4026228733543085e38])
+def test_factors_too_small_for_float32_do_not_let_an_update_out_of_its_bound(
+    largest: float,
+) -> None:
+    total, _ = clipped_sum(torch.tensor([[0.0, largest]]), 0.0625, torch.ones(1))
+    assert float(total.double().norm()) <= 0.0625
+
+
 def test_an_update_that_is_not_finite_counts_as_nothing() -> None:
     updates = torch.tensor([[float("nan"), 1.0], [float("inf"), 0.0], [0.1, 0.0]])
     total, norms = clipped_sum(updates, 1.0, torch.ones(3))

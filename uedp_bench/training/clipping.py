@@ -30,7 +30,8 @@ def clip_factors(updates: Tensor, bound: float) -> tuple[Tensor, Tensor]:
     """Factors that bring updates (units, d) to norm at most `bound`, and their norms.
 
     A unit whose update is not finite gets the factor 0: whatever its data, its contribution is
-    bounded, and it cannot spoil the sum of the others.
+    bounded, and it cannot spoil the sum of the others. So does one that is so long that its factor
+    would be a denormal number, which has too few digits to keep the bound.
 
     Returns:
         (units,) factors in [0, 1] and (units,) norms (infinite where not finite).
@@ -39,7 +40,9 @@ def clip_factors(updates: Tensor, bound: float) -> tuple[Tensor, Tensor]:
     finite = torch.isfinite(norms)
     norms = torch.where(finite, norms, torch.full_like(norms, torch.inf))
     factors = SAFETY * torch.clamp(bound / norms.clamp(min=1e-30), max=1.0)
-    factors = torch.where(finite, factors, torch.zeros_like(factors))
+    numbers = torch.finfo(updates.dtype)
+    exact = finite & (factors > numbers.tiny / numbers.eps)
+    factors = torch.where(exact, factors, torch.zeros_like(factors))
     return factors.to(updates.dtype), norms
 
 

@@ -8,7 +8,7 @@ round uses, and in the scale of noise and step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,10 +21,12 @@ from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
 from uedp_bench.run import Run
+from uedp_bench.training.chunks import chunk_size, chunks
 from uedp_bench.training.clipping import clipped_sum, gaussian_noise
 from uedp_bench.training.injection import inject
 from uedp_bench.training.local import Cohort, LocalTrainer, LocalTraining
 from uedp_bench.training.sampling import Sampler
+from uedp_bench.training.two_level import check_two_level, row_clipped_updates
 
 RowWeights = Callable[[np.random.Generator], FloatArray]
 """Draws the (rows,) weights of a round; rows of weight 0 are not used."""
@@ -58,6 +60,8 @@ class Federation:
         weight_bound: what no unit's weight exceeds.
         row_weights: draws a round's row weights, or None for all 1.
         rows_per_unit: rows of a unit that a round uses at most, drawn afresh; None for all.
+        row_clip: two-level clipping: a unit's update is the sum over its rows of the row's own
+            update clipped to this l2 norm, clipped again to `clip_bound`; None for one level.
     """
 
     rounds: int
@@ -72,6 +76,7 @@ class Federation:
     weight_bound: float = 1.0
     row_weights: RowWeights | None = None
     rows_per_unit: int | None = None
+    row_clip: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,13 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
 
     Raises:
         InputError: if the weights of the network stop being finite.
-        PrivacyError: if a unit's weight exceeds `weight_bound`, or the network keeps statistics
-            of its inputs, which are released without clipping or noise.
+        PrivacyError: if a unit's weight exceeds `weight_bound`, if the network keeps statistics
+            of its inputs, which are released without clipping or noise, or if two-level clipping
+            is combined with what its analysis excludes.
     """
     if plan.unit_weights is not None and plan.unit_weights.max(initial=0.0) > plan.weight_bound:
         raise PrivacyError(f"a unit weighs more than the bound {plan.weight_bound}")
+    check_two_level(plan)
     rngs = {name: run.rng("federated", name) for name in ("sample", "rows", "local")}
     generator = torch.Generator().manual_seed(run.torch_seed("federated", "noise"))
     trainer = LocalTrainer(learner, plan.local, run.device)
@@ -182,8 +189,11 @@ def _sum_of_updates(
     order = np.argsort(sizes, kind="stable")
     order = order[sizes[order] > 0]
     most = chunk_size(len(theta), run.speed.chunk, single_rows=cohort.rows.shape[1] == 1)
-    for units in _chunks(order, sizes[order] * trainer.row_size, most):
-        updates = trainer.updates(theta, cohort.take(units), rng)
+    for units in chunks(order, sizes[order] * trainer.row_size, most):
+        if plan.row_clip is None:
+            updates = trainer.updates(theta, cohort.take(units), rng)
+        else:
+            updates = row_clipped_updates(trainer, theta, cohort.take(units), plan.row_clip, rng)
         bound = math.inf if plan.clip_bound is None else plan.clip_bound
         updates = inject(updates, trainer.users[cohort.rows[units, 0]], bound, run)
         weights = torch.as_tensor(unit_weights[units], dtype=theta.dtype, device=theta.device)
@@ -191,37 +201,6 @@ def _sum_of_updates(
         total += part
         diary.chunk(norms, bound, int(sizes[units].sum()))
     return total
-
-
-def _chunks(units: IntArray, sizes: IntArray, most: int) -> Iterator[IntArray]:
-    """Units of similar size, side by side as long as their largest tensor stays in the cache.
-
-    Args:
-        units: (units,) in ascending order of `sizes`.
-        sizes: (units,) numbers in the largest tensor that a unit needs alone.
-        most: units in a chunk.
-    """
-    start = 0
-    for end in range(1, len(units) + 1):
-        full = end < len(units) and (end + 1 - start) * sizes[end] > CACHED_NUMBERS
-        if end == len(units) or end - start == most or full:
-            yield units[start:end]
-            start = end
-
-
-CACHED_NUMBERS = 2**23
-"""Numbers of the largest tensor of a chunk: 32 MB in float32 (`benchmarks/federated.py`)."""
-
-
-def chunk_size(parameters: int, most: int, *, single_rows: bool = False) -> int:
-    """Units at once: no more than `most`, nor than fit 2^25 weights (128 MB) side by side.
-
-    Units of a single row compute so little each that more of them pay, as long as their gradients
-    stay in the cache. They are never padded, so neither that nor dropout depends on how many.
-    """
-    if single_rows and most > 1:
-        most = max(most, CACHED_NUMBERS // max(parameters, 1))
-    return max(1, min(most, 2**25 // max(parameters, 1)))
 
 
 class _ServerState:

@@ -1,0 +1,80 @@
+"""Two-level clipping: every row of a unit is clipped, then their sum.
+
+A unit's update is P_b(sum over its rows of P_c(update of the row)), with P_r the projection onto
+the ball of radius r. A projection does not expand distances, so a unit that loses m of its rows
+moves by at most min(m c, 2 b): this is what theorem B of user-entity accounting needs
+(`docs/mechanisms/uedp-spread.md`). It holds because what a row sends depends on that row and the
+shared weights alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from uedp_bench.errors import PrivacyError
+from uedp_bench.training.chunks import CACHED_NUMBERS, chunk_size
+from uedp_bench.training.clipping import clip_factors
+from uedp_bench.training.local import Cohort, LocalTrainer
+
+if TYPE_CHECKING:
+    from uedp_bench.training.federated import Federation
+
+
+def check_two_level(plan: Federation) -> None:
+    """Refuses what would make a row's contribution depend on other rows, or weigh it.
+
+    Raises:
+        PrivacyError: naming the first such field of the plan.
+    """
+    if plan.row_clip is None:
+        return
+    local, bound = plan.local, plan.clip_bound
+    broken = {
+        "row_clip is not a positive number up to clip_bound": bound is None
+        or not 0.0 < plan.row_clip <= bound,
+        "local.epochs is above 1": local.epochs > 1,
+        "local.batch_size is set": local.batch_size is not None,
+        "local.optimizer is not sgd": local.optimizer != "sgd",
+        "unit_weights are not all 1": plan.unit_weights is not None,
+        "row_weights are not all 1": plan.row_weights is not None,
+        "rows_per_unit lets other rows in where one is deleted": plan.rows_per_unit is not None,
+    }
+    for reason, holds in broken.items():
+        if holds:
+            raise PrivacyError(f"two-level clipping with row_clip={plan.row_clip}: {reason}")
+
+
+def row_clipped_updates(
+    trainer: LocalTrainer, theta: Tensor, cohort: Cohort, bound: float, rng: np.random.Generator
+) -> Tensor:
+    """Sums over each unit's rows of the row's update, clipped to norm `bound`.
+
+    Args:
+        trainer: computes a row's update as that of a unit of one row.
+        theta: (d,) shared weights.
+        cohort: some units and their rows.
+        bound: c. A row whose update is not finite contributes nothing.
+        rng: for dropout, independent for every row.
+
+    Returns:
+        (units, d) sums, not clipped themselves.
+    """
+    owner, column = np.nonzero(cohort.weights > 0)
+    rows = cohort.rows[owner, column]
+    sums = theta.new_zeros((len(cohort.rows), len(theta)))
+    most = chunk_size(len(theta), len(rows), single_rows=True)
+    most = max(1, min(most, CACHED_NUMBERS // max(trainer.row_size, len(theta), 1)))
+    for start in range(0, len(rows), most):
+        part = slice(start, start + most)
+        alone = Cohort(rows[part, None], np.ones((len(rows[part]), 1)))
+        updates = trainer.updates(theta, alone, rng)
+        factors, norms = clip_factors(updates, bound)
+        if not bool((finite := torch.isfinite(norms)).all()):
+            updates = torch.where(finite[:, None], updates, torch.zeros_like(updates))
+        to = torch.as_tensor(owner[part], device=theta.device)
+        sums.index_add_(0, to, updates.mul_(factors[:, None]))
+    return sums
