@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -149,20 +150,33 @@ class Subject:
         """With other sizes."""
         return Subject(self.name, self.params, {**self.sizes, **values})
 
-    def ledger(self) -> tuple[tuple[PrivacyEvent, ...], tuple[Claim, ...], tuple[str, ...]]:
-        """Events, claims, and reasons to refuse.
+    def plan(self) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...]]:
+        """Events, and reasons to refuse.
 
         Raises:
             MissingSizeError: where a public size is needed and was not given.
         """
         component = self.component()
         if isinstance(component, System):
-            return component.plan(), component.claims(), ()
-        sizes = GivenSizes.of(self.name, tuple(self.fields), self.sizes)
-        ledger = component.plan(sizes), component.claims(sizes), component.refusals(sizes)
-        for size in set(self.sizes) - sizes.seen:
-            raise InputError(f"{self.name} has no parameter {_SIZES[size][0]!r}, nor looks at it")
-        return ledger
+            return component.plan(), ()
+        return component.plan(self.given), component.refusals(self.given)
+
+    def claims(self) -> tuple[Claim, ...]:
+        """What its paper claims.
+
+        Raises:
+            MissingSizeError: where a public size is needed and was not given.
+        """
+        component = self.component()
+        if isinstance(component, System):
+            return component.claims()
+        claims: tuple[Claim, ...] = component.claims(self.given)
+        return claims
+
+    @cached_property
+    def given(self) -> GivenSizes:
+        """The public sizes, as mechanisms are told them."""
+        return GivenSizes.of(self.name, tuple(self.fields), self.sizes)
 
     def readings(self) -> tuple[Reading, ...]:
         """Epsilons at further points."""
@@ -181,7 +195,9 @@ def account(
         points: spreads at which curves are given, None among them for everybody; by default the
             standard ones.
     """
-    events, claims, refusals = subject.ledger()
+    (events, refusals), claims = subject.plan(), subject.claims()
+    for size in set(subject.sizes) - subject.given.seen:
+        raise InputError(f"{subject.name} has no parameter {_SIZES[size][0]!r} and no use for it")
     return (*claimed(claims, delta), *prove(events, delta, refusals, points))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from uedp_bench.account import MissingSizeError, Subject, has_parameter, point_of
 from uedp_bench.accounting.calibrate import largest_count, largest_value, smallest_noise
@@ -76,7 +77,7 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
         # Any start will do: a mechanism that calibrates itself need not do so beforehand.
         subject = subject.replaced(noise_multiplier=1.0)
     subject = _sized(subject, target.spread)
-    events, _, refusals = subject.ledger()
+    events, refusals = subject.plan()
     if refusals:
         raise InputError(f"nothing can be proven for {subject.name}: {refusals[0]}")
     point = _point(events, target.spread)
@@ -86,8 +87,9 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
     if unit is None or adjacency is None:
         raise InputError(f"{subject.name} has no guarantee that a parameter could change")
 
+    @cache
     def epsilon_of(value: float | int) -> float:
-        planned = subject.replaced(**{parameter: value}).ledger()[0]
+        planned = subject.replaced(**{parameter: value}).plan()[0]
         return proven_at(
             planned,
             unit=unit,
@@ -103,7 +105,7 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
         value = largest_count(epsilon_of, target.epsilon, _bound(subject, parameter))
     else:
         value = largest_value(epsilon_of, target.epsilon, _upper(subject, parameter))
-    planned = subject.replaced(**{parameter: value}).ledger()[0]
+    planned = subject.replaced(**{parameter: value}).plan()[0]
     given = proven(planned, delta=target.delta, points=())
     guarantee = next(g for g in given if g.unit == unit)
     return Solution(parameter, value, epsilon_of(value), guarantee, point)
@@ -144,12 +146,12 @@ def _sized(subject: Subject, spread: int | None) -> Subject:
     holds for any number of users, so the fewest with which that point exists will do.
     """
     try:
-        subject.ledger()
+        subject.plan()
     except MissingSizeError as error:
         if error.size != "users" or "sentences_per_user" not in subject.fields:
             raise
         most = subject.replaced(users=_MOST)
-        declared = next((event.protected for event in most.ledger()[0] if event.protected), None)
+        declared = next((event.protected for event in most.plan()[0] if event.protected), None)
         if spread is None and declared is None:
             raise
         own = declared.spread if declared is not None else 0

@@ -24,7 +24,8 @@ def smallest_noise(epsilon_of: Callable[[float], float], target: float) -> float
         target: epsilon, positive.
 
     Returns:
-        A noise multiplier that meets the target, within 1e-4 relative of the smallest.
+        A noise multiplier that meets the target, within 1e-4 relative of the smallest; 1e-9 where
+        even that does.
 
     Raises:
         InputError: if no noise multiplier up to 1e9 meets the target.
@@ -60,9 +61,9 @@ def largest_value(
     else:
         step = start
         while bracket.low == 0.0:
-            step /= 4.0
-            if step < 1.0 / _LARGEST:
+            if step == 1.0 / _LARGEST:
                 raise InputError(f"nothing reaches epsilon {target}")
+            step = max(step / 4.0, 1.0 / _LARGEST)
             bracket.meets(step, epsilon_of(step))
     while bracket.width() > _PRECISION:
         middle = bracket.guess()
