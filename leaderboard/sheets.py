@@ -156,6 +156,7 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
 """Columns of the built-in attacks; any other attack shows its first metric."""
 
 _RATES = ("accuracy", "extracted_", "tpr_")
+_SPREAD = "exposure_entity_spread_"
 _WITHOUT_INTERVAL = {"exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb"}
 """Shown as means alone, to keep the table narrow; JSON and CSV have their intervals."""
 
@@ -165,12 +166,19 @@ def _right(board: Sequence[Row]) -> list[Column]:
     for attack in dict.fromkeys(name for row in board for name in row.leakage):
         have = list(dict.fromkeys(m for row in board for m in row.leakage.get(attack, ())))
         chosen = _KNOWN.get(attack) or tuple((name, f"{attack} {name}") for name in have[:1])
+        chosen += tuple((name, f"spread {k}") for k, name in _by_spread(have))
         columns += [
             _column(head, _of_attack(attack), metric) for metric, head in chosen if metric in have
         ]
     columns.append(_column("train s", lambda row: row.cost, "train_seconds"))
     columns.append(_column("peak MB", lambda row: row.cost, "peak_memory_mb"))
     return columns
+
+
+def _by_spread(metrics: Sequence[str]) -> list[tuple[int, str]]:
+    """The exposures of entity canaries of chosen spread, the narrowest first."""
+    found = [(name.removeprefix(_SPREAD), name) for name in metrics if name.startswith(_SPREAD)]
+    return sorted((int(spread), name) for spread, name in found)
 
 
 def _of_attack(attack: str) -> Callable[[Row], Mapping[str, Stat]]:
@@ -282,4 +290,6 @@ def _right_notes(board: Sequence[Row]) -> tuple[str, ...]:
         facts.insert(0, "exposure: bits, of the most repeated canaries and of those that are "
                      "labelled entities; 1.44 where nothing leaks, `limit` where all does; "
                      "RS: random sampling, BS: beam search")  # fmt: skip
+    if any(m.startswith(_SPREAD) for row in board for m in row.leakage.get("secret-sharer", ())):
+        facts.append("spread k: exposure of the entity canaries that k + 1 users mention")
     return tuple(dict.fromkeys([*facts, *skipped]))

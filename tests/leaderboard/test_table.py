@@ -287,3 +287,15 @@ def test_numbers(value, text):
 
 def test_missing_metric_is_a_dash():
     assert stat_text(None) == "–"
+
+
+def test_exposures_by_spread_are_columns_in_order():
+    found = {f"exposure_entity_spread_{k}": Estimate(value=k + 0.25) for k in (10, 1, 3)}
+    leakage = {"secret-sharer": {"exposure_max_repeats": Estimate(value=1.4), **found}}
+    text = shown(aggregate([result("uedp", 1, leakage=leakage)]))
+    head = next(line for line in text.splitlines() if "spread 10" in line)
+    assert head.index("spread 1 ") < head.index("spread 3") < head.index("spread 10")
+    values = next(line for line in text.splitlines() if "10.2" in line)
+    assert values.index("1.25") < values.index("3.25") < values.index("10.2")
+    assert "k + 1 users mention" in text
+    assert "spread" not in shown(aggregate([result("uedp", 1)]))
