@@ -85,6 +85,10 @@ class GivenSizes(CorpusStats):
         object.__setattr__(sizes, "seen", set())
         return sizes
 
+    def __repr__(self) -> str:
+        given = {size: value for size, value in vars(self).items() if size in _SIZES}
+        return f"GivenSizes({given}; {_MISSING} for missing)"
+
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
         if name in _SIZES:

@@ -73,9 +73,8 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
     """
     _check(subject, parameter)
     subject = _own_target(subject, target)
-    if parameter == NOISE and subject.params.get(NOISE) is None:
-        # Any start will do: a mechanism that calibrates itself need not do so beforehand.
-        subject = subject.replaced(noise_multiplier=1.0)
+    # Any start will do: defaults may not fit, and a mechanism need not calibrate itself first.
+    subject = subject.replaced(**{parameter: 1})
     subject = _sized(subject, target.spread)
     events, refusals = subject.plan()
     if refusals:
@@ -102,7 +101,10 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
     if parameter == NOISE:
         value = smallest_noise(epsilon_of, target.epsilon)
     elif subject.fields[parameter].annotation is int:
-        value = largest_count(epsilon_of, target.epsilon, _bound(subject, parameter))
+        most = _bound(subject, parameter)
+        # The noise of uedp grows with its rounds, so that all users may cost less than one.
+        whole = most < _MOST and epsilon_of(most) <= target.epsilon
+        value = most if whole else largest_count(epsilon_of, target.epsilon, most)
     else:
         value = largest_value(epsilon_of, target.epsilon, _upper(subject, parameter))
     planned = subject.replaced(**{parameter: value}).plan()[0]

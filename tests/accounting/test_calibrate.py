@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.account import Subject, account
+from uedp_bench.account import Subject, prove
 from uedp_bench.accounting.calibrate import (
     largest_count,
     largest_value,
@@ -139,21 +139,32 @@ def test_an_explicit_noise_overrides_a_mechanisms_own_calibration() -> None:
     ("parameter", "given"),
     [
         ("noise_multiplier", {"users_per_round": 40}),
-        ("rounds", {"users_per_round": 40, "noise_multiplier": 1.0}),
-        ("users_per_round", {"noise_multiplier": 1.0}),
+        ("rounds", {"users_per_round": 40, "noise_multiplier": 0.2}),
     ],
 )
 def test_solutions_are_the_last_that_hold(parameter: str, given: dict[str, float]) -> None:
-    subject = Subject.of("user-dp", {"users": 1000, "rounds": 20, **given})
-    found = solve(subject, Target(2.0, 1e-5), parameter)
+    subject = Subject.of("uedp", {"users": 300, "rounds": 20, "estimator": "f_E", **given})
+    found = solve(subject, Target(2.0, 1e-5, 3), parameter)
 
     def epsilon(value: float) -> float:
-        changed = subject.replaced(**{parameter: value})
-        return next(g for g in account(changed, 1e-5) if g.kind == "proven").epsilon
+        events, _ = subject.replaced(**{parameter: value}).plan()
+        return prove(events, 1e-5, points=[3])[0].curve[0].epsilon
 
     assert epsilon(found.value) == found.epsilon <= 2.0
     worse = found.value * 0.999 if parameter == "noise_multiplier" else found.value + 1
     assert epsilon(worse) > 2.0
+
+
+def test_counts_end_at_their_population() -> None:
+    small = Subject.of("dp-sgd", {"records": 200, "steps": 3, "noise_multiplier": 2.0})
+    batch = solve(small, Target(1.0, 1e-5), "batch_size").value
+    assert 1 < batch < 200
+    assert solve(small, Target(50.0, 1e-5), "batch_size").value == 200
+    # The published noise is in proportion to the users of a round.
+    settings = {"users": 300, "rounds": 20, "estimator": "f_E", "noise_multiplier": 0.1}
+    everybody = solve(Subject.of("uedp", settings), Target(2.0, 1e-5, 3), "users_per_round")
+    assert everybody.value == 300
+    assert everybody.epsilon <= 2.0
 
 
 def test_a_curve_is_calibrated_at_the_spread_asked_for() -> None:

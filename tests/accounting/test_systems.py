@@ -1,0 +1,134 @@
+"""Claims and proofs of the published systems, against their papers and the corrections of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from uedp_bench import registry
+from uedp_bench.account import Subject, account
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+from uedp_bench.errors import InputError
+
+
+def both(name: str, delta: float = 1e-5, **settings: object) -> tuple[Guarantee, Guarantee]:
+    """The claimed and the proven guarantee."""
+    claimed, proven = account(Subject.of(name, settings), delta)
+    assert (claimed.kind, proven.kind) == ("claimed", "proven")
+    assert claimed.unit == proven.unit
+    return claimed, proven
+
+
+def test_names_are_their_own_and_every_alias_has_a_mechanism() -> None:
+    assert all(system.name == name for name, system in SYSTEMS.items())
+    assert all(target in registry.mechanisms.names() for target, _ in ALIASES.values())
+    assert all(system.source for system in SYSTEMS.values())
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.5, 1.0, 5.0])
+def test_dpnr_spends_epsilon_on_every_coordinate(epsilon: float) -> None:
+    claimed, proven = both("dpnr", epsilon=epsilon)
+    assert claimed.epsilon == pytest.approx(epsilon)
+    assert proven.epsilon == pytest.approx(768 * epsilon)
+    assert (proven.unit, proven.adjacency, proven.delta) == ("word", "replace-one", 0.0)
+    assert "coordinate" in claimed.note
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.3, 0.5, 0.8])
+def test_dpnr_with_word_dropout(dropout: float) -> None:
+    claimed, proven = both("dpnr", epsilon=1.0, word_dropout=dropout, dimension=100)
+    assert claimed.epsilon == pytest.approx(math.log((1 - dropout) * math.e + dropout))
+    assert proven.epsilon == pytest.approx(math.log((1 - dropout) * math.exp(100) + dropout))
+
+
+def test_dpnr_noise_holds_on_the_worst_pair_of_vectors() -> None:
+    """Vectors at opposite corners of [0, 1]^k: the loss reaches k epsilon, and never exceeds it."""
+    import numpy as np
+
+    dimension, epsilon = 384, 0.05
+    _, proven = both("dpnr", epsilon=epsilon, dimension=dimension)
+    rng = np.random.default_rng(1)
+    scale = 1 / epsilon
+    outputs = np.vstack([rng.laplace(0, scale, (500, dimension)), np.full((1, dimension), -5.0)])
+    loss = ((np.abs(outputs - 1.0) - np.abs(outputs)) / scale).sum(axis=1)
+    assert loss.max() == pytest.approx(proven.epsilon)
+    assert (np.abs(loss) <= proven.epsilon + 1e-9).all()
+    assert np.median(loss) > both("dpnr", epsilon=epsilon)[0].epsilon
+
+
+def test_deepcandidate_holds_as_claimed() -> None:
+    claimed, proven = both("deepcandidate", epsilon=10.0)
+    assert claimed.epsilon == proven.epsilon == 10.0
+    assert (proven.unit, proven.adjacency, proven.delta) == ("sentence", "replace-one", 0.0)
+
+
+def test_metric_dp_is_per_unit_of_distance() -> None:
+    claimed, proven = both("metric-dp", epsilon=3.0, distances=[0.5, 2.0], words=10)
+    assert claimed.epsilon == proven.epsilon == 3.0
+    assert claimed.notion == proven.notion == "metric-dp"
+    readings = dict(Subject.of("metric-dp", {"epsilon": 3.0, "distances": [2.0]}).readings())
+    assert list(readings.values()) == [6.0]
+    rows = Subject.of("metric-dp", {"epsilon": 3.0, "distances": [2.0], "words": 10}).readings()
+    assert [value for _, value in rows] == [6.0, 60.0]
+
+
+def test_dp_vocabulary_needs_group_privacy() -> None:
+    claimed, proven = both("dp-vocabulary", word_epsilon=0.01, word_delta=1e-10, words=256)
+    assert (claimed.epsilon, claimed.delta) == (pytest.approx(2.56), pytest.approx(2.56e-8))
+    assert proven.epsilon == pytest.approx(2.56)
+    exact = 1e-10 * sum(math.exp(0.01 * i) for i in range(256))
+    assert proven.delta == pytest.approx(exact)
+    # At epsilon 0.1 for a word the deltas of 256 words add up to everything.
+    claimed, proven = both("dp-vocabulary", word_epsilon=0.1, word_delta=1e-10, words=256)
+    assert claimed.epsilon == pytest.approx(25.6)
+    assert proven.epsilon == math.inf
+    assert "more than the allowed" in proven.reason
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+def test_federated_ner_samples_from_a_shard(sampling: str) -> None:
+    settings = {"records": 14_987, "batch_size": 32, "epochs": 10, "sampling": sampling}
+    claimed, proven = both("federated-ner", clients=5, **settings)
+    assert proven.epsilon > 1.3 * claimed.epsilon
+    alone, together = both("federated-ner", clients=1, **settings)
+    assert alone.epsilon == pytest.approx(claimed.epsilon)
+    assert alone.note == ""
+    if sampling == "poisson":
+        assert together.epsilon <= alone.epsilon
+
+
+def test_federated_ner_never_underrates_uneven_shards() -> None:
+    """Ten records at three clients: the smallest shard has three, the largest four."""
+    event = SYSTEMS["federated-ner"].create(
+        {"records": 10, "clients": 3, "batch_size": 3, "epochs": 2}
+    ).plan()[0].event  # fmt: skip
+    assert (event.event.rate, event.count) == (1.0, 4)
+    with pytest.raises(InputError, match="cannot share"):
+        SYSTEMS["federated-ner"].create({"records": 2, "clients": 3})
+
+
+def test_epsilons_of_federated_ner_come_from_batches_of_one() -> None:
+    """Table 2 with the orders and conversion of that time's library; its 0.022 is cut off."""
+    from uedp_bench.accounting.moments import log_moment
+
+    orders = [1 + i / 10 for i in range(1, 100)] + [*range(12, 64), 128, 256, 512]
+    whole = [int(order) for order in orders if order == int(order) and order > 1]
+    published = {1.0: 0.688, 5.0: 0.05, 10.0: 0.024, 50.0: 0.022}
+    for noise, printed in published.items():
+        epsilon = min(
+            (149_870 * log_moment(1 / 14_987, noise, order - 1) - math.log(1e-5)) / (order - 1)
+            for order in whole
+        )
+        digits = len(str(printed)) - 2
+        assert abs(epsilon - printed) < 10**-digits
+
+
+def test_fixed_size_rounds_of_the_federated_secret_sharer() -> None:
+    settings = {"users": 1000, "users_per_round": 50, "rounds": 100, "noise_multiplier": 2}
+    claimed, proven = both("federated-secret-sharer", **settings)
+    assert claimed.epsilon == pytest.approx(2.4925, abs=1e-4)
+    assert proven.epsilon == pytest.approx(6.4666, abs=1e-4)
+    assert proven.adjacency == "replace-one"
+    assert Subject.of("federated-secret-sharer", settings).name == "user-dp"

@@ -1,0 +1,257 @@
+"""`uedp-bench account` and `uedp-bench calibrate`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uedp_bench.account import DELTA, names
+from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+from uedp_bench.cli.main import run_cli
+
+CONLL = [
+    "account", "uedp", "--set", "users=946", "--set", "users_per_round=50", "--set", "rounds=50",
+    "--set", "noise_multiplier=2", "--set", "entity_rate=0.5", "--set", "sentence_rate=1",
+]  # fmt: skip
+SIZES = ["--set", "sentences=14040", "--set", "sensitive_sentences=11176"]
+USERS = ["--set", "users=1000", "--set", "users_per_round=50", "--set", "rounds=100"]
+
+
+def told(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> list[dict[str, Any]]:
+    assert run_cli([*arguments, "--json"]) == 0
+    guarantees: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["guarantees"]
+    return guarantees
+
+
+def test_uedp_claimed_and_proven(capsys: pytest.CaptureFixture[str]) -> None:
+    claimed, proven, user = told(capsys, [*CONLL, *SIZES, "--spread", "1,3,10,all"])
+    needed = {"kind", "unit", "adjacency", "epsilon", "delta", "accountant", "source"}
+    assert {*needed, "assumptions", "curve"} <= set(claimed)
+    assert (claimed["kind"], claimed["unit"]) == ("claimed", "user-entity")
+    assert round(claimed["epsilon"], 2) == 0.52
+    assert claimed["accountant"] == "moments"
+    assert (proven["kind"], proven["unit"]) == ("proven", "user-entity")
+    assert proven["assumptions"]
+    spreads = [point["spread"] for point in proven["curve"]]
+    assert spreads == [1, 3, 10, 945]
+    values = [point["epsilon"] for point in proven["curve"]]
+    # The facts' table was made with a coarser grid, which errs upward.
+    assert values == pytest.approx([0.0303, 0.0771, 0.256, 52.6], rel=5e-3)
+    assert proven["epsilon"] == values[-1]
+    assert user["unit"] == "user"
+    assert user["epsilon"] <= 0.0116
+
+
+def test_f_e_needs_no_sentences_and_f_e_plus_asks_for_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    claimed = told(capsys, [*CONLL, "--set", "estimator=f_E", "--spread", "0"])[0]
+    assert claimed["epsilon"] == pytest.approx(0.613, abs=1e-3)
+    assert run_cli(CONLL) == 2
+    assert "account uedp needs --set sensitive_sentences=N" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adjacency", "claimed", "proven"),
+    [("fixed", "replace-one", 2.4925, 6.4666), ("poisson", "add-or-remove", 1.9, 1.5)],
+)
+def test_user_dp(
+    capsys: pytest.CaptureFixture[str], sampling: str, adjacency: str, claimed: float, proven: float
+) -> None:
+    arguments = ["account", "user-dp", *USERS, "--set", "noise_multiplier=2"]
+    first, second = told(capsys, [*arguments, "--set", f"sampling={sampling}"])
+    assert first["adjacency"] == second["adjacency"] == adjacency
+    if sampling == "fixed":
+        assert first["epsilon"] == pytest.approx(claimed, abs=1e-4)
+        assert second["epsilon"] == pytest.approx(proven, abs=1e-4)
+    else:
+        assert second["epsilon"] < first["epsilon"]
+
+
+def test_infinity_is_a_string(capsys: pytest.CaptureFixture[str]) -> None:
+    given = told(capsys, ["account", "user-dp", *USERS, "--set", "noise_multiplier=0"])
+    assert [g["epsilon"] for g in given] == ["inf", "inf"]
+    assert told(capsys, ["account", "noiseless"])[0]["epsilon"] == "inf"
+
+
+def test_delta_in_all_its_places(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["account", "user-dp", *USERS]
+    assert told(capsys, arguments)[0]["delta"] == DELTA
+    by_option = told(capsys, [*arguments, "--delta", "1e-6"])
+    by_setting = told(capsys, [*arguments, "--set", "delta=1e-6"])
+    assert by_option == by_setting
+    assert by_option[0]["delta"] == 1e-6
+    assert run_cli([*arguments, "--delta", "1e-6", "--set", "delta=1e-5"]) == 2
+    assert "differ" in capsys.readouterr().err
+    group = ["account", "uedp-group", "--set", "users=20", "--set", "rounds=5", "--spread", "3"]
+    loose, strict = (told(capsys, [*group, "--delta", d])[0] for d in ("1e-3", "1e-6"))
+    # It calibrates itself, so both meet its target; the delta is that of its own parameter too.
+    assert loose["epsilon"] == pytest.approx(8.0, rel=1e-3)
+    assert strict["epsilon"] == pytest.approx(8.0, rel=1e-3)
+    assert (loose["delta"], strict["delta"]) == (1e-3, 1e-6)
+
+
+def test_tables_show_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli([*CONLL, *SIZES]) == 0
+    out = capsys.readouterr().out
+    for text in (
+        "claimed",
+        "0.5188",
+        "52.6",
+        "945",
+        "Theorem 1",
+        "assumptions:",
+        "entity sampling",
+    ):
+        assert text in out
+    assert run_cli(["account", "metric-dp", "--set", "epsilon=3", "--set", "distances=[2]"]) == 0
+    assert "distance 2: 6" in capsys.readouterr().out
+    assert run_cli(["account", "uedp", "--set", "users=9", "--set", "users_per_round=3",
+                    "--set", "estimator=f_E", "--set", "entity_cap=2"]) == 0  # fmt: skip
+    out = capsys.readouterr().out
+    assert "inf (refused)" in out
+    assert "reason: weights" in " ".join(out.split())
+
+
+def test_events_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Two phases with different noise cost more than either and less than their sum."""
+
+    def phase(noise: float, rounds: int) -> dict[str, Any]:
+        once = {"kind": "poisson-sampled", "rate": 0.05,
+                "event": {"kind": "gaussian", "noise_multiplier": noise}}  # fmt: skip
+        return {"unit": "user", "event": {"kind": "repeated", "count": rounds, "event": once}}
+
+    def epsilon(*phases: dict[str, Any]) -> float:
+        file = tmp_path / "events.json"
+        file.write_text(json.dumps(phases), encoding="utf-8")
+        (proven,) = told(capsys, ["account", "--events", str(file)])
+        value: float = proven["epsilon"]
+        return value
+
+    first, second = phase(1.0, 10), phase(2.0, 40)
+    alone, other, together = epsilon(first), epsilon(second), epsilon(first, second)
+    assert max(alone, other) < together < alone + other
+
+
+def test_events_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(__file__).parent.parent / "historic_results" / "v1.json"
+    recorded = json.loads(file.read_text(encoding="utf-8"))
+    given = told(capsys, ["account", "--events", str(file)])
+    wanted = [g for g in recorded["guarantees"] if g["kind"] == "proven"]
+    assert [g["unit"] for g in given][: len(wanted)] == [g["unit"] for g in wanted]
+    assert [g["status"] for g in given][: len(wanted)] == [g["status"] for g in wanted]
+    for ours, theirs in zip(given, wanted, strict=False):
+        assert ours["delta"] == theirs["delta"]
+        if isinstance(ours["epsilon"], str) or isinstance(theirs["epsilon"], str):
+            assert ours["epsilon"] == theirs["epsilon"]
+        else:
+            assert ours["epsilon"] == pytest.approx(theirs["epsilon"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["account"], "MECHANISM or --events"),
+        (["account", "dpnr", "--events", "x.json"], "not both"),
+        (["account", "--events", "/nowhere.json"], "/nowhere.json"),
+        (["account", "--events", "x.json", "--set", "a=1"], "--set does not go"),
+        (["account", "dpnrr", "--set", "epsilon=1"], "did you mean 'dpnr'?"),
+        (["account", "zzzzz"], "deepcandidate"),
+        (["account", "dpnr"], "needs the parameter 'epsilon'"),
+        (["account", "dpnr", "--set", "epsilon=-1"], "dpnr.epsilon is -1"),
+        (["account", "dpnr", "--set", "epsilon=1", "--set", "users=3"], "no parameter 'users'"),
+        (["account", "user-dp"], "account user-dp needs --set users=N"),
+        (["account", "dp-sgd"], "account dp-sgd needs --set records=N"),
+        (["account", "user-dp", "--set", "users=500", "--set", "sentences=3"], "no use for it"),
+        (["account", "user-dp", "--set", "users=500", "--delta", "0"], "delta is 0"),
+        (["account", "user-dp", "--set", "users=500", "--set", "delta=x"], "delta is 'x'"),
+        (["account", "user-dp", "--set", "users=500", "--set", "uedp.rounds=3"], "plain name"),
+        ([*CONLL, *SIZES, "--spread", "1,two"], "--spread"),
+        ([*CONLL, *SIZES, "--spread", "946"], "only 945 other users"),
+        (["calibrate", "user-dp", "--set", "users=500"], "--epsilon"),
+        (["calibrate", "user-dp", "--epsilon", "0", "--set", "users=500"], "above 0"),
+        (["calibrate", "user-dp", "--epsilon", "8"], "needs --set users=N"),
+        (["calibrate", "user-dpp", "--epsilon", "8"], "did you mean 'user-dp'"),
+    ],
+)
+def test_bad_input_is_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run_cli(arguments) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert printed.out == ""
+
+
+def test_events_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "events.json"
+    for text, said in (("{", "is no JSON"), ('[{"unit": "users"}]', "unit"), ("3", "the file")):
+        file.write_text(text, encoding="utf-8")
+        assert run_cli(["account", "--events", str(file)]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_everything_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli(["account", "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert all(name in out for name in (*SYSTEMS, *ALIASES))
+    assert {*SYSTEMS, *ALIASES, "uedp", "user-dp"} <= set(names())
+
+
+def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["calibrate", "uedp-group", "--epsilon", "8", "--delta", "1e-5"]
+    settings = {"sampling_rate": 0.1, "rounds": 60, "sentences_per_user": 6}
+    for name, value in {**settings, "protected_sentences": 3}.items():
+        arguments += ["--set", f"{name}={value}"]
+    assert run_cli([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["noise_multiplier"] / 6 == pytest.approx(0.75, rel=0.02)
+    assert 7.99 < found["epsilon"] <= 8.0
+    assert (found["delta"], found["unit"], found["spread"]) == (1e-5, "user-entity", 3)
+    assert run_cli(arguments) == 0
+    assert "noise_multiplier" in capsys.readouterr().out
+    assert run_cli(["calibrate", "dpnr", "--epsilon", "8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon"] == pytest.approx(8.0, rel=1e-3)
+
+
+def test_calibrated_noise_accounts_to_the_target(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["--set", "users=300", "--set", "users_per_round=30", "--set", "estimator=f_E"]
+    assert (
+        run_cli(["calibrate", "uedp", "--epsilon", "4", "--spread", "3", "--json", *settings]) == 0
+    )
+    noise = json.loads(capsys.readouterr().out)["noise_multiplier"]
+    arguments = ["account", "uedp", *settings, "--set", f"noise_multiplier={noise}"]
+    proven = told(capsys, [*arguments, "--spread", "3"])[1]
+    assert proven["curve"][0]["epsilon"] == pytest.approx(4.0, rel=1e-3)
+    assert proven["curve"][0]["epsilon"] <= 4.0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*CONLL, *SIZES],
+        ["account", "user-dp", *USERS],
+        ["account", "user-dp", *USERS, "--set", "sampling=fixed"],
+        ["account", "dpnr", "--set", "epsilon=0.05"],
+    ],
+)
+def test_no_torch_and_little_time(arguments: list[str]) -> None:
+    code = (
+        "import sys; from uedp_bench.cli.main import run_cli; code = run_cli(sys.argv[1:]);"
+        "heavy = {'torch', 'transformers', 'mlflow', 'pandas', 'sklearn'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else code)"
+    )
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    # Under two seconds on an idle machine; tests share theirs.
+    assert time.perf_counter() - start < 6.0
