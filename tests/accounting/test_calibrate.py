@@ -161,7 +161,7 @@ def test_counts_end_at_their_population() -> None:
     assert 1 < batch < 200
     assert solve(small, Target(50.0, 1e-5), "batch_size").value == 200
     # The published noise is in proportion to the users of a round.
-    settings = {"users": 300, "rounds": 20, "estimator": "f_E", "noise_multiplier": 0.1}
+    settings = {"users": 300, "rounds": 20, "estimator": "f_E", "noise_multiplier": 0.5}
     everybody = solve(Subject.of("uedp", settings), Target(2.0, 1e-5, 3), "users_per_round")
     assert everybody.value == 300
     assert everybody.epsilon <= 2.0
