@@ -18,7 +18,7 @@ TAIL = 1e-20
 """Mass left out on one side of a distribution; it goes to infinite loss."""
 
 _REACH = 9.5  # noise deviations covered beyond the outermost centres; 1e-21 lies outside
-_KNOTS = 2001  # points of the first, coarse look at a pair
+_KNOTS = 1001  # points of the first, coarse look at a pair
 _CELLS = 2_000_000  # largest matrix of points and centres
 _NEWTON = 12  # steps, at most; what they leave is added to the divergence
 
@@ -141,12 +141,12 @@ def _log_tilt(mixture: Mixture, x: Array, scale: float) -> tuple[Array, Array]:
     step = max(1, _CELLS // mixture.centres.size)
     for start in range(0, x.size, step):
         part = slice(start, start + step)
-        exponents = constant + np.multiply.outer(x[part], mixture.centres / scale**2)
-        top = exponents.max(axis=1)
-        weights = np.exp(exponents - top[:, None])
-        total = weights.sum(axis=1)
+        exponents = constant[:, None] + np.multiply.outer(mixture.centres / scale**2, x[part])
+        top = exponents.max(axis=0)
+        weights = np.exp(exponents - top)
+        total = weights.sum(axis=0)
         values[part] = top + np.log(total)
-        slopes[part] = weights @ mixture.centres / total / scale**2
+        slopes[part] = mixture.centres @ weights / total / scale**2
     return values, slopes
 
 
@@ -158,11 +158,10 @@ def _log_upper_tail(mixture: Mixture, x: Array, scale: float) -> Array:
     step = max(1, _CELLS // mixture.centres.size)
     for start in range(0, x.size, step):
         part = slice(start, start + step)
-        tails = mixture.log_weights + log_ndtr(
-            np.subtract.outer(mixture.centres, x[part]).T / scale
-        )
-        top = tails.max(axis=1)
-        values[part] = top + np.log(np.exp(tails - top[:, None]).sum(axis=1))
+        tails = log_ndtr(np.subtract.outer(mixture.centres, x[part]) / scale)
+        tails += mixture.log_weights[:, None]
+        top = tails.max(axis=0)
+        values[part] = top + np.log(np.exp(tails - top).sum(axis=0))
     return values
 
 

@@ -43,7 +43,7 @@ from uedp_bench.accounting.pairs import Pair, binomial_mixture
 AnyRound = GroupRound | Gaussian | PoissonSampled
 """Events of one round that this accountant understands; the last two change by 1 in all."""
 
-_COINS = 96
+_COINS = 64
 """Numbers of revealed coins told apart, at most; more share the largest of a run."""
 
 
