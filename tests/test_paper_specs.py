@@ -52,7 +52,7 @@ def test_every_paper_spec_is_checked() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_constants_claim_what_the_paper_prints(name: str, tmp_path: Path) -> None:
-    """To the printed digits, between the spec's rounds and one more (docs/accounting.md)."""
+    """To the printed digits, between the spec's rounds and one more (docs/claims.md)."""
     runs = expand(spec_of(name, **{"source.path": str(tmp_path / "rows.csv")}))
     assert {run.seed for run in runs} == {1, 2, 3}
     found: dict[tuple[str, str], tuple[Any, float]] = {}

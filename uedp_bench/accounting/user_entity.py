@@ -1,7 +1,7 @@
 """The accountant for a user together with an entity.
 
 Neighbouring data sets differ in one user and in every sentence, of any user, that mentions one
-entity; k other users mention it. What dominates a round (proofs: `docs/accounting.md`):
+entity; k other users mention it. What dominates a round (proofs: `docs/proofs.md`):
 
 * user sampling, one-level clipping (theorem A). Up to k + 1 clipped updates are in one sum only or
   change between two vectors of norm at most 1, and each sampled user has one coin. Both output laws
