@@ -134,7 +134,8 @@ class Subject:
     @property
     def fields(self) -> Mapping[str, Any]:
         """Its parameters: name -> pydantic field."""
-        return _component_class(self.name).Params.model_fields
+        fields: Mapping[str, Any] = _component_class(self.name).Params.model_fields
+        return fields
 
     @property
     def unit(self) -> PrivacyUnit | None:

@@ -148,7 +148,8 @@ class _Bracket:
             # narrower it is, the straighter the line.
             beyond = 0.02 * min(1.0, self.width())
             share = min(max(share + (beyond if self._turn % 3 == 1 else -beyond), 1e-3), 0.999)
-        return self.low * (high / self.low) ** share
+        ratio: float = (high / self.low) ** share
+        return self.low * ratio
 
 
 @lru_cache(maxsize=256)
