@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import InputError
+from uedp_bench.selection import Selection
 
 SCHEMA_VERSION = 1
 
@@ -84,7 +85,8 @@ class LowerBound(_Frozen):
             guarantees, which no chance may fail; None where the attack's statistics rest on
             `assumptions` that the checks cannot rely on.
         spread, sentences: of a user-entity bound: other users that mention the entity, and their
-            sentences that do, all together.
+            sentences that do, all together; as many of each, the last perhaps fewer. None for any
+            number.
         assumptions: what must hold beside the attack's own coins; empty for none.
     """
 
@@ -118,6 +120,7 @@ class RunSpec(_Frozen):
     attacks: tuple[ComponentSpec, ...] = ()
     seed: int = 1
     delta: float = Field(default=1e-5, gt=0.0, lt=1.0)
+    selection: Selection | None = None
 
     @property
     def label(self) -> str:

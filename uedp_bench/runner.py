@@ -10,18 +10,19 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from uedp_bench import registry
+from uedp_bench.accounting.consistency import check_bounds
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.accounting.ledger import check_plan, claimed, proven
+from uedp_bench.accounting.ledger import check_plan, claimed, proven, proven_at
 from uedp_bench.attack import Attack, Planted
-from uedp_bench.corpus import Corpus, concatenate
+from uedp_bench.corpus import BoolArray, Corpus, concatenate
 from uedp_bench.errors import CapabilityError, InputError, PrivacyError, UedpBenchError
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.model import Vocabulary
@@ -40,7 +41,7 @@ from uedp_bench.results import (
 )
 from uedp_bench.retraining import Retraining
 from uedp_bench.run import Progress, Run, Speed, no_progress
-from uedp_bench.spec import identity
+from uedp_bench.spec import identity, tried_runs
 from uedp_bench.task import Task
 
 
@@ -92,8 +93,7 @@ def build(spec: RunSpec) -> Parts:
         )
     task = task_class.create(spec.task.params)
     task.model = model
-    mechanisms = [registry.mechanisms.create(ref.name, ref.params) for ref in spec.mechanism]
-    pipeline = Pipeline.build(mechanisms, registry.mechanisms.create("noiseless"))
+    pipeline = _pipeline(spec)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
     names = [attack.name for attack in attacks]
     if len(set(names)) < len(names):
@@ -104,15 +104,31 @@ def build(spec: RunSpec) -> Parts:
     return Parts(task, pipeline, attacks)
 
 
+def _pipeline(spec: RunSpec) -> Pipeline:
+    mechanisms = [registry.mechanisms.create(ref.name, ref.params) for ref in spec.mechanism]
+    return Pipeline.build(mechanisms, registry.mechanisms.create("noiseless"))
+
+
 def plant(
     attacks: tuple[Attack[Any], ...], corpus: Corpus, seed: int, stats: CorpusStats
 ) -> tuple[Corpus, dict[str, Planted]]:
-    """The corpus with everything planted; attacks that hold users out come first."""
+    """The corpus with everything planted, nothing withdrawn yet.
+
+    Attacks that hold users out come first, then those that replace users.
+    """
     planted: dict[str, Planted] = {}
-    for attack in sorted(attacks, key=lambda a: not a.holds_out):
+    for attack in sorted(attacks, key=lambda a: (not a.holds_out, not a.replaces_users)):
         rng = Run(seed, stats).rng("plant", attack.name)
         corpus, planted[attack.name] = attack.plant(corpus, rng)
     return corpus, planted
+
+
+def withdrawn(planted: dict[str, Planted], rows: int) -> BoolArray:
+    """(rows,) what audits withdraw once public sizes are counted."""
+    out = np.zeros(rows, dtype=bool)
+    for value in planted.values():
+        out[list(value.withdrawn)] = True
+    return out
 
 
 def public_sizes(spec: RunSpec, corpus: Corpus) -> CorpusStats:
@@ -223,6 +239,20 @@ def guarantees(
     )
 
 
+def select(
+    spec: RunSpec, given: tuple[Guarantee, ...], stats: CorpusStats
+) -> tuple[tuple[Guarantee, ...], dict[str, Any]]:
+    """Guarantees with the cost of choosing hyper-parameters, and the record of the choice."""
+    if spec.selection is None:
+        return given, {}
+    from uedp_bench.accounting.selection import Trials, charge
+
+    pipelines = [_pipeline(tried) for tried in tried_runs(spec)]
+    refusals = dict.fromkeys(text for part in pipelines for text in part.refusals(stats))
+    events = tuple(part.plan(stats) for part in pipelines)
+    return charge(given, Trials(spec.selection, events, tuple(refusals)))
+
+
 class _Clock:
     """Seconds by phase, and which phase is running."""
 
@@ -300,16 +330,21 @@ def _execute(
 
     identifier, group, clock, memory = around
     parts = build(spec)
+    tried_runs(spec)  # a selection that does not fit the run fails before it trains
     device = choose_device(settings.device, settings.speed.threads)
     memory.reset(device)
     with clock("plant"):
         source = corpus
         corpus, planted = plant(parts.attacks, source, spec.seed, public_sizes(spec, source))
-    run = Run(spec.seed, public_sizes(spec, corpus), device, settings.speed,
+    injected = tuple(user for value in planted.values() for user in value.injected)
+    run = Run(spec.seed, public_sizes(spec, corpus), device, settings.speed, injected, spec.delta,
               progress=settings.progress)  # fmt: skip
+    out = withdrawn(planted, len(corpus))
+    corpus = corpus.with_split(out, "held_out")
     with clock("train"):
         release, vocabulary = protect(parts, corpus, run)
-    retraining = Retraining(spec, parts, corpus, vocabulary, settings.out / "cache")
+    there = corpus.take(np.flatnonzero(~out)) if out.any() else corpus
+    retraining = Retraining(spec, parts, there, vocabulary, settings.out / "cache")
     run.retrainer = retraining.bind(run)
     folder = settings.out / identifier
     if (reason := lacks(parts.task.needs, release)) is not None:
@@ -323,6 +358,10 @@ def _execute(
         attacked = attack_all(parts, release, planted, corpus, run)
     with clock("account"):
         guaranteed = guarantees(parts, release, vocabulary, spec, run.stats)
+        guaranteed = check_bounds(
+            attacked["lower_bounds"], guaranteed, partial(proven_at, release.events)
+        )
+        guaranteed, selection = select(spec, guaranteed, run.stats)
     seconds = {f"{phase}_seconds": round(s, 3) for phase, s in clock.seconds.items()}
     return Result(
         id=identifier,
@@ -335,6 +374,7 @@ def _execute(
         pretraining=run.pretraining,
         series=run.series,
         diagnostics=run.diagnostics,
+        selection=selection,
         cost=Cost(**seconds, **run.counts, peak_memory_mb=memory.peak_mb(device), device=device),
         provenance=provenance(source, corpus)
         | {"vocabulary": _describe(vocabulary), "release": release.view},

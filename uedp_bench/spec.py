@@ -18,6 +18,7 @@ from uedp_bench import registry
 from uedp_bench.component import Component, MayBePath, parse_params
 from uedp_bench.errors import InputError, UnknownNameError, nearest
 from uedp_bench.results import ComponentSpec, RunSpec
+from uedp_bench.selection import Selection
 
 
 class Ref(BaseModel):
@@ -42,7 +43,8 @@ class Spec(BaseModel):
     """A benchmark: everything that its runs share, and the axes in which they differ.
 
     `mechanisms` is a list of compositions; a composition is a name, a name with parameters, names
-    joined by '+', or a list of these. The `spec` of a result is a valid spec too.
+    joined by '+', or a list of these. `selection` says how hyper-parameters were chosen, where
+    trained models were compared for it. The `spec` of a result is a valid spec too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,6 +56,7 @@ class Spec(BaseModel):
     attacks: list[Ref] = []
     seeds: list[Annotated[int, Field(ge=0)]] = Field(default=[1], min_length=1)
     delta: float = Field(default=1e-5, gt=0, lt=1)
+    selection: Selection | None = None
 
     @field_validator("task", "source", "model", mode="before")
     @classmethod
@@ -194,11 +197,45 @@ def expand(spec: Spec) -> list[RunSpec]:
     grid = itertools.product(spec.seeds, tasks, sources, models, attacks, mechanisms)
     runs = [
         RunSpec(task=task, source=source, model=model, mechanism=m, attacks=a, seed=seed,
-                delta=spec.delta)
+                delta=spec.delta, selection=_selection(spec, m))
         for seed, task, source, model, a, m in grid
     ]  # fmt: skip
     unique = {run.model_dump_json(): run for run in runs}
     return list(unique.values())
+
+
+def _selection(spec: Spec, mechanisms: Sequence[ComponentSpec]) -> Selection | None:
+    """What was selected for a run of these mechanisms."""
+    if spec.selection is None:
+        return None
+    known = {ref.name for composition in spec.mechanisms for ref in composition}
+    for name in spec.selection.tried:
+        kind, component, *_ = name.split(".")
+        if kind == "mechanism" and component not in known:
+            raise UnknownNameError(f"mechanism of this spec (selection: {name})", component, known)
+    return spec.selection.concerning({ref.name for ref in mechanisms})
+
+
+def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
+    """The run at every setting that was tried, itself among them.
+
+    Raises:
+        InputError: if a setting addresses nothing or is out of range, or the run has other settings
+            than those tried.
+    """
+    if run.selection is None:
+        return (run,)
+    alone = parse_spec(run.model_dump(exclude={"selection"}))
+    found: list[RunSpec] = []
+    for setting in run.selection.settings():
+        spec = alone
+        for name, value in setting.items():
+            spec = apply_setting(spec, name.split("."), value)
+        found += expand(spec)
+    if run.model_copy(update={"selection": None}) not in found:
+        tried = "; ".join(f"{name}: {values}" for name, values in run.selection.tried.items())
+        raise InputError(f"selection: the run {run.label} is none of the settings tried ({tried})")
+    return tuple(found)
 
 
 def _axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
@@ -257,6 +294,8 @@ def identity(spec: RunSpec, fingerprint: str) -> tuple[str, str]:
         "mechanism": [component_identity(ref, registry.mechanisms) for ref in spec.mechanism],
         "attacks": [component_identity(ref, registry.attacks) for ref in spec.attacks],
     }
+    if spec.selection is not None:
+        parts["selection"] = spec.selection.model_dump(mode="json")
     return _digest({**parts, "seed": spec.seed}), _digest(parts)
 
 

@@ -1,0 +1,143 @@
+"""Lower bounds against guarantees: no proof below an attack, no refuted claim unmarked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.errors import PrivacyError
+from uedp_bench.results import LowerBound
+
+STRICT = "1 - 1e-6"
+"""Confidence of every `LowerBound.strict_epsilon`: n bounds, over all attacks and seeds, err
+together with probability n * 1e-6 at most (union bound)."""
+
+_ANY = 10**6
+"""Any number of sentences of a user: accountants know how many can matter."""
+
+
+class ProvenAt(Protocol):
+    """`ledger.proven_at` of the events that happened."""
+
+    def __call__(
+        self, *, unit: PrivacyUnit, adjacency: Adjacency, delta: float, point: Protected
+    ) -> float:
+        """Epsilon at one delta and one point of the curve; infinite without a guarantee."""
+        ...
+
+
+def check_bounds(
+    bounds: Sequence[LowerBound], guarantees: Sequence[Guarantee], proven_at: ProvenAt
+) -> tuple[Guarantee, ...]:
+    """Compares every lower bound with the guarantees that it speaks of.
+
+    A bound is compared at its own unit, adjacency, delta and point of the curve, and a bound for
+    users with user-entity guarantees too, because a user alone is a user together with an entity
+    that nobody mentions. Bounds without `strict_epsilon` are left out: they rest on more than the
+    coins of their attack.
+
+    Args:
+        bounds: of all attacks.
+        guarantees: claimed and proven, of a single training run.
+        proven_at: see `ProvenAt`; asked only where a finite proof was given.
+
+    Returns:
+        The guarantees, in order; claims below a bound have the status "refuted", with the reason.
+
+    Raises:
+        PrivacyError: if a bound exceeds what is proven: an error in the mechanism, the accountant
+            or the attack.
+    """
+    strict = [bound for bound in bounds if bound.strict_epsilon is not None]
+    for bound in strict:
+        for guarantee in guarantees:
+            if guarantee.kind == "proven" and _speaks_of(bound, guarantee):
+                _check(bound, guarantee, proven_at)
+    return tuple(_judged(guarantee, strict) for guarantee in guarantees)
+
+
+def _speaks_of(bound: LowerBound, guarantee: Guarantee) -> bool:
+    """Whether the guarantee, if it holds, limits the bound (deltas aside)."""
+    if guarantee.status == "refused" or math.isinf(guarantee.epsilon):
+        return False
+    same = bound.unit == guarantee.unit or (bound.unit, guarantee.unit) == ("user", "user-entity")
+    return same and bound.adjacency == guarantee.adjacency and guarantee.notion == "dp"
+
+
+def _check(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt) -> None:
+    epsilon = _proven(bound, guarantee, proven_at)
+    strict = bound.strict_epsilon
+    if strict is not None and strict > epsilon:
+        raise PrivacyError(
+            f"{_described(bound)} exceeds the proven {epsilon:.6g} for {guarantee.unit} "
+            f"({guarantee.adjacency}, {guarantee.accountant}): the mechanism, the accountant or "
+            "the attack is wrong"
+        )
+
+
+def _proven(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt) -> float:
+    """What is proven at the delta and the point of the bound."""
+    if bound.delta <= 0.0 or bound.delta >= 1.0:
+        # Pure guarantees have one value at every delta; the others have none at delta 0.
+        return guarantee.epsilon if bound.delta >= guarantee.delta else math.inf
+    point = Protected(spread=0)
+    if guarantee.unit == "user-entity" and bound.unit == "user-entity":
+        point = _point(bound, guarantee)
+    return proven_at(
+        unit=guarantee.unit, adjacency=guarantee.adjacency, delta=bound.delta, point=point
+    )
+
+
+def _point(bound: LowerBound, guarantee: Guarantee) -> Protected:
+    """The point of a bound; the widest of the curve where it names none."""
+    if bound.spread is None:
+        widest = max(guarantee.curve, key=lambda at: at.spread, default=None)
+        if widest is None:
+            return Protected(spread=0)
+        bound = bound.model_copy(update={"spread": widest.spread, "sentences": widest.sentences})
+    spread = bound.spread or 0
+    if spread == 0 or bound.sentences is None:
+        return Protected(spread=spread, sentences_per_user=_ANY)
+    return Protected(spread=spread, sentences_per_user=max(1, -(-bound.sentences // spread)))
+
+
+def _judged(guarantee: Guarantee, bounds: Sequence[LowerBound]) -> Guarantee:
+    """A claim, refuted where a bound lies above it."""
+    if guarantee.kind != "claimed":
+        return guarantee
+    against = [bound for bound in bounds if _refutes(bound, guarantee)]
+    if not against:
+        return guarantee
+    highest = max(against, key=lambda bound: bound.strict_epsilon or 0.0)
+    return guarantee.model_copy(
+        update={"status": "refuted", "reason": f"{_described(highest)} exceeds it"}
+    )
+
+
+def _refutes(bound: LowerBound, claim: Guarantee) -> bool:
+    """Whether the claim would forbid the bound: a claim holds at its own delta and above."""
+    if not _speaks_of(bound, claim) or bound.delta < claim.delta:
+        return False
+    return _covers(claim, bound) and (bound.strict_epsilon or 0.0) > claim.epsilon
+
+
+def _covers(claim: Guarantee, bound: LowerBound) -> bool:
+    """Whether the bound's entity is one that the claim protects; claims without a point do all."""
+    if claim.protected is None or bound.unit != "user-entity":
+        return True
+    if bound.spread is None or bound.spread > claim.protected.spread:
+        return False
+    return bound.sentences is not None and bound.sentences <= claim.protected.sentences
+
+
+def _described(bound: LowerBound) -> str:
+    where = "" if bound.spread is None else f", spread {bound.spread}"
+    where += "" if bound.sentences is None else f", {bound.sentences} sentences of others"
+    return (
+        f"lower bound {bound.strict_epsilon:.6g} for {bound.unit} ({bound.adjacency}, delta "
+        f"{bound.delta:g}{where}) of the attack {bound.attack or 'unnamed'} ({bound.method}, "
+        f"confidence {STRICT})"
+    )

@@ -1,0 +1,78 @@
+"""What a benchmark says of how its hyper-parameters were chosen."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+
+class Selection(BaseModel):
+    """Hyper-parameters that were chosen by comparing trained models.
+
+    Every trial saw the training split, so the choice says something about it even where scores were
+    computed on public text. What the ledger adds for it is in `accounting.selection`.
+
+    Attributes:
+        tried: by the name of a setting (`mechanism.NAME.x`, `model.x`, `task.x`), all values that
+            were tried; a grid where there are several names.
+        scores: the text on which trained models were compared: "public"; "validation": private text
+            of users who are not in the training split; "training": the training split itself.
+        repetitions: how many trials there were. "fixed": each setting of the grid once. Otherwise
+            the number was drawn at random and kept secret, each trial took a setting of the grid
+            uniformly at random, and the best trial was released.
+        mean: expected number of trials, where it is random.
+        eta: shape of the truncated negative binomial distribution; 1 is geometric, 0 logarithmic.
+        charge: False leaves every guarantee as for settings fixed in advance, and says so.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    tried: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(min_length=1)
+    scores: Literal["public", "validation", "training"] = "validation"
+    repetitions: Literal["fixed", "poisson", "truncated-negative-binomial"] = "fixed"
+    mean: float | None = Field(default=None, ge=1.0, allow_inf_nan=False)
+    eta: float | None = Field(default=None, gt=-1.0, allow_inf_nan=False)
+    charge: bool = True
+
+    @field_validator("tried")
+    @classmethod
+    def _names(cls, tried: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        for name in tried:
+            parts = name.split(".")
+            if (parts[0], len(parts)) not in {("mechanism", 3), ("model", 2), ("task", 2)}:
+                raise ValueError(f"{name!r} is none of mechanism.NAME.x, model.x, task.x")
+        return tried
+
+    @model_validator(mode="after")
+    def _numbers(self) -> Selection:
+        for name, needed in (
+            ("mean", self.repetitions != "fixed"),
+            ("eta", self.repetitions == "truncated-negative-binomial"),
+        ):
+            given = getattr(self, name) is not None
+            if given != needed:
+                verb = "needed" if needed else "not used"
+                raise ValueError(f"{name} is {verb} where repetitions is {self.repetitions!r}")
+        return self
+
+    @property
+    def size(self) -> int:
+        """Number of settings in the grid."""
+        return math.prod(len(values) for values in self.tried.values())
+
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """All settings of the grid: the value of every name."""
+        for values in itertools.product(*self.tried.values()):
+            yield dict(zip(self.tried, values, strict=True))
+
+    def concerning(self, mechanisms: set[str]) -> Selection | None:
+        """What concerns a run of these mechanisms; None where nothing does."""
+        tried = {
+            name: values
+            for name, values in self.tried.items()
+            if not name.startswith("mechanism.") or name.split(".")[1] in mechanisms
+        }
+        return self.model_copy(update={"tried": tried}) if tried else None
