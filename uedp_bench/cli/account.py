@@ -210,7 +210,17 @@ def _print(
     for what, value in readings:
         out.print(f"epsilon of {what}: {_number(value)}")
     for g in guarantees:
-        _print_text(f"{g.kind}, {g.unit}", g)
+        for word, text in (("reason", g.reason), ("note", g.note)):
+            if text:
+                out.print(f"\n{g.kind}, {g.unit}, {word}: {escape(text)}")
+    assumed: dict[tuple[str, ...], list[str]] = {}
+    for g in guarantees:
+        assumed.setdefault(g.assumptions, []).append(f"{g.kind}, {g.unit}")
+    for assumptions, who in assumed.items():
+        if assumptions:
+            out.print(f"\n{'; '.join(who)}, assumptions:")
+        for text in assumptions:
+            out.print(f"  - {escape(text)}")
 
 
 def _print_curve(guarantee: Guarantee) -> None:
@@ -218,10 +228,10 @@ def _print_curve(guarantee: Guarantee) -> None:
         return
     from rich.table import Table
 
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), title=f"{guarantee.kind}, {guarantee.unit}: the curve",
-        title_justify="left",
-    )  # fmt: skip
+    point = guarantee.protected
+    where = "everybody" if point is None else f"{point.spread}, {point.sentences} sentences"
+    title = f"{guarantee.kind}, {guarantee.unit}: the curve (epsilon above: {where})"
+    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
     for column in ("other users that mention the entity", "their sentences", "epsilon"):
         table.add_column(column, justify="right")
     for point in guarantee.curve:
@@ -230,20 +240,6 @@ def _print_curve(guarantee: Guarantee) -> None:
     out = console()
     out.print()
     out.print(table)
-
-
-def _print_text(title: str, guarantee: Guarantee) -> None:
-    """Reason, note and assumptions, where there are any."""
-    from rich.markup import escape
-
-    out = console()
-    for word, text in (("reason", guarantee.reason), ("note", guarantee.note)):
-        if text:
-            out.print(f"\n{escape(title)}, {word}: {escape(text)}")
-    if guarantee.assumptions:
-        out.print(f"\n{escape(title)}, assumptions:")
-        for text in guarantee.assumptions:
-            out.print(f"  - {escape(text)}")
 
 
 def _epsilon(guarantee: Guarantee) -> str:
