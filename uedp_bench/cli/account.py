@@ -228,8 +228,8 @@ def _print_curve(guarantee: Guarantee) -> None:
         return
     from rich.table import Table
 
-    point = guarantee.protected
-    where = "everybody" if point is None else f"{point.spread}, {point.sentences} sentences"
+    at = guarantee.protected
+    where = "everybody" if at is None else f"{at.spread} others, {at.sentences} sentences"
     title = f"{guarantee.kind}, {guarantee.unit}: the curve (epsilon above: {where})"
     table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
     for column in ("other users that mention the entity", "their sentences", "epsilon"):
