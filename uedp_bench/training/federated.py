@@ -267,5 +267,6 @@ class _Diary:
             empty_rounds=self._empty,
             simulation_only=["signal_to_noise", "sum_norm", "clipped_fraction", "dropped_updates",
                              "empty_rounds", "series.train_loss", "series.units",
-                             "cost.units_trained", "cost.rows_trained", "cost.rows_truncated"],
+                             "cost.units_trained", "cost.rows_trained", "cost.rows_truncated",
+                             "sentences_dropped_by_cap"],
         )  # fmt: skip
