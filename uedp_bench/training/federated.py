@@ -34,11 +34,20 @@ RowWeights = Callable[[np.random.Generator], FloatArray]
 
 @dataclass(frozen=True)
 class Server:
-    """How the server moves: sgd adds `learning_rate` times the estimate, adam normalises it."""
+    """How the server moves: sgd adds `learning_rate` times the estimate, adam normalises it.
+
+    With the schedule "linear" the learning rate falls to 0 over the rounds, in equal parts.
+    """
 
     learning_rate: float = 1.0
     optimizer: Literal["sgd", "adam"] = "sgd"
     momentum: float = 0.0
+    schedule: Literal["constant", "linear"] = "constant"
+
+    def rate(self, step: int, rounds: int) -> float:
+        """The learning rate of a round, counted from 0."""
+        left = 1.0 if self.schedule == "constant" else 1.0 - step / rounds
+        return self.learning_rate * left
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
     generator = torch.Generator().manual_seed(run.torch_seed("federated", "noise"))
     trainer = LocalTrainer(learner, plan.local, run.device)
     theta = trainer.flat.vector.clone()
-    server = _ServerState(plan.server, theta)
+    server = _ServerState(plan, theta)
     noise_std = plan.noise_multiplier * _largest_contribution(plan)
     diary = _Diary(run, len(theta), noise_std)
     for step in range(plan.rounds):
@@ -206,8 +215,9 @@ def _sum_of_updates(
 class _ServerState:
     """Optimiser state of the server."""
 
-    def __init__(self, server: Server, theta: Tensor) -> None:
-        self._server = server
+    def __init__(self, plan: Federation, theta: Tensor) -> None:
+        self._server, self._rounds = plan.server, plan.rounds
+        server = plan.server
         self._first = torch.zeros_like(theta)
         self._second = torch.zeros_like(theta) if server.optimizer == "adam" else None
         self._count = 0
@@ -215,15 +225,16 @@ class _ServerState:
     def step(self, theta: Tensor, estimate: Tensor) -> Tensor:
         """The weights after one step along the noisy estimate (d,) of the mean update."""
         server = self._server
+        learning_rate = server.rate(self._count, self._rounds)
         self._count += 1
         if self._second is None:
             self._first = server.momentum * self._first + estimate
-            return theta + server.learning_rate * self._first
+            return theta + learning_rate * self._first
         self._first = 0.9 * self._first + 0.1 * estimate
         self._second = 0.999 * self._second + 0.001 * estimate**2
         mean = self._first / (1 - 0.9**self._count)
         variance = self._second / (1 - 0.999**self._count)
-        return theta + server.learning_rate * mean / (variance.sqrt() + 1e-8)
+        return theta + learning_rate * mean / (variance.sqrt() + 1e-8)
 
 
 class _Diary:
