@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.accounting.events import FixedSizeSampled, GroupRound, PoissonSampled
 from uedp_bench.component import Params
 from uedp_bench.corpus import Corpus, FloatArray, Index
 from uedp_bench.errors import InputError
@@ -49,12 +50,20 @@ class FederatedParams(Params):
         default="sgd", description="what the server steps with; sgd is federated averaging"
     )
     server_momentum: float = Field(default=0.0, ge=0, lt=1, description="of the server's sgd")
+    server_schedule: Literal["constant", "linear"] = Field(
+        default="constant", description="linear: the server's learning rate falls to 0"
+    )
 
     def server(self) -> Server:
         """The server's step."""
         from uedp_bench.training.federated import Server
 
-        return Server(self.server_learning_rate, self.server_optimizer, self.server_momentum)
+        return Server(
+            self.server_learning_rate,
+            self.server_optimizer,
+            self.server_momentum,
+            self.server_schedule,
+        )
 
     def local(self, reduction: Literal["mean", "sum"]) -> LocalTraining:
         """What a user does with its rows."""
@@ -112,3 +121,16 @@ def users_of(corpus: Corpus) -> Index:
 def capped_weights(counts: np.ndarray, cap: int) -> FloatArray:
     """min(n / cap, 1): the weights of McMahan et al. 2018 and of Algorithm 1 of UeDP."""
     return np.minimum(counts / cap, 1.0)
+
+
+def as_drawn(
+    event: GroupRound, drawn: PoissonSampled | FixedSizeSampled
+) -> GroupRound | FixedSizeSampled:
+    """A round for the unit user-entity as its sampler says that it drew.
+
+    Independent coins give the round at their rate. Anything else is told as it is: it differs from
+    every plan, and no accountant of users together with entities takes it.
+    """
+    if isinstance(drawn, PoissonSampled):
+        return event.model_copy(update={"rate": drawn.rate})
+    return drawn

@@ -12,7 +12,9 @@ from pydantic import Field
 
 from uedp_bench.accounting.events import (
     Claim,
+    FixedSizeSampled,
     Gaussian,
+    GroupRound,
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
@@ -23,6 +25,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.mechanisms._federated import (
     FederatedParams,
+    as_drawn,
     capped_weights,
     public_users,
     size_refusals,
@@ -159,11 +162,12 @@ class UeDP(TrainingMechanism[UeDPParams]):
             local = local._replace(gradient_clip=p.clip)
             sigma = std * p.clip * heaviest / denominator
             std = sigma**2 * denominator
+        sampler = PoissonSampler(len(units), p.users_per_round / users)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=units,
-                sampler=PoissonSampler(len(units), p.users_per_round / users),
+                sampler=sampler,
                 local=local,
                 clip_bound=None if released else p.clip,
                 noise_multiplier=std,
@@ -181,7 +185,8 @@ class UeDP(TrainingMechanism[UeDPParams]):
             std = trained.gaussian.noise_multiplier
         # With more users than declared, more than users - 1 others might mention an entity.
         event = self._round(users, std).model_copy(update={"users": max(users, len(units))})
-        return trained.module, self._events(event, trained.rounds)
+        drawn = sampler.event(Gaussian(noise_multiplier=std))
+        return trained.module, self._events(as_drawn(event, drawn), trained.rounds)
 
     def _users(self, stats: CorpusStats) -> int:
         return public_users(self.params, stats, self.name)
@@ -245,7 +250,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
         return draw
 
-    def _events(self, event: UserEntityGaussian, rounds: int) -> Events:
+    def _events(self, event: GroupRound | FixedSizeSampled, rounds: int) -> Events:
         if self.params.noise == "released":
             reason = "gradients are clipped before the local optimiser, updates after it are not"
             return (PrivacyEvent(unit="user-entity", event=NonPrivate(reason=reason)),)

@@ -11,6 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.accounting.events import (
+    FixedSizeSampled,
+    GroupRound,
     PrivacyEvent,
     Protected,
     Repeated,
@@ -18,7 +20,7 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.component import Params
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
-from uedp_bench.mechanisms._federated import users_of
+from uedp_bench.mechanisms._federated import as_drawn, users_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -78,6 +80,9 @@ class UeDPGroupParams(Params):
         default="adam", description="what the server steps with"
     )
     server_momentum: float = Field(default=0.0, ge=0, lt=1, description="of the server's sgd")
+    server_schedule: Literal["constant", "linear"] = Field(
+        default="constant", description="linear: the server's learning rate falls to 0"
+    )
 
 
 class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
@@ -90,7 +95,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One round of sentence sampling a round."""
-        return self._events(self._noise(), self._users(stats), self.params.rounds)
+        return self._events(self._round(self._noise(), self._users(stats)), self.params.rounds)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users, with which the curve ends, must be public."""
@@ -113,17 +118,23 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         capped = capped_units(units, p.sentences_per_user, run.rng(self.name, "cap"))
         rows, users = np.sort(capped.rows), self._users(run.stats)
         run.note(sentences_dropped_by_cap=len(units.rows) - len(rows))
+        sampler = PoissonSampler(len(rows), p.sampling_rate)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=Index(np.arange(len(rows) + 1), rows),
-                sampler=PoissonSampler(len(rows), p.sampling_rate),
+                sampler=sampler,
                 local=LocalTraining(),
                 clip_bound=p.clip,
                 noise_multiplier=self._noise(),
                 # A public constant: the expected number of sentences of a round, at most.
                 denominator=p.sampling_rate * p.sentences_per_user * users,
-                server=Server(p.server_learning_rate, p.server_optimizer, p.server_momentum),
+                server=Server(
+                    p.server_learning_rate,
+                    p.server_optimizer,
+                    p.server_momentum,
+                    p.server_schedule,
+                ),
             ),
             learner,
             run,
@@ -131,9 +142,9 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         if trained.gaussian is None:
             raise RuntimeError(f"{self.name} always clips")
         # With more users than declared, the curve would end too early.
-        return trained.module, self._events(
-            trained.gaussian.noise_multiplier, max(users, len(units)), trained.rounds
-        )
+        event = self._round(trained.gaussian.noise_multiplier, max(users, len(units)))
+        drawn = as_drawn(event, sampler.event(trained.gaussian))
+        return trained.module, self._events(drawn, trained.rounds)
 
     @property
     def point(self) -> Protected:
@@ -159,17 +170,19 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         target = (p.epsilon, p.delta)
         return sentence_noise(p.sampling_rate, p.rounds, p.sentences_per_user, self.point, target)
 
-    def _events(self, noise: float, users: int, rounds: int) -> Events:
-        inner = SentenceSampledGaussian(
+    def _round(self, noise: float, users: int) -> SentenceSampledGaussian:
+        return SentenceSampledGaussian(
             rate=self.params.sampling_rate,
             noise_multiplier=noise,
             sentences_per_user=self.params.sentences_per_user,
             users=users,
         )
+
+    def _events(self, event: GroupRound | FixedSizeSampled, rounds: int) -> Events:
         return (
             PrivacyEvent(
                 unit="user-entity",
-                event=Repeated(count=rounds, event=inner),
+                event=Repeated(count=rounds, event=event),
                 assumptions=ASSUMPTIONS,
                 protected=self.point,
             ),
