@@ -225,7 +225,7 @@ def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
     """
     if run.selection is None:
         return (run,)
-    alone = parse_spec(run.model_dump(exclude={"selection"}))
+    alone = parse_spec(run.model_dump(mode="json", exclude={"selection"}))
     found: list[RunSpec] = []
     for setting in run.selection.settings():
         spec = alone

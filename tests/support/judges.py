@@ -1,0 +1,56 @@
+"""Plug-ins for the ledger: an attack that says what it is told to, a sampler nobody was told of."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from uedp_bench.accounting.events import PrivacyUnit
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.component import Params
+from uedp_bench.mechanisms.user_dp import UserDP
+from uedp_bench.registry import attacks, mechanisms
+from uedp_bench.release import Scorer
+from uedp_bench.results import Estimate, LowerBound
+
+
+class VerdictParams(Params):
+    epsilon: float = 0.5
+    strict: float | None = None
+    unit: PrivacyUnit = "user"
+    spread: int | None = None
+    sentences: int | None = None
+    delta: float = 1e-5
+
+
+@attacks.register
+class Verdict(Attack[VerdictParams]):
+    """Reports the lower bound of its parameters."""
+
+    name = "verdict"
+    Params = VerdictParams
+    needs: ClassVar[tuple[type, ...]] = (Scorer,)
+
+    def plant(self, corpus, rng):
+        return corpus, Planted()
+
+    def run(self, release, planted, corpus, run):
+        p = self.params
+        bound = LowerBound(
+            unit=p.unit, epsilon=p.epsilon, delta=p.delta, confidence=0.95, method="told to",
+            spread=p.spread, sentences=p.sentences, strict_epsilon=p.strict,
+        )  # fmt: skip
+        return Leakage({"advantage": Estimate(value=0.5)}, lower_bounds=(bound,))
+
+
+@mechanisms.register
+class SecretlyFixed(UserDP):
+    """DP-FedAvg that plans Poisson rounds and draws rounds of fixed size."""
+
+    name = "secretly-fixed"
+
+    def _sampler(self, users, population):
+        from uedp_bench.training.sampling import FixedSizeSampler
+
+        if population is None:
+            return super()._sampler(users, population)
+        return FixedSizeSampler(population, self.params.users_per_round)
