@@ -76,7 +76,7 @@ def _attack(game: Game, event: AnyRound, spread: int, delta: float, seed: int) -
     best = 0.0
     for adding in (False, True):
         won, error = game.wins(epsilon, seed, adding=adding)
-        assert error < delta / 10
+        assert error < delta / 5
         assert won <= delta + 4 * error
         best = max(best, won)
     return best
