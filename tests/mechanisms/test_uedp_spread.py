@@ -19,7 +19,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.ledger import check_plan, proven
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.user_dp import UserDP
 
@@ -224,6 +224,26 @@ def test_c4_a_row_without_a_user_is_refused() -> None:
 def test_c5_fixed_size_rounds_do_not_exist() -> None:
     with pytest.raises(InputError, match="no parameter 'sampling'"):
         UeDPSpread.create({"sampling": "fixed"})
+
+
+@pytest.mark.parametrize("clipping", ["one-level", "two-level"])
+def test_c5_another_sampler_is_told_and_refused(
+    clipping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from uedp_bench.training import sampling
+
+    monkeypatch.setattr(
+        sampling, "PoissonSampler",
+        lambda population, rate: sampling.FixedSizeSampler(population, round(population * rate)),
+    )  # fmt: skip
+    learner = ToyLearner(POINTS, USERS)
+    mechanism = UeDPSpread.create({**QUIET, "users_per_round": 2, "clipping": clipping})
+    run = run_of(learner)
+    _, events = mechanism.train(learner, learner.corpus, run)
+    with pytest.raises(PrivacyError):
+        check_plan(mechanism.plan(run.stats), events)
+    for guarantee in proven(events, delta=1e-5):
+        assert (guarantee.status, guarantee.epsilon) == ("refused", math.inf)
 
 
 # C6: caps come before.
