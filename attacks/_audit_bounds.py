@@ -21,6 +21,10 @@ Bound = Callable[[float], float]
 STRICT = 1.0 - 1e-6
 """Confidence of the bounds that are checked against guarantees."""
 
+STRICT_DELTA = 1e-10
+"""The one-run bound adds a multiple of delta to its chance of error: bounds are taken at this delta
+too, where that multiple is far below 1e-6. Guarantees are compared at the bound's delta."""
+
 ASSUMED: dict[Method, str] = {
     "one-run-f-dp": "the mechanism's trade-off function is that of a Gaussian mechanism",
     "clopper-pearson": "scores of canaries in one training are independent of each other",
@@ -65,16 +69,35 @@ class Target(NamedTuple):
 def lower_bounds(
     one_run: Sides, trials: Sides | None, targets: Sequence[Target], delta: float
 ) -> tuple[LowerBound, ...]:
-    """All bounds: first those that hold without assumptions, for every target.
+    """All bounds: first those that hold without assumptions, then those that assume something.
 
-    The bound of one training and that of independent ones combine: the larger one counts, at a
-    confidence that pays for taking it.
+    The former are for every target, at `delta` and at `STRICT_DELTA`, the latter for the main one.
 
     Args:
         one_run: scores of the canaries of one training.
         trials: scores of one canary over independent trainings, or None.
         targets: what the canaries speak of; the first is the main one.
         delta: of the bounds.
+    """
+    deltas = (delta, STRICT_DELTA) if delta > STRICT_DELTA else (delta,)
+    sure = [bound for at in deltas for bound in _sure(one_run, trials, targets, at)]
+    assuming = [
+        LowerBound(
+            **targets[0]._asdict(), epsilon=one_run.bound(way, delta)(CONFIDENCE), delta=delta,
+            confidence=CONFIDENCE, method=way, assumptions=(assumed,),
+        )
+        for way, assumed in ASSUMED.items()
+    ]  # fmt: skip
+    return (*sure, *assuming)
+
+
+def _sure(
+    one_run: Sides, trials: Sides | None, targets: Sequence[Target], delta: float
+) -> list[LowerBound]:
+    """Bounds that rest on the coins alone.
+
+    The bound of one training and that of independent ones combine: the larger one counts, at a
+    confidence that pays for taking it.
     """
     from uedp_bench.accounting.lower_bounds import best_of
 
@@ -84,21 +107,13 @@ def lower_bounds(
         count = len(trials.members) + len(trials.nonmembers)
         method = f"best of one-run and Clopper-Pearson over {count} retrainings"
     epsilon, strict = (best_of(valid, confidence=c) for c in (CONFIDENCE, STRICT))
-    sure = [
+    return [
         LowerBound(
             **target._asdict(), epsilon=epsilon, strict_epsilon=strict, delta=delta,
             confidence=CONFIDENCE, method=method,
         )
         for target in targets
     ]  # fmt: skip
-    assuming = [
-        LowerBound(
-            **targets[0]._asdict(), epsilon=one_run.bound(way, delta)(CONFIDENCE), delta=delta,
-            confidence=CONFIDENCE, method=way, assumptions=(assumed,),
-        )
-        for way, assumed in ASSUMED.items()
-    ]  # fmt: skip
-    return (*sure, *assuming)
 
 
 def headline(

@@ -169,7 +169,7 @@ class Audit(Attack[AuditParams]):
     def run(self, release: Release, planted: PlantedAudit, corpus: Corpus, run: Run) -> Leakage:
         """Scores every canary, and bounds epsilon from the scores of both sides."""
         notes, p = list(planted.notes), self.params
-        wanted = Updates if p.canary == "update" else Completer
+        wanted: type = Updates if p.canary == "update" else Completer
         if not isinstance(release, wanted):
             reason = f"{p.canary} canaries need a release that is {wanted.__name__}"
             return Leakage({}, {"notes": [*notes, reason]})
@@ -209,9 +209,6 @@ class Audit(Attack[AuditParams]):
             where = (spread, spread * p.sentences)
             return (Target("user-entity", "add-or-remove", *where),)
         targets = [Target("user", p.adjacency)]
-        if p.adjacency == "add-or-remove":
-            # A user together with an entity that nobody else mentions.
-            targets.append(Target("user-entity", "add-or-remove", 0, 0))
         subject = () if planted.subject is None else (planted.subject,)
         if all(canary.rows == 1 for canary in (*planted.canaries, *subject)):
             targets.append(Target("record", p.adjacency))
