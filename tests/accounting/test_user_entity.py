@@ -80,6 +80,18 @@ def test_spread_0_is_user_level(rate: float, noise: float, rounds: int, interval
     assert ours == pytest.approx(accountant.get_epsilon(DELTA), rel=2e-4)
 
 
+@pytest.mark.parametrize(("rounds", "delta"), [(100, 1e-9), (5_000, 1e-10), (14_062, 1e-8)])
+def test_small_deltas_are_not_lost_in_rounding(rounds: int, delta: float) -> None:
+    import dp_accounting as dp
+    from dp_accounting.pld import PLDAccountant
+
+    accountant = PLDAccountant(value_discretization_interval=5e-4)
+    accountant.compose(dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.1)), rounds)
+    event = UserEntityGaussian(rate=0.01, noise_multiplier=1.1, users=100)
+    ours = user_entity_epsilon(((event, rounds),), Protected(spread=0), delta)
+    assert ours == pytest.approx(accountant.get_epsilon(delta), rel=1e-3)
+
+
 def _quadrature(spread: int, rate: float, noise: float, epsilon: float, adding: bool) -> float:
     """One round's hockey-stick divergence, from the densities alone."""
     above, below = (spread, spread + 1) if adding else (spread + 1, spread)

@@ -20,7 +20,7 @@ def to_dp_event(event: AnyEvent, *, sensitivity: float = 1.0) -> Any:
     """The `dp_accounting.DpEvent` with the same meaning.
 
     Args:
-        event: any event but `UserEntityGaussian`, for which dp-accounting has none.
+        event: any but rounds that speak of entities and local noise, for which it has none.
         sensitivity: the noise multiplier is divided by it: 2 where the accountant does not itself
             double the sensitivity of replacing one unit.
 

@@ -90,7 +90,7 @@ def epsilon_of(rounds: Sequence[Round], delta: float, *, steps: int = STEPS) -> 
     if step > _COARSEST:
         return math.inf
     parts = [discretise(part, each, step) for part, each in zip(rounds, windows, strict=True)]
-    return compose(parts, [part.count for part in rounds]).epsilon(delta)
+    return compose(parts, [part.count for part in rounds], delta).epsilon(delta)
 
 
 def _grid_step(rounds: Sequence[Round], windows: Sequence[Sequence[Window]], steps: int) -> float:
@@ -130,47 +130,100 @@ def _connected(deltas: Array, step: float, first: float) -> Array:
     return np.maximum(masses, 0.0)
 
 
-def compose(parts: Sequence[Losses], counts: Sequence[int]) -> Losses:
-    """All parts, each so many times, in one Fourier transform."""
+def compose(parts: Sequence[Losses], counts: Sequence[int], delta: float = 1.0) -> Losses:
+    """All parts, each so many times, in one Fourier transform.
+
+    Args:
+        parts: on one grid.
+        counts: of each part.
+        delta: of interest: smaller ones may get infinite epsilon.
+    """
+    low, high, order, top = _chernoff(parts, counts, delta)
+    first = sum(part.first * count for part, count in zip(parts, counts, strict=True))
+    survive = sum(
+        count * math.log1p(-min(part.infinite, 1.0 - 1e-16))
+        for part, count in zip(parts, counts, strict=True)
+    )
+    infinite = -math.expm1(survive) + 2.0 * _TAIL
+    masses, rounding = _convolved(parts, counts, (low, high), 0.0)
+    if rounding > 1e-4 * delta and top > low:
+        # Masses weighted by e^(order * index) keep the far tail above the rounding. Errors grow
+        # downwards, so whatever lies below `top` counts as if it lay there.
+        masses, rounding = _convolved(parts, counts, (low, high), order, top)
+        masses, low = masses[top - low :], top
+        masses[0] += max(0.0, 1.0 - float(masses.sum()))
+    return Losses(parts[0].step, first + low, masses, infinite + rounding)
+
+
+def _convolved(
+    parts: Sequence[Losses],
+    counts: Sequence[int],
+    bounds: tuple[int, int],
+    order: float,
+    worst: int = 0,
+) -> tuple[Array, float]:
+    """Masses of the composition between two indices, and how much rounding may have moved.
+
+    Args:
+        parts: on one grid.
+        counts: of each part.
+        bounds: first and last index, from the sum of the parts' first ones.
+        order: masses are weighted by e^(order * index) while they are transformed.
+        worst: index up from which the error is wanted, which falls with the index.
+    """
     from scipy.fft import irfft, next_fast_len, rfft
 
-    low, high = _bounds(parts, counts)
-    size = next_fast_len(max(high - low + 1, *(part.masses.size for part in parts)), real=True)
-    product, norms = np.ones(size // 2 + 1, dtype=np.complex128), 0.0
-    survive = 0.0
+    low, high = bounds
+    longest = max(part.masses.size for part in parts)
+    size = next_fast_len(max(high - low + 1, longest), real=True)
+    product, norms, log_moment = np.ones(size // 2 + 1, dtype=np.complex128), 0.0, 0.0
     for part, count in zip(parts, counts, strict=True):
-        product *= rfft(part.masses, size) ** count
-        norms += count * float(np.linalg.norm(part.masses))
-        survive += count * math.log1p(-min(part.infinite, 1.0 - 1e-16))
+        moment = _log_moment(part.masses, order)
+        weighted = part.masses * np.exp(order * np.arange(part.masses.size) - moment)
+        product *= rfft(weighted, size) ** count
+        norms += count * float(np.linalg.norm(weighted))
+        log_moment += count * moment
     masses = np.roll(irfft(product, size), -(low % size))[: high - low + 1]
+    masses = np.maximum(masses, 0.0) * np.exp(
+        np.minimum(log_moment - order * np.arange(low, high + 1), 700.0)
+    )
     # Cauchy-Schwarz and Parseval: what rounding can have moved, in total.
     rounding = np.finfo(float).eps * math.log2(size) * math.sqrt(size) * (norms + 1.0)
-    first = low + sum(part.first * count for part, count in zip(parts, counts, strict=True))
-    infinite = -math.expm1(survive) + 2.0 * _TAIL + rounding
-    return Losses(parts[0].step, first, np.maximum(masses, 0.0), infinite)
+    return masses, rounding * math.exp(min(log_moment - order * worst, 700.0))
 
 
-def _bounds(parts: Sequence[Losses], counts: Sequence[int]) -> tuple[int, int]:
-    """Indices (from the sum of the firsts) beyond which less than `_TAIL` lies, by Chernoff."""
+def _chernoff(
+    parts: Sequence[Losses], counts: Sequence[int], delta: float
+) -> tuple[int, int, float, int]:
+    """Chernoff's bounds on the index, counted from the sum of the parts' first ones.
+
+    Returns:
+        The indices below and above which less than `_TAIL` lies; the order that says most about
+        delta; and the index above which that order says that less than 1e5 delta lies.
+    """
     variance, most = 0.0, 0
     for part, count in zip(parts, counts, strict=True):
         index = np.arange(part.masses.size)
         mean = float(part.masses @ index)
         variance += count * float(part.masses @ (index - mean) ** 2)
         most += count * (part.masses.size - 1)
-    deviation = math.sqrt(max(variance, 1.0))
-    low, high = 0, most
-    for order in (*(-_ORDERS / deviation), *(_ORDERS / deviation)):
+    orders = _ORDERS / math.sqrt(max(variance, 1.0))
+    low, high, best = 0, most, (math.inf, 0.0, 0)
+    for order in (*-orders, *orders):
         total = sum(
             count * _log_moment(part.masses, float(order))
             for part, count in zip(parts, counts, strict=True)
         )
         bound = (total - math.log(_TAIL)) / float(order)
-        if order > 0.0:
-            high = min(high, math.ceil(bound))
-        else:
+        if order < 0.0:
             low = max(low, math.floor(bound))
-    return low, max(high, low)
+            continue
+        high = min(high, math.ceil(bound))
+        reach = (total - math.log(delta)) / float(order)
+        top = math.ceil((total - math.log(1e5 * delta)) / float(order))
+        best = min(best, (reach, float(order), top))
+    high = max(high, low)
+    return low, high, best[1], min(best[2], high)
 
 
 def _log_moment(masses: Array, order: float) -> float:
