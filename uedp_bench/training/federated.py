@@ -155,7 +155,7 @@ def _gaussian(plan: Federation, noise_std: float) -> Gaussian | None:
     if plan.clip_bound is None:
         return None
     ratio = noise_std / _largest_contribution(plan)
-    same = math.isclose(ratio, plan.noise_multiplier, rel_tol=1e-12)
+    same = math.isclose(ratio, plan.noise_multiplier, rel_tol=1e-12, abs_tol=1e-300)
     return Gaussian(noise_multiplier=plan.noise_multiplier if same else ratio)
 
 
