@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.results import LowerBound, Result, RunSpec, SkippedAttack, read_result
@@ -50,8 +51,11 @@ class Row(_Frozen):
         spec: of the first run; its seed says nothing here.
         corpus, vocabulary: fingerprints; None where no run finished. Utility compares only where
             the task, the source and both are equal.
-        guarantees: over seeds, the largest epsilon of each kind and unit.
-        lower_bounds: over seeds, the largest of each unit.
+        guarantees: over seeds, the largest epsilon of each kind and unit; a claim that any run
+            refutes is refuted.
+        lower_bounds: over seeds and attacks, the largest of each unit and point, at the confidence
+            that is left once the choice is paid for.
+        selection: how hyper-parameters were chosen; empty where trained models were not compared.
         runs: all runs of the group, by seed.
     """
 
@@ -68,6 +72,7 @@ class Row(_Frozen):
     cost: dict[str, Stat] = {}
     device: str = ""
     skipped_attacks: tuple[SkippedAttack, ...] = ()
+    selection: dict[str, Any] = {}
     runs: tuple[RunRef, ...]
 
     @property
@@ -196,6 +201,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path]) -> Row:
         cost=_stats([_numbers(result.cost.model_dump()) for result in done]),
         device=", ".join(devices),
         skipped_attacks=tuple(SkippedAttack(name=name, reason=why) for name, why in skipped),
+        selection=first.selection,
         runs=tuple(_reference(result, paths) for result in ordered),
     )
 
@@ -252,18 +258,42 @@ def _worst(guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
     kept: dict[tuple[str, ...], Guarantee] = {}
     for g in guarantees:
         key = (g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)
-        if key not in kept or g.epsilon > kept[key].epsilon:
+        if key not in kept or _weight(g) > _weight(kept[key]):
             kept[key] = g
     return tuple(kept.values())
 
 
+def _weight(guarantee: Guarantee) -> tuple[float, bool]:
+    return guarantee.epsilon, guarantee.status == "refuted"
+
+
 def _highest(bounds: Sequence[LowerBound]) -> tuple[LowerBound, ...]:
-    kept: dict[tuple[Any, ...], LowerBound] = {}
+    groups: dict[tuple[Any, ...], list[LowerBound]] = {}
     for bound in bounds:
         key = (bound.unit, bound.adjacency, bound.spread, bound.sentences, bound.delta)
-        if key not in kept or bound.epsilon > kept[key].epsilon:
-            kept[key] = bound
-    return tuple(kept.values())
+        groups.setdefault(key, []).append(bound)
+    return tuple(_combined(group) for group in groups.values())
+
+
+def _combined(bounds: Sequence[LowerBound]) -> LowerBound:
+    """The largest of several bounds on one epsilon; the errors of all of them add up.
+
+    Of so many that little confidence is left, the largest of the strict bounds.
+    """
+    left = 1.0 - sum(1.0 - bound.confidence for bound in bounds)
+    strict = [bound.strict_epsilon for bound in bounds if bound.strict_epsilon is not None]
+    highest = max(bounds, key=lambda bound: bound.epsilon)
+    most = max(strict, default=None)
+    if left >= _LEAST_CONFIDENCE or len(strict) < len(bounds):
+        return highest.model_copy(
+            update={"confidence": round(max(left, 0.0), 9), "strict_epsilon": most}
+        )
+    loudest = max(bounds, key=lambda bound: bound.strict_epsilon or 0.0)
+    surely = 1.0 - STRICT_ERROR * len(bounds)
+    return loudest.model_copy(update={"epsilon": most, "confidence": surely})
+
+
+_LEAST_CONFIDENCE = 0.8
 
 
 def headline(row: Row) -> tuple[str | None, bool]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.rows import Row, Stat, headline
-from uedp_bench.results import LowerBound
 
 NONE = "–"
 
@@ -106,6 +105,7 @@ def _flat(row: Row) -> dict[str, Any]:
     parts += [(f"attack{i}.{a.name}", a) for i, a in enumerate(spec.attacks)]
     return {
         "delta": spec.delta,
+        "selection": "none" if spec.selection is None else spec.selection.repetitions,
         **{f"{kind}.{key}": value for kind, ref in parts for key, value in ref.params.items()},
     }
 
@@ -125,7 +125,7 @@ def _left(board: Sequence[Row]) -> list[Column]:
         ("proven ε", lambda row: _guarantees(row, "proven")),
     ]
     if any(row.lower_bounds for row in board):
-        columns.append(("ε at least", _lower_bound))
+        columns.append(("ε at least", _lower_bounds))
     if any("signal_to_noise" in row.diagnostics for row in board):
         columns.append(_column("signal/noise", lambda row: row.diagnostics, "signal_to_noise"))
     return columns
@@ -226,34 +226,41 @@ def _seeds(row: Row) -> str:
 
 
 def _guarantees(row: Row, kind: str) -> str:
-    texts = [
-        f"refused ({g.unit})" if g.status == "refused" else f"{number(g.epsilon)} {g.unit}"
-        for g in row.guarantees
-        if g.kind == kind
-    ]
+    texts = [_guarantee(g) for g in row.guarantees if g.kind == kind]
     return "\n".join(dict.fromkeys(texts)) or NONE
 
 
-def _lower_bound(row: Row) -> str:
-    if not row.lower_bounds:
-        return NONE
-    bound = max(row.lower_bounds, key=lambda bound: bound.epsilon)
-    marks = "".join(f" > {kind}" for kind in _refuted(row.guarantees, bound))
-    return f"{number(bound.epsilon)} {bound.unit}{marks}"
+def _guarantee(g: Guarantee) -> str:
+    if g.status == "refused":
+        return f"refused ({g.unit})"
+    point = ""
+    if g.protected is not None and g.curve:
+        spread = g.protected.spread
+        at = next((p for p in g.curve if (p.spread, p.epsilon) == (spread, g.epsilon)), None)
+        point = f" ({_others(spread, g.protected.sentences if at is None else at.sentences)})"
+    refuted = ", refuted" if g.status == "refuted" else ""
+    return f"{number(g.epsilon)} {g.unit}{point}{refuted}"
 
 
-def _refuted(guarantees: Sequence[Guarantee], bound: LowerBound) -> list[str]:
-    """Kinds of guarantee that the bound lies above, where unit, adjacency and delta are its own."""
-    return list(
-        dict.fromkeys(
-            g.kind
-            for g in guarantees
-            if (g.unit, g.adjacency) == (bound.unit, bound.adjacency)
-            and g.delta <= bound.delta
-            and (bound.spread is None or not g.curve)
-            and bound.epsilon > g.epsilon
-        )
-    )
+def _others(spread: int, sentences: int | None) -> str:
+    """A point of the curve: who else may mention the entity."""
+    if spread == 0:
+        return "no others"
+    if sentences is None:
+        return f"{spread} other{'s' * (spread > 1)}"
+    if sentences == spread:
+        return "1 other's sentence" if spread == 1 else f"{spread} others' sentences"
+    return f"{spread} other{'s' * (spread > 1)}, {sentences} sentences"
+
+
+def _lower_bounds(row: Row) -> str:
+    texts = [
+        f"{number(bound.epsilon)} {bound.unit} ("
+        + ("" if bound.spread is None else f"{_others(bound.spread, bound.sentences)}; ")
+        + f"{100.0 * bound.confidence:.6g} %)"
+        for bound in row.lower_bounds
+    ]
+    return "\n".join(dict.fromkeys(texts)) or NONE
 
 
 # ------------------------------------------------------------------------------------------- notes
@@ -276,9 +283,28 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
         notes.append(f"floors, without privacy: {shown}")
     failures = (f"failed: {row.label}, seed {run.seed}: {run.error}"
                 for row in board for run in row.failed)  # fmt: skip
-    reasons = (f"refused: {row.label}: {g.reason}"
-               for row in board for g in row.guarantees if g.status == "refused")  # fmt: skip
-    return tuple(dict.fromkeys([*notes, *reasons, *failures]))
+    if any(row.lower_bounds for row in board):
+        notes.append("ε at least: lower bounds by attacks, with their confidence; the highest of "
+                     "several seeds or attacks pays for the choice")  # fmt: skip
+    reasons = (f"{g.status}: {row.label}: {'' if g.status == 'refused' else _guarantee(g) + ': '}"
+               f"{g.reason}"
+               for row in board for g in row.guarantees if g.status != "given")  # fmt: skip
+    chosen = (f"selection: {row.label}: {_selection(row.selection)}"
+              for row in board if row.selection)  # fmt: skip
+    return tuple(dict.fromkeys([*notes, *reasons, *chosen, *failures]))
+
+
+def _selection(record: Mapping[str, Any]) -> str:
+    """How hyper-parameters were chosen, and what it cost."""
+    text = f"best of {record['settings']} settings, compared on {record['scores']} text"
+    entries = record["guarantees"]
+    parts = [f"charged: {record['method']}"] if record["method"] else []
+    parts += dict.fromkeys(
+        f"not charged ({entry['unit']}): {entry['reason']}"
+        for entry in entries
+        if not entry["charged"]
+    )
+    return "; ".join([text, *(parts or ["nothing is proven that could be charged"])])
 
 
 def _right_notes(board: Sequence[Row]) -> tuple[str, ...]:

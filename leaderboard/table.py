@@ -128,8 +128,19 @@ def _line(row: Row) -> dict[str, Any]:
         line[f"{name}.epsilon"] = guarantee["epsilon"]
         line[f"{name}.delta"] = guarantee["delta"]
         line[f"{name}.status"] = guarantee["status"]
+        line[f"{name}.reason"] = guarantee["reason"]
+        line[f"{name}.accountant"] = guarantee["accountant"]
+        if guarantee["protected"] is not None:
+            for part, value in guarantee["protected"].items():
+                line[f"{name}.protected.{part}"] = value
     for bound in plain["lower_bounds"]:
-        line[f"at_least.{bound['unit']}.{bound['adjacency']}.epsilon"] = bound["epsilon"]
+        point = [f"{part}={bound[part]}" for part in ("spread", "sentences")
+                 if bound[part] is not None]  # fmt: skip
+        name = ".".join(["at_least", bound["unit"], bound["adjacency"], *point])
+        for part in ("epsilon", "delta", "confidence", "strict_epsilon", "attack"):
+            line[f"{name}.{part}"] = "" if bound[part] is None else bound[part]
+    if row.selection:
+        line["selection"] = json.dumps(row.selection)
     line["runs"] = " ".join(run.id for run in row.runs)
     line["mlflow_runs"] = " ".join(
         run.tracking.get("mlflow_run_id", "") for run in row.runs

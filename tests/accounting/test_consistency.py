@@ -77,7 +77,7 @@ def test_a_bound_above_the_proof_fails_with_both_numbers():
     with pytest.raises(PrivacyError) as error:
         check(bound(epsilon * 1.001, confidence=0.95))
     message = str(error.value)
-    for part in ("attack audit", "for user", f"{epsilon * 1.001:.6g}", f"{epsilon:.6g}", "1e-6"):
+    for part in ("attack audit", "for user", f"{epsilon * 1.001:.6g}", f"{epsilon:.6g}", "1e-06"):
         assert part in message
 
 
@@ -168,7 +168,7 @@ def test_a_claim_below_a_bound_is_refuted_and_keeps_its_epsilon():
         claims=[claim(0.22), claim(1.5)],
     )  # fmt: skip
     assert (first.status, first.epsilon) == ("refuted", 0.22)
-    for part in ("audit", "lower bound 1 ", "clopper-pearson", "1 - 1e-6", "spread 10"):
+    for part in ("audit", "lower bound 1 ", "clopper-pearson", "1 - 1e-06", "spread 10"):
         assert part in first.reason
     assert (second.status, second.reason) == ("given", "")
     assert all(g.status == "given" for g in others)

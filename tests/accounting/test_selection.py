@@ -297,3 +297,10 @@ def test_settings_are_the_grid_and_only_what_concerns_a_mechanism():
     only = Selection(tried={"mechanism.user-dp.clip": [1.0]})
     assert only.concerning({"noiseless"}) is None
     assert only.concerning({"user-dp", "deidentify"}) == only
+
+
+def test_the_numbers_of_the_documentation():
+    event = rounds(noise=0.84, count=60)
+    many = [negative_binomial(10, 0), negative_binomial(10, 1), selection("poisson", mean=10)]
+    found = [charged(chosen, event)[1][0].epsilon for chosen in (selection(), *many)]
+    assert found == pytest.approx([13.27, 12.91, 14.07, 15.85], abs=0.006)

@@ -10,6 +10,7 @@ import math
 import pytest
 from rich.console import Console
 
+from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.rows import aggregate, load_results, load_rows, select
@@ -25,6 +26,7 @@ from uedp_bench.results import (
     RunSpec,
     write_result,
 )
+from uedp_bench.selection import Selection
 
 
 def spec(mechanism, seed, source="embedded", **params):
@@ -191,32 +193,146 @@ def test_rows_of_one_name_show_the_parameters_in_which_they_differ():
     assert labels == ["user-dp (rounds=50)", "user-dp (rounds=100)"]
 
 
-def test_a_bound_above_a_guarantee_is_marked():
-    def bound(epsilon, **more):
-        values = {"unit": "user", "delta": 1e-5, "confidence": 0.95, "method": "m"}
-        return LowerBound(epsilon=epsilon, **{**values, **more})
+def bound(epsilon, **more):
+    values = {"unit": "user", "delta": 1e-5, "confidence": 0.95, "method": "m"}
+    return LowerBound(epsilon=epsilon, **{**values, **more})
 
-    both = (guarantee(epsilon=8.0), guarantee("claimed", 1.0))
-    low = aggregate([result("a", 1, guarantees=both, lower_bounds=(bound(2.0),))])
-    assert "2.00 user > claimed" in " ".join(shown(low, 200).split())
-    fine = aggregate([result("a", 1, guarantees=both, lower_bounds=(bound(0.5),))])
-    other = aggregate([result("a", 1, guarantees=both, lower_bounds=(bound(9.0, unit="record"),))])
-    curve = (guarantee(epsilon=1.0, curve=(CurvePoint(spread=3, epsilon=1.0),)),)
-    point = aggregate([result("a", 1, guarantees=curve, lower_bounds=(bound(9.0, spread=3),))])
-    for rows in (fine, other, point):
-        assert " > " not in sheets(rows)[0].cells[0][6]
+
+def cell(rows, column):
+    sheet = sheets(rows)[0]
+    return sheet.cells[0][sheet.columns.index(column)]
+
+
+def test_bounds_of_every_unit_and_point_stand_beside_the_guarantees():
+    bounds = (
+        bound(2.0),
+        bound(1.5, unit="user-entity", spread=0, sentences=0),
+        bound(3.0, unit="user-entity", spread=3, sentences=3),
+        bound(4.0, unit="user-entity", spread=10, sentences=30, confidence=0.999),
+        bound(5.0, unit="user-entity", spread=1),
+    )
+    rows = aggregate([result("a", 1, lower_bounds=bounds)])
+    assert cell(rows, "ε at least").splitlines() == [
+        "2.00 user (95 %)",
+        "1.50 user-entity (no others; 95 %)",
+        "3.00 user-entity (3 others' sentences; 95 %)",
+        "4.00 user-entity (10 others, 30 sentences; 99.9 %)",
+        "5.00 user-entity (1 other; 95 %)",
+    ]
+    (line,) = csv.DictReader(io.StringIO(to_csv(rows)))
+    assert line["at_least.user.add-or-remove.epsilon"] == "2.0"
+    name = "at_least.user-entity.add-or-remove.spread=10.sentences=30"
+    assert (line[f"{name}.epsilon"], line[f"{name}.confidence"]) == ("4.0", "0.999")
+    assert "lower bounds by attacks" in to_markdown(rows)
+    assert "lower bounds by attacks" not in to_markdown(aggregate([result("a", 1)]))
+
+
+def test_the_highest_bound_of_several_seeds_pays_for_the_choice():
+    def over(seeds, **more):
+        runs = [
+            result("a", seed, lower_bounds=(bound(seed / 2, strict_epsilon=seed / 4, **more),))
+            for seed in range(1, seeds + 1)
+        ]
+        (found,) = aggregate(runs)[0].lower_bounds
+        return found.epsilon, found.confidence, found.strict_epsilon
+
+    assert over(1) == (0.5, 0.95, 0.25)
+    assert over(3) == (1.5, pytest.approx(0.85), 0.75)
+    # Too many to keep any confidence in the largest: the strict ones still have it.
+    assert over(20) == (5.0, pytest.approx(1 - 2e-5), 5.0)
+    assert over(20, confidence=0.999) == (10.0, pytest.approx(0.98), 5.0)
+
+
+def test_a_refuted_claim_says_so_and_why():
+    claim = guarantee("claimed", 0.22, unit="user-entity", status="refuted", reason="an attack")
+    given = guarantee("claimed", 0.22, unit="user-entity")
+    # One run that refutes is enough, whatever the other seeds found.
+    for order in ((1, 2), (2, 1)):
+        made = zip(order, (claim, given), strict=True)
+        rows = aggregate([result("uedp", seed, guarantees=(g,)) for seed, g in made])
+        assert cell(rows, "claimed ε") == "0.22 user-entity, refuted"
+    text = " ".join(shown(rows, 200).split())
+    assert "refuted: uedp: 0.22 user-entity, refuted: an attack" in text
+    (line,) = csv.DictReader(io.StringIO(to_csv(rows)))
+    assert line["claimed.user-entity.add-or-remove.status"] == "refuted"
+    assert line["claimed.user-entity.add-or-remove.reason"] == "an attack"
+    assert "0.22 user-entity, refuted" in to_markdown(rows)
+
+
+@pytest.mark.parametrize(
+    ("spread", "each", "sentences", "text"),
+    [
+        (3, 1, 3, "8.00 user-entity (3 others' sentences)"),
+        (3, 2, 6, "8.00 user-entity (3 others, 6 sentences)"),
+        (3, 1, None, "8.00 user-entity (3 others)"),
+        (1, 1, 1, "8.00 user-entity (1 other's sentence)"),
+        (0, 1, 0, "8.00 user-entity (no others)"),
+    ],
+)
+def test_a_proven_curve_names_its_point(spread, each, sentences, text):
+    curve = (
+        CurvePoint(spread=spread, sentences=sentences, epsilon=8.0),
+        CurvePoint(spread=99, epsilon=500.0),
+    )
+    point = Protected(spread=spread, sentences_per_user=each)
+    proof = guarantee(unit="user-entity", protected=point, curve=curve)
+    rows = aggregate([result("a", 1, guarantees=(proof,))])
+    assert cell(rows, "proven ε") == text
+    (line,) = csv.DictReader(io.StringIO(to_csv(rows)))
+    assert line["proven.user-entity.add-or-remove.protected.spread"] == str(spread)
+    everybody = guarantee(unit="user-entity", epsilon=500.0, curve=curve)
+    assert cell(aggregate([result("a", 1, guarantees=(everybody,))]), "proven ε") == (
+        "500 user-entity"
+    )
+
+
+def test_a_selection_is_a_note():
+    entry = {"unit": "user", "charged": True, "reason": ""}
+    record = {"settings": 6, "scores": "validation", "method": "composition", "guarantees": [entry]}
+    rows = aggregate([result("a", 1, selection=record)])
+    note = "selection: a: best of 6 settings, compared on validation text; charged: composition"
+    assert note in sheets(rows)[0].notes
+    assert json.loads(to_json(rows))[0]["selection"] == record
+    (line,) = csv.DictReader(io.StringIO(to_csv(rows)))
+    assert json.loads(line["selection"]) == record
+    not_charged = {**record, "method": "", "guarantees": [{**entry, "charged": False,
+                                                           "reason": "because"}]}  # fmt: skip
+    notes = sheets(aggregate([result("a", 1, selection=not_charged)]))[0].notes
+    assert any(note.endswith("not charged (user): because") for note in notes)
+    nothing = sheets(aggregate([result("a", 1, selection={**record, "method": "",
+                                                          "guarantees": []})]))  # fmt: skip
+    assert any("nothing is proven" in note for note in nothing[0].notes)
+
+
+def test_a_row_with_a_selection_is_told_from_one_without():
+    plain, chosen = result("a", 1, 50.0), result("a", 2, 60.0)
+    spec_ = chosen.spec.model_copy(update={"selection": Selection(tried={"model.units": [8]})})
+    chosen = chosen.model_copy(update={"spec": spec_, "group": "other"})
+    labels = [cells[0] for cells in sheets(aggregate([plain, chosen]))[0].cells]
+    assert labels == ["a (selection=none)", "a (selection=fixed)"]
 
 
 def test_fits_120_columns_with_full_rows():
     wide = (
-        guarantee("claimed", 12.345, unit="user-entity", source="paper"),
-        guarantee(epsilon=math.inf, unit="user-entity"),
+        guarantee(
+            "claimed",
+            12.345,
+            unit="user-entity",
+            source="paper",
+            status="refuted",
+            reason="of an attack",
+        ),
+        guarantee(
+            epsilon=8.0,
+            unit="user-entity",
+            protected=Protected(spread=3),
+            curve=(CurvePoint(spread=3, sentences=3, epsilon=8.0),),
+        ),
         guarantee(epsilon=7.99),
     )
     rows = aggregate([
         result("deidentify+user-dp", seed, 123.4 + seed, guarantees=wide,
-               lower_bounds=(LowerBound(unit="user-entity", epsilon=1.234, delta=1e-5,
-                                        confidence=0.95, method="m"),))
+               lower_bounds=(bound(1.234, unit="user-entity", spread=3, sentences=3),))
         for seed in (1, 2, 3)
     ])  # fmt: skip
     lines = shown(rows).splitlines()
@@ -224,8 +340,10 @@ def test_fits_120_columns_with_full_rows():
     text = " ".join(lines)
     assert "…" not in text
     # Nothing is cut off at the right: every cell of both tables is on the screen in full.
-    for cell in ("125 ±2", "25.0 ±0.0", "1.40 ±0.00", "9.97", "0.031", "1.23 user-entity", "900"):
-        assert cell in " ".join(text.split()), cell
+    for part in ("125 ±2", "25.0 ±0.0", "1.40 ±0.00", "9.97", "0.031", "900"):
+        assert part in " ".join(text.split()), part
+    for word in ("refuted", "sentences)", "sentences;", "85 %)"):
+        assert word in text, word
 
 
 def test_a_failed_run_without_fingerprints_joins_the_board_of_its_source():

@@ -11,9 +11,9 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.errors import PrivacyError
 from uedp_bench.results import LowerBound
 
-STRICT = "1 - 1e-6"
-"""Confidence of every `LowerBound.strict_epsilon`: n bounds, over all attacks and seeds, err
-together with probability n * 1e-6 at most (union bound)."""
+STRICT_ERROR = 1e-6
+"""One minus the confidence of every `LowerBound.strict_epsilon`: n bounds, over all attacks and
+seeds, err together with probability n * 1e-6 at most (union bound)."""
 
 _ANY = 10**6
 """Any number of sentences of a user: accountants know how many can matter."""
@@ -139,5 +139,5 @@ def _described(bound: LowerBound) -> str:
     return (
         f"lower bound {bound.strict_epsilon:.6g} for {bound.unit} ({bound.adjacency}, delta "
         f"{bound.delta:g}{where}) of the attack {bound.attack or 'unnamed'} ({bound.method}, "
-        f"confidence {STRICT})"
+        f"confidence 1 - {STRICT_ERROR:g})"
     )

@@ -212,9 +212,9 @@ def _divergences(upper: _Weighted, lower: _Weighted, scale: float) -> Array:
         return out
     reach = float(modes[wanted].max()) + _REACH * scale
     first, last = math.floor(-reach / step), math.ceil(reach / step)
-    x = np.arange(first, last + 1) * step
+    x: Array = np.arange(first, last + 1, dtype=np.float64) * step
     log_phi = -(x**2) / (2.0 * scale**2) - math.log(scale * math.sqrt(2.0 * math.pi) / step)
-    u, v = _log_tilt(upper, x, scale), _log_tilt(lower, -x, scale)
+    u, v = _log_tilt(upper, x, scale), _log_tilt(lower, np.negative(x), scale)
     for at in np.flatnonzero(wanted):
         order = ORDERS[at]
         for side, (p, q) in enumerate(((u, v), (v, u))):
