@@ -10,7 +10,7 @@ from tiny import MODEL, SOURCE, plugged, tiny
 from toy import ToyLearner
 
 from uedp_bench.attacks.audit import Audit
-from uedp_bench.attacks.membership import Membership
+from uedp_bench.attacks.membership import Membership, _records
 from uedp_bench.attacks.secret_sharer import SecretSharer
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
@@ -119,6 +119,10 @@ def test_no_other_attack_shows_who_is_out(development_corpus, make_run):
     assert all(corpus.texts[row] == canaries[corpus.users[row]] for row in np.flatnonzero(mine))
     assert not set(canaries) & set(what["membership"].non_members)
     assert sum(canary.occurrences for canary in what["secret-sharer"].canaries) > 0
+    after = corpus.with_split(withdrawn(what, len(corpus)), "held_out")
+    records, left_out = _records(what["membership"], after)
+    assert left_out > 0
+    assert not set(records.users.tolist()) & set(canaries)
 
 
 @pytest.mark.parametrize(
@@ -295,6 +299,14 @@ def test_no_bound_exceeds_what_is_proven_for_an_honest_mechanism(name, seed, tmp
 
 
 # ---------------------------------------------------------------------------- whole runs
+
+
+def test_a_mechanism_without_rounds_has_no_update_to_find_and_says_so(tmp_path):
+    result = audited({"name": "noiseless", "params": {"epochs": 1}}, canary="update", canaries=40,
+                     folder=tmp_path)  # fmt: skip
+    assert result.error is None, result.error
+    assert "no update was replaced" in result.details["audit"]["notes"][0]
+    assert all(not bound.strict_epsilon for bound in result.lower_bounds)
 
 
 def test_retrainings_put_the_subject_in_and_leave_it_out(tmp_path):
