@@ -359,7 +359,10 @@ def _execute(
     with clock("account"):
         guaranteed = guarantees(parts, release, vocabulary, spec, run.stats)
         guaranteed = check_bounds(
-            attacked["lower_bounds"], guaranteed, partial(proven_at, release.events)
+            attacked["lower_bounds"],
+            guaranteed,
+            partial(proven_at, release.events),
+            partial(claimed, parts.pipeline.claims(run.stats)),
         )
         guaranteed, selection = select(spec, guaranteed, run.stats)
     seconds = {f"{phase}_seconds": round(s, 3) for phase, s in clock.seconds.items()}

@@ -9,6 +9,7 @@ import pytest
 
 from uedp_bench.accounting.consistency import check_bounds
 from uedp_bench.accounting.events import (
+    Claim,
     Gaussian,
     NonPrivate,
     PoissonSampled,
@@ -20,7 +21,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
-from uedp_bench.accounting.ledger import proven, proven_at
+from uedp_bench.accounting.ledger import claimed, proven, proven_at
 from uedp_bench.errors import PrivacyError
 from uedp_bench.results import LowerBound
 
@@ -211,3 +212,20 @@ def test_a_claim_at_a_point_is_refuted_within_it_only():
         low = bound(0.3, "user-entity", spread=spread, sentences=sentences)
         assert check(low, events=[GROUP], claims=[at])[0].status == status
     assert check(bound(0.3), events=[GROUP], claims=[at])[0].status == "refuted"
+
+
+def test_a_claim_speaks_at_the_delta_of_the_bound_through_its_own_accountant():
+    claims = (
+        Claim(unit="user", event=USER.event, accountant="moments", source="a paper"),
+        Claim(unit="user", event=USER.event, accountant="pld", source="another"),
+    )
+    said = claimed(claims, 1e-5)
+    strictly = claimed(claims, 1e-10)
+    between = (strictly[0].epsilon + strictly[1].epsilon) / 2
+    assert strictly[1].epsilon < between < strictly[0].epsilon
+    found = check_bounds(
+        [bound(between, delta=1e-10)], said, partial(proven_at, ()), partial(claimed, claims)
+    )
+    assert [g.status for g in found] == ["given", "refuted"]
+    assert f"{strictly[1].epsilon:.6g} claimed at that delta" in found[1].reason
+    assert found[1].epsilon == said[1].epsilon

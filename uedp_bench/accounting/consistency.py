@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
@@ -29,8 +29,15 @@ class ProvenAt(Protocol):
         ...
 
 
+ClaimedAt = Callable[[float], Sequence[Guarantee]]
+"""Claims at a delta, in the order in which they were given: `ledger.claimed` of the mechanism's."""
+
+
 def check_bounds(
-    bounds: Sequence[LowerBound], guarantees: Sequence[Guarantee], proven_at: ProvenAt
+    bounds: Sequence[LowerBound],
+    guarantees: Sequence[Guarantee],
+    proven_at: ProvenAt,
+    claimed_at: ClaimedAt | None = None,
 ) -> tuple[Guarantee, ...]:
     """Compares every lower bound with the guarantees that it speaks of.
 
@@ -43,6 +50,9 @@ def check_bounds(
         bounds: of all attacks.
         guarantees: claimed and proven, of a single training run.
         proven_at: see `ProvenAt`; asked only where a finite proof was given.
+        claimed_at: see `ClaimedAt`. A paper that claims an epsilon by an accountant claims what the
+            accountant says at every delta; without it, only bounds at a claim's delta or above
+            can refute it.
 
     Returns:
         The guarantees, in order; claims below a bound have the status "refuted", with the reason.
@@ -56,7 +66,17 @@ def check_bounds(
         for guarantee in guarantees:
             if guarantee.kind == "proven" and _speaks_of(bound, guarantee):
                 _check(bound, guarantee, proven_at)
-    return tuple(_judged(guarantee, strict) for guarantee in guarantees)
+    at_delta: dict[float, Iterator[Guarantee]] = {}
+    if claimed_at is not None:
+        at_delta = {
+            bound.delta: iter(claimed_at(bound.delta)) for bound in strict if 0 < bound.delta < 1
+        }
+    return tuple(
+        _judged(guarantee, strict, {delta: next(claims) for delta, claims in at_delta.items()})
+        if guarantee.kind == "claimed"
+        else guarantee
+        for guarantee in guarantees
+    )
 
 
 def _speaks_of(bound: LowerBound, guarantee: Guarantee) -> bool:
@@ -104,16 +124,20 @@ def _point(bound: LowerBound, guarantee: Guarantee) -> Protected:
     return Protected(spread=spread, sentences_per_user=max(1, -(-bound.sentences // spread)))
 
 
-def _judged(guarantee: Guarantee, bounds: Sequence[LowerBound]) -> Guarantee:
-    """A claim, refuted where a bound lies above it."""
-    if guarantee.kind != "claimed":
-        return guarantee
-    against = [bound for bound in bounds if _refutes(bound, guarantee)]
+def _judged(
+    guarantee: Guarantee, bounds: Sequence[LowerBound], at_delta: Mapping[float, Guarantee]
+) -> Guarantee:
+    """A claim, refuted where a bound lies above what it says at the bound's delta."""
+    against = [b for b in bounds if _refutes(b, at_delta.get(b.delta, guarantee))]
     if not against:
         return guarantee
     highest = max(against, key=lambda bound: bound.strict_epsilon or 0.0)
+    said = at_delta.get(highest.delta, guarantee)
+    what = (
+        "it" if said.delta == guarantee.delta else f"the {said.epsilon:.6g} claimed at that delta"
+    )
     return guarantee.model_copy(
-        update={"status": "refuted", "reason": f"{_described(highest)} exceeds it"}
+        update={"status": "refuted", "reason": f"{_described(highest)} exceeds {what}"}
     )
 
 
