@@ -152,7 +152,7 @@ def quickstart_command(
     tracking_uri: Tracking = None,
     no_tracking: NoTracking = False,
 ) -> None:
-    """Benchmark five mechanisms on the embedded corpus: a few minutes on two cores."""
+    """Benchmark six mechanisms on the embedded corpus: a few minutes on two cores."""
     from uedp_bench.spec import read_spec
 
     tracking = _tracking(tracking_uri, no_tracking)
