@@ -1,8 +1,8 @@
 """Lower bounds on epsilon from one training run with many canaries.
 
 Each of m canaries was put into the run by a fair coin of its own. The attacker sees the release,
-guesses for r of the canaries whether they were in, and v guesses are right. No number of scores,
-guesses or right answers is looked at before r is fixed, or the choice is paid for (`score_guesses`).
+guesses for r of the canaries whether they were in, and v guesses are right. r is fixed before the
+scores are seen, or the choice among several is paid for (`score_guesses`).
 
 Sources: Steinke, Nasr, Jagielski 2023 (arXiv:2305.08846, theorem 5.2 with r fixed); Mahloujifar,
 Melis, Chaudhuri 2024 (arXiv:2410.22235, algorithm "rh with cap").
@@ -75,7 +75,10 @@ def one_run_bound(
     others, and `guesses` fixed before looking.
 
     Args:
-        canaries, guesses, correct, delta: as for `one_run_p_value`.
+        canaries: each in with probability 1/2, independently.
+        guesses: how many canaries the attacker guessed on, at most all.
+        correct: how many of the guesses were right.
+        delta: in [0, 1).
         confidence: one minus the probability that the bound exceeds the true epsilon.
 
     Returns:
@@ -100,7 +103,9 @@ def one_run_f_dp_bound(
     mechanism without sampling. Against any other guarantee it is an indication.
 
     Args:
-        canaries, guesses, correct: as for `one_run_p_value`.
+        canaries: each in with probability 1/2, independently.
+        guesses: how many canaries the attacker guessed on, at most all.
+        correct: how many of the guesses were right.
         delta: in (0, 1); a Gaussian has no finite epsilon at 0.
         confidence: as for `one_run_bound`.
 

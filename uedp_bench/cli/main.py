@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from uedp_bench import __version__
-from uedp_bench.cli import data, leaderboard, listing
+from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.errors import InputError, UedpBenchError
@@ -24,12 +24,13 @@ STOPPED = "stopped; run the same command again to resume"
 HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in one table.
 
 \b
-  uedp-bench quickstart                       five mechanisms on the embedded corpus
+  uedp-bench quickstart                       six mechanisms on the embedded corpus
   uedp-bench list mechanisms                  what there is
   uedp-bench describe uedp                    what it takes
   uedp-bench data describe conll2003 --path DIR
   uedp-bench account uedp --set NAME=VALUE    its guarantees, claimed and proven
   uedp-bench calibrate user-dp --epsilon 8    the noise that a proven guarantee needs
+  uedp-bench bound --members A --nonmembers B the epsilon that an attack's scores refute
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
   uedp-bench leaderboard --results runs       its table
 """
@@ -69,6 +70,7 @@ app.command("list")(listing.list_command)
 app.command("describe")(listing.describe_command)
 app.command("account")(account_command)
 app.command("calibrate")(calibrate_command)
+app.add_typer(bound.app, name="bound")
 app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")
 

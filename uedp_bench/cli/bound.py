@@ -1,0 +1,192 @@
+"""`uedp-bench bound`: what an attack's scores, or its right guesses, refute."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uedp_bench.cli.console import AsJson, print_json
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ENDINGS = (".txt", ".csv", ".json", ".npy")
+
+app = typer.Typer(rich_markup_mode=None)
+
+Confidence = Annotated[
+    float, typer.Option("--confidence", help="One minus the chance that the bound is too high.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def bound_command(
+    context: typer.Context,
+    members: Annotated[
+        Path | None,
+        typer.Option("--members", metavar="FILE", help="Scores of what was in training."),
+    ] = None,
+    nonmembers: Annotated[
+        Path | None,
+        typer.Option("--nonmembers", metavar="FILE", help="Scores of what was not."),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="Delta of the guarantee.")] = 1e-5,
+    confidence: Confidence = 0.95,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method", help="clopper-pearson, one-run, one-run-f-dp, or the estimate gaussian."
+        ),
+    ] = "clopper-pearson",
+    as_json: AsJson = False,
+) -> None:
+    """The largest epsilon that an attack refutes; 0 where it refutes nothing.
+
+    Scores are high for members. A file has one number a line (.txt, .csv) or is a list (.json) or
+    a one-dimensional array (.npy).
+
+    \b
+    uedp-bench bound --members in.txt --nonmembers out.txt --delta 1e-5
+    uedp-bench bound one-run --canaries 1000 --guesses 200 --correct 180 --delta 1e-5
+
+    \b
+    clopper-pearson  scores are independent: one training each, or canaries that do not interact
+    one-run          each score is of a canary that was in one training by its own fair coin
+    one-run-f-dp     the same, if the mechanism's trade-off curve is a Gaussian's
+    gaussian         an estimate, not a bound: Gaussians are fitted to the scores
+
+    Whatever is chosen by looking at the scores is paid for, so that noise gives a bound above 0 in
+    at most 5 % of cases at 95 %.
+    """  # noqa: D301
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
+    if members is None and nonmembers is None:
+        typer.echo(context.get_help())
+        return
+    if members is None or nonmembers is None:
+        missing, there = ("--members", "--nonmembers")[:: 1 if members is None else -1]
+        raise InputError(f"{missing} FILE: missing beside {there}; a bound compares both")
+    from uedp_bench.accounting.lower_bounds import ESTIMATES, epsilon_lower_bound
+
+    epsilon = epsilon_lower_bound(
+        read_scores(members, "--members"),
+        read_scores(nonmembers, "--nonmembers"),
+        delta=delta,
+        confidence=confidence,
+        method=method,  # type: ignore[arg-type]  # checked there, with a hint
+    )
+    _show(epsilon, delta, confidence, (method, method in ESTIMATES), as_json)
+
+
+@app.command("one-run")
+def one_run_command(
+    canaries: Annotated[
+        int, typer.Option("--canaries", metavar="M", help="Each in by its own fair coin.")
+    ],
+    guesses: Annotated[
+        int,
+        typer.Option(
+            "--guesses", metavar="R", help="Canaries guessed on; fixed before seeing scores."
+        ),
+    ],
+    correct: Annotated[int, typer.Option("--correct", metavar="V", help="Right guesses.")],
+    delta: Annotated[float, typer.Option("--delta", help="Delta of the guarantee, in [0, 1).")],
+    confidence: Confidence = 0.95,
+    f_dp: Annotated[
+        bool,
+        typer.Option(
+            "--f-dp", help="Assume that the mechanism's trade-off curve is a Gaussian's: larger."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The bound from one training run with M canaries, R guesses and V right ones.
+
+    \b
+    uedp-bench bound one-run --canaries 1000 --guesses 200 --correct 180 --delta 1e-5
+    """  # noqa: D301
+    from uedp_bench.accounting.one_run import one_run_bound, one_run_f_dp_bound
+
+    bound = one_run_f_dp_bound if f_dp else one_run_bound
+    epsilon = bound(canaries, guesses, correct, delta=delta, confidence=confidence)
+    method = "one-run-f-dp" if f_dp else "one-run"
+    _show(epsilon, delta, confidence, (method, False), as_json)
+
+
+def read_scores(path: Path, option: str) -> NDArray[np.float64]:
+    """Scores of a file; see the command's help for what it may hold.
+
+    Raises:
+        InputError: naming the option, the file and, in text, the line.
+    """
+    import numpy as np
+
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"{option} {path}: its name must end in {', '.join(ENDINGS)}")
+    try:
+        if path.suffix.lower() == ".npy":
+            return np.asarray(np.load(path, allow_pickle=False))
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{option} {path}: {error.strerror}") from None
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{option} {path}: {error}") from None
+    if path.suffix.lower() == ".json":
+        return _from_json(text, f"{option} {path}")
+    lines = enumerate(text.splitlines(), start=1)
+    numbers = [_number(line, f"{option} {path}: line {at}") for at, line in lines if line.strip()]
+    return np.array(numbers, dtype=np.float64)
+
+
+def _from_json(text: str, where: str) -> NDArray[np.float64]:
+    import numpy as np
+
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+    if not isinstance(found, list):
+        raise InputError(f"{where}: not a list of numbers")
+    # Results write infinity as the string "inf".
+    numbers = [_number(str(x), f"{where}: item {at}") for at, x in enumerate(found)]
+    return np.array(numbers, dtype=np.float64)
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{where}: {text.strip()!r} is not a number") from None
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """Options before the name of a command would be lost."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(
+                f"{parameter.opts[0]}: stands before {context.invoked_subcommand}; "
+                f"write the options of {context.invoked_subcommand} after it"
+            )
+
+
+def _show(
+    epsilon: float, delta: float, confidence: float, method: tuple[str, bool], as_json: bool
+) -> None:
+    name, estimate = method
+    if as_json:
+        told = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "method": name}
+        print_json({**told, "estimate": True} if estimate else told)
+        return
+    sign = "about" if estimate else "at least"
+    typer.echo(f"epsilon is {sign} {epsilon:.6g} at delta {delta:g} ({name}, {confidence:.6g})")
+    if estimate:
+        typer.echo("an estimate: it holds as far as scores are Gaussian, and refutes nothing")
+    elif epsilon == 0.0:
+        typer.echo("nothing is refuted: that is no proof of privacy")
