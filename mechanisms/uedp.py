@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import (
     Claim,
@@ -81,6 +81,13 @@ class UeDPParams(FederatedParams):
         description="released: as the authors' code, which adds noise of deviation sigma^2 in "
         "place of sigma and clips gradients in place of updates (so no guarantee is proven)",
     )
+
+    @model_validator(mode="after")
+    def _sensitive_ones_are_sentences(self) -> UeDPParams:
+        most, given = self.sentences, self.sensitive_sentences
+        if most is not None and given is not None and given > most:
+            raise ValueError(f"sensitive_sentences is {given}; choose at most sentences={most}")
+        return self
 
 
 class Sizes(NamedTuple):

@@ -223,12 +223,13 @@ def _smallest_noise(
 ) -> float:
     """The noise of such rounds that meets (epsilon, delta) at the protected point."""
     from uedp_bench.accounting.calibrate import smallest_noise
-    from uedp_bench.accounting.user_entity import user_entity_epsilon
+    from uedp_bench.accounting.losses import STEPS
+    from uedp_bench.accounting.user_entity import COARSE, user_entity_epsilon
 
     epsilon, delta = target
 
-    def epsilon_of(noise: float) -> float:
+    def epsilon_of(noise: float, steps: int = STEPS) -> float:
         noisy = event.model_copy(update={"noise_multiplier": noise})
-        return user_entity_epsilon(((noisy, rounds),), point, delta)
+        return user_entity_epsilon(((noisy, rounds),), point, delta, steps)
 
-    return smallest_noise(epsilon_of, epsilon)
+    return smallest_noise(epsilon_of, epsilon, lambda noise: epsilon_of(noise, COARSE))

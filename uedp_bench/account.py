@@ -3,194 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from uedp_bench import registry
-from uedp_bench.accounting.curve import Sizes
-from uedp_bench.accounting.events import (
-    Claim,
-    GroupRound,
-    PrivacyEvent,
-    PrivacyUnit,
-    Protected,
-)
+from uedp_bench.accounting.curve import SPREADS, Sizes
+from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.accounting.systems import ALIASES, SYSTEMS, Reading, System
-from uedp_bench.errors import InputError, UnknownNameError
-from uedp_bench.mechanism import CorpusStats
+from uedp_bench.errors import InputError
+from uedp_bench.subject import SIZES, Composition, MissingSizeError, Subject
 
 DELTA = 1e-5
 """Delta where none is given, as of `uedp-bench run`."""
 
-_SIZES = {
-    "users": ("users",),
-    "rows": ("sentences", "records", "rows"),
-    "sensitive_rows": ("sensitive_sentences",),
-    "entities": ("entities",),
-}
-"""Sizes that a source documents -> the parameters that mechanisms have for them."""
+ENDED = (
+    "the number of users was not given, so the curve ends before the entity that everybody "
+    "mentions; give it with --set users=N"
+)
 
-_MISSING = -1
-
-
-class MissingSizeError(InputError):
-    """A size is needed that was not given.
-
-    Args:
-        size: field of `CorpusStats`.
-        message: how to give it.
-    """
-
-    def __init__(self, size: str, message: str) -> None:
-        self.size = size
-        super().__init__(message)
-
-
-class GivenSizes(CorpusStats):
-    """Public sizes as given; one that was not is asked for when a mechanism looks at it.
-
-    Attributes:
-        seen: sizes that were looked at.
-    """
-
-    seen: set[str]
-    _ask: Mapping[str, str]
-
-    @staticmethod
-    def of(name: str, parameters: Sequence[str], given: Mapping[str, int]) -> GivenSizes:
-        """The sizes for a mechanism with these parameters.
-
-        Args:
-            name: of the mechanism.
-            parameters: its parameters' names.
-            given: size -> value.
-        """
-        sizes = GivenSizes(**{size: given.get(size, _MISSING) for size in _SIZES}, public=True)
-        words = {
-            size: next((word for word in names if word in parameters), names[0])
-            for size, names in _SIZES.items()
-        }
-        messages = {
-            size: f"account {name} needs --set {word}=N: a public number that no source documents"
-            for size, word in words.items()
-        }
-        object.__setattr__(sizes, "_ask", messages)
-        object.__setattr__(sizes, "seen", set())
-        return sizes
-
-    def __repr__(self) -> str:
-        given = {size: value for size, value in vars(self).items() if size in _SIZES}
-        return f"GivenSizes({given}; {_MISSING} for missing)"
-
-    def __getattribute__(self, name: str) -> Any:
-        value = super().__getattribute__(name)
-        if name in _SIZES:
-            self.seen.add(name)
-            if value == _MISSING:
-                raise MissingSizeError(name, self._ask[name])
-        return value
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is accounted for: a mechanism, or a published system, at parameters.
-
-    Attributes:
-        name: as registered.
-        params: as given.
-        sizes: public sizes that are no parameter of it.
-    """
-
-    name: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
-
-    @staticmethod
-    def of(name: str, settings: Mapping[str, Any]) -> Subject:
-        """The subject with these settings; sizes that it has no parameter for are told apart.
-
-        Raises:
-            InputError: for an unknown name or parameter, or a value out of range.
-        """
-        preset: Mapping[str, Any] = {}
-        if name in ALIASES and name not in registry.mechanisms.names():
-            name, preset = ALIASES[name]
-        params, sizes = {**preset, **settings}, {}
-        component = _component_class(name)
-        if not issubclass(component, System):
-            for size, words in _SIZES.items():
-                for word in set(words) & (set(params) - set(component.Params.model_fields)):
-                    sizes[size] = _count(name, word, params.pop(word))
-        component.create(params)
-        return Subject(name, params, sizes)
-
-    @property
-    def fields(self) -> Mapping[str, Any]:
-        """Its parameters: name -> pydantic field."""
-        fields: Mapping[str, Any] = _component_class(self.name).Params.model_fields
-        return fields
-
-    @property
-    def unit(self) -> PrivacyUnit | None:
-        """The unit of its guarantee."""
-        unit: PrivacyUnit | None = _component_class(self.name).unit
-        return unit
-
-    def component(self) -> Any:
-        """The live mechanism or system."""
-        return _component_class(self.name).create(dict(self.params))
-
-    def replaced(self, **values: Any) -> Subject:
-        """With other parameters."""
-        return Subject(self.name, {**self.params, **values}, self.sizes)
-
-    def sized(self, **values: int) -> Subject:
-        """With other sizes."""
-        return Subject(self.name, self.params, {**self.sizes, **values})
-
-    def plan(self) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...]]:
-        """Events, and reasons to refuse.
-
-        Raises:
-            MissingSizeError: where a public size is needed and was not given.
-        """
-        component = self.component()
-        if isinstance(component, System):
-            return component.plan(), ()
-        return component.plan(self.given), component.refusals(self.given)
-
-    def claims(self) -> tuple[Claim, ...]:
-        """What its paper claims.
-
-        Raises:
-            MissingSizeError: where a public size is needed and was not given.
-        """
-        component = self.component()
-        if isinstance(component, System):
-            return component.claims()
-        claims: tuple[Claim, ...] = component.claims(self.given)
-        return claims
-
-    @cached_property
-    def given(self) -> GivenSizes:
-        """The public sizes, as mechanisms are told them."""
-        return GivenSizes.of(self.name, tuple(self.fields), self.sizes)
-
-    def readings(self) -> tuple[Reading, ...]:
-        """Epsilons at further points."""
-        component = self.component()
-        return component.readings() if isinstance(component, System) else ()
+NOT_CHARGED = (
+    "hyper-parameters were chosen by comparing trained models, which is not charged here; the "
+    "guarantees in the result say what it costs"
+)
 
 
 def account(
-    subject: Subject, delta: float, points: Sequence[int | None] | None = None
+    subject: Subject | Composition, delta: float, points: Sequence[int | None] | None = None
 ) -> tuple[Guarantee, ...]:
     """Claims, then proofs.
 
@@ -198,12 +39,33 @@ def account(
         subject: what.
         delta: of every guarantee.
         points: spreads at which curves are given, None among them for everybody; by default the
-            standard ones.
+            standard ones. Where sentences are sampled and the number of users was not given, the
+            curve ends before everybody, and a note says so.
+
+    Raises:
+        MissingSizeError: where a public size is needed and was not given.
+        InputError: for points of a guarantee that has no curve, or sizes that are not used.
     """
-    (events, refusals), claims = subject.plan(), subject.claims()
-    for size in set(subject.sizes) - subject.given.seen:
-        raise InputError(f"{subject.name} has no parameter {_SIZES[size][0]!r} and no use for it")
-    return (*claimed(claims, delta), *prove(events, delta, refusals, points))
+    ended = None
+    try:
+        subject.plan()
+    except MissingSizeError as error:
+        if error.size == "users" and None not in (points or ()):
+            ended = subject.ending_at(max(spread or 0 for spread in points or SPREADS))
+        if ended is None:
+            raise
+    (events, refusals), claims = (ended or subject).plan(), (ended or subject).claims()
+    taken = subject.taken if isinstance(subject, Composition) else frozenset()
+    for size in set(subject.sizes) - subject.given.seen - taken:
+        raise InputError(f"{subject.name} has no parameter {SIZES[size][0]!r} and no use for it")
+    if ended is not None and points is None:
+        points = (*SPREADS, *(e.protected.spread for e in events if e.protected))
+    guarantees = prove(events, delta, refusals, points)
+    if ended is not None:
+        guarantees = tuple(
+            g.model_copy(update={"note": ENDED}) if g.curve else g for g in guarantees
+        )
+    return (*claimed(claims, delta), *guarantees)
 
 
 def prove(
@@ -219,9 +81,15 @@ def prove(
         delta: of every guarantee.
         refusals: reasons why nothing can be proven.
         points: see `account` and `point_of`.
+
+    Raises:
+        InputError: for points of a guarantee that has no curve.
     """
     if points is None:
         return proven(events, delta=delta, refusals=refusals)
+    if not any(event.unit == "user-entity" for event in events):
+        wanted = ",".join("all" if spread is None else str(spread) for spread in points)
+        raise InputError(f"spread {wanted}: only guarantees for user-entity have a curve")
     at = [point_of(events, spread) for spread in points]
     return proven(events, delta=delta, refusals=refusals, points=at)
 
@@ -249,7 +117,40 @@ def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
     return Protected(spread=spread, sentences_per_user=each)
 
 
-def read_events(file: Path) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...], float | None]:
+@dataclass(frozen=True)
+class Happened:
+    """What a file says.
+
+    Attributes:
+        events: of a list, or of a result.
+        refusals: reasons of a result why nothing can be proven.
+        delta: of a result.
+        selected: whether a result's hyper-parameters were chosen by comparing trained models.
+    """
+
+    events: tuple[PrivacyEvent, ...]
+    refusals: tuple[str, ...] = ()
+    delta: float = DELTA
+    selected: bool = False
+
+    def prove(
+        self, delta: float | None = None, points: Sequence[int | None] | None = None
+    ) -> tuple[Guarantee, ...]:
+        """`prove` of the events; what choosing hyper-parameters costs is not in them, and is said.
+
+        Args:
+            delta: of every guarantee; None for that of the result.
+            points: see `prove`.
+        """
+        given = prove(self.events, self.delta if delta is None else delta, self.refusals, points)
+        if not self.selected:
+            return given
+        return tuple(
+            g.model_copy(update={"assumptions": (*g.assumptions, NOT_CHARGED)}) for g in given
+        )
+
+
+def read_events(file: Path) -> Happened:
     """Events of a JSON list, or those of a result with its reasons to refuse and its delta.
 
     Raises:
@@ -266,9 +167,14 @@ def read_events(file: Path) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...], 
 
         result = read_result(file)
         refused = [g for g in result.guarantees if g.kind == "proven" and g.status == "refused"]
-        return result.events, tuple(dict.fromkeys(g.reason for g in refused)), result.spec.delta
+        return Happened(
+            result.events,
+            tuple(dict.fromkeys(g.reason for g in refused)),
+            result.spec.delta,
+            selected=result.spec.selection is not None,
+        )
     try:
-        return TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data), (), None
+        return Happened(TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
@@ -276,39 +182,3 @@ def read_events(file: Path) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...], 
             f"--events {file}: {where}: {first['msg']}; give a list of privacy events, or a "
             "result.json"
         ) from None
-
-
-def names() -> tuple[str, ...]:
-    """Everything that can be accounted for."""
-    return tuple(sorted({*registry.mechanisms.names(), *SYSTEMS, *ALIASES}))
-
-
-def has_parameter(name: str, parameter: str) -> bool:
-    """Whether the mechanism or system of this name has this parameter.
-
-    Raises:
-        UnknownNameError: if there is none of this name.
-    """
-    return parameter in _component_class(name).Params.model_fields
-
-
-def needs_parameter(name: str, parameter: str) -> bool:
-    """Whether it has this parameter, and no default for it."""
-    field = _component_class(name).Params.model_fields.get(parameter)
-    return field is not None and bool(field.is_required())
-
-
-def _component_class(name: str) -> Any:
-    if name in registry.mechanisms.names():
-        return registry.mechanisms.get(name)
-    if name in SYSTEMS:
-        return SYSTEMS[name]
-    if name in ALIASES:
-        return _component_class(ALIASES[name][0])
-    raise UnknownNameError("mechanism", name, names())
-
-
-def _count(name: str, word: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{name}: {word} is {value!r}; it must be a whole number, 0 or more")
-    return value

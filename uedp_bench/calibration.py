@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from uedp_bench.account import MissingSizeError, Subject, has_parameter, point_of
+from uedp_bench.account import point_of
 from uedp_bench.accounting.calibrate import largest_count, largest_value, smallest_noise
+from uedp_bench.accounting.curve import Sizes
 from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.errors import InputError, nearest
-
-NOISE = "noise_multiplier"
+from uedp_bench.subject import NOISE, MissingSizeError, Subject, has_parameter
 
 SOLVABLE = (
     NOISE, "users_per_round", "batch_size", "sampling_rate", "rounds", "steps", "epochs", "epsilon",
@@ -54,14 +54,16 @@ class Solution:
     """A parameter that meets a target.
 
     Attributes:
-        epsilon: proven there, at `protected`.
+        epsilon: proven there, at `point`.
+        guarantee: of the unit, at its own point.
+        point: of the curve; None where there is no curve.
     """
 
     parameter: str
     value: float | int
     epsilon: float
     guarantee: Guarantee
-    protected: Protected | None
+    point: CurvePoint | None
 
 
 def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
@@ -72,6 +74,11 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
             target.
     """
     _check(subject, parameter)
+    if parameter != NOISE and subject.chooses_noise:
+        raise InputError(
+            f"calibrate {subject.name} --solve {parameter} needs --set {NOISE}=N: without it the "
+            f"mechanism chooses its noise anew for every {parameter}, and all meet its own target"
+        )
     subject = _own_target(subject, target)
     # Any start will do: defaults may not fit, and a mechanism need not calibrate itself first.
     subject = subject.replaced(**{parameter: 1})
@@ -110,17 +117,29 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
     planned = subject.replaced(**{parameter: value}).plan()[0]
     given = proven(planned, delta=target.delta, points=())
     guarantee = next(g for g in given if g.unit == unit)
-    return Solution(parameter, value, epsilon_of(value), guarantee, point)
+    epsilon = epsilon_of(value)
+    return Solution(parameter, value, epsilon, guarantee, _shown(planned, point, epsilon))
+
+
+def _rounds(events: Sequence[PrivacyEvent]) -> list[GroupRound]:
+    bases = [getattr(event.event, "event", event.event) for event in events]
+    return [base for base in bases if isinstance(base, GroupRound)]
 
 
 def _point(events: Sequence[PrivacyEvent], spread: int | None) -> Protected | None:
     """Where the target is to hold; None where there is no curve."""
-    if not any(isinstance(getattr(e.event, "event", e.event), GroupRound) for e in events):
+    if not _rounds(events):
         if spread is not None:
             raise InputError(f"spread {spread}: this guarantee has no curve")
         return None
     declared = next((event.protected for event in events if event.protected), None)
     return declared if spread is None and declared else point_of(events, spread)
+
+
+def _shown(
+    events: Sequence[PrivacyEvent], point: Protected | None, epsilon: float
+) -> CurvePoint | None:
+    return None if point is None else Sizes.of(_rounds(events)).shown(point, epsilon)
 
 
 def default_parameter(name: str) -> str:
@@ -129,7 +148,9 @@ def default_parameter(name: str) -> str:
 
 
 def _check(subject: Subject, parameter: str) -> None:
-    known = [name for name in SOLVABLE if name in subject.fields]
+    # The target of a mechanism that chooses its noise is no cost.
+    targets = {"epsilon"} if NOISE in subject.fields else set()
+    known = [name for name in SOLVABLE if name in subject.fields and name not in targets]
     if parameter not in known:
         near = nearest(parameter, known)
         hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(known) or 'none'}"
@@ -142,22 +163,14 @@ def _own_target(subject: Subject, target: Target) -> Subject:
 
 
 def _sized(subject: Subject, spread: int | None) -> Subject:
-    """With a number of users where none was given and it only ends the curve.
-
-    A mechanism that samples sentences does not depend on it: what is proven at the protected point
-    holds for any number of users, so the fewest with which that point exists will do.
-    """
+    """With a number of users where none was given and it only ends the curve."""
     try:
         subject.plan()
     except MissingSizeError as error:
-        if error.size != "users" or "sentences_per_user" not in subject.fields:
+        found = subject.ending_at(spread or 0) if error.size == "users" else None
+        if found is None:
             raise
-        most = subject.replaced(users=_MOST)
-        declared = next((event.protected for event in most.plan()[0] if event.protected), None)
-        if spread is None and declared is None:
-            raise
-        own = declared.spread if declared is not None else 0
-        return subject.replaced(users=(own if spread is None else spread) + 1)
+        return found
     return subject
 
 

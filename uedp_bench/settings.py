@@ -9,11 +9,15 @@ import yaml
 from uedp_bench.errors import InputError
 
 
-def parse_setting(text: str) -> tuple[tuple[str, ...], Any]:
+def parse_setting(text: str, example: str = "mechanism.rounds=50") -> tuple[tuple[str, ...], Any]:
     """Splits a setting into its path and its value.
 
     `mechanism.rounds=50` is `(("mechanism", "rounds"), 50)`. Values are YAML: numbers, `true`,
     `null`, `[1, 2]`; what is nothing else is a string. Numbers may also be written `1e-5`.
+
+    Args:
+        text: as typed.
+        example: what a message suggests.
 
     Raises:
         InputError: if there is no `=`, a part of the name is empty, or the value is not YAML.
@@ -21,7 +25,7 @@ def parse_setting(text: str) -> tuple[tuple[str, ...], Any]:
     name, sign, written = text.partition("=")
     path = tuple(part.strip() for part in name.split("."))
     if not sign or not all(path):
-        raise InputError(f"--set {text!r}: write NAME=VALUE, for instance mechanism.rounds=50")
+        raise InputError(f"--set {text!r}: write NAME=VALUE, for instance {example}")
     try:
         value = yaml.safe_load(written)
     except yaml.YAMLError:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.account import Subject, prove
+from uedp_bench.account import prove
 from uedp_bench.accounting.calibrate import (
     largest_count,
     largest_value,
@@ -19,6 +19,7 @@ from uedp_bench.accounting.calibrate import (
 from uedp_bench.accounting.events import Protected
 from uedp_bench.calibration import Target, solve
 from uedp_bench.errors import InputError
+from uedp_bench.subject import Subject
 
 Curve = Callable[[float], float]
 
@@ -119,8 +120,10 @@ GROUP = {"sampling_rate": 0.1, "rounds": 60, "sentences_per_user": 6, "protected
 
 def test_uedp_group_needs_no_number_of_users() -> None:
     found = solve(Subject.of("uedp-group", GROUP), Target(8.0, 1e-5))
-    assert found.value == sentence_noise(0.1, 60, 6, Protected(spread=3), (8.0, 1e-5))
-    assert found.protected == Protected(spread=3)
+    own = sentence_noise(0.1, 60, 6, Protected(spread=3), (8.0, 1e-5))
+    assert found.value == pytest.approx(own, rel=2e-4)
+    assert found.point is not None
+    assert (found.point.spread, found.point.sentences) == (3, 3)
     assert 7.99 < found.epsilon <= 8.0
     many = solve(Subject.of("uedp-group", {**GROUP, "users": 5000}), Target(8.0, 1e-5))
     assert many.value == found.value

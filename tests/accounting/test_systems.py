@@ -7,10 +7,11 @@ import math
 import pytest
 
 from uedp_bench import registry
-from uedp_bench.account import Subject, account
+from uedp_bench.account import account
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.systems import ALIASES, SYSTEMS
 from uedp_bench.errors import InputError
+from uedp_bench.subject import Subject
 
 
 def both(name: str, delta: float = 1e-5, **settings: object) -> tuple[Guarantee, Guarantee]:
@@ -131,4 +132,7 @@ def test_fixed_size_rounds_of_the_federated_secret_sharer() -> None:
     assert claimed.epsilon == pytest.approx(2.4925, abs=1e-4)
     assert proven.epsilon == pytest.approx(6.4666, abs=1e-4)
     assert proven.adjacency == "replace-one"
-    assert Subject.of("federated-secret-sharer", settings).name == "user-dp"
+    subject = Subject.of("federated-secret-sharer", settings)
+    assert (subject.name, subject.component().params.sampling) == (subject.name, "fixed")
+    with pytest.raises(InputError, match=r"^federated-secret-sharer\.rounds is 0"):
+        Subject.of("federated-secret-sharer", {**settings, "rounds": 0})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
 from uedp_bench.accounting.events import Protected, SentenceSampledGaussian
@@ -12,16 +13,24 @@ from uedp_bench.errors import InputError
 _PRECISION = 1e-4
 """Relative width of the interval that is searched down to; the end that meets the target counts."""
 
+_NEAR = 1.003
+"""The first step from a value that is nearly right."""
+
 _LARGEST = 1e9
 """Values between its inverse and it are tried."""
 
 
-def smallest_noise(epsilon_of: Callable[[float], float], target: float) -> float:
+def smallest_noise(
+    epsilon_of: Callable[[float], float],
+    target: float,
+    coarse: Callable[[float], float] | None = None,
+) -> float:
     """The smallest noise multiplier with `epsilon_of(noise) <= target`, rounded up.
 
     Args:
         epsilon_of: decreasing; may be infinite, may be 0, may jump.
         target: epsilon, positive.
+        coarse: about the same in less time: says where to search, and nothing else.
 
     Returns:
         A noise multiplier that meets the target, within 1e-4 relative of the smallest; 1e-9 where
@@ -30,12 +39,18 @@ def smallest_noise(epsilon_of: Callable[[float], float], target: float) -> float
     Raises:
         InputError: if no noise multiplier up to 1e9 meets the target.
     """
-    found = largest_value(lambda inverse: epsilon_of(1.0 / inverse), target, _LARGEST)
-    return 1.0 / found
+    near = None
+    if coarse is not None:
+        with suppress(InputError):
+            near = largest_value(lambda inverse: coarse(1.0 / inverse), target)
+    return 1.0 / largest_value(lambda inverse: epsilon_of(1.0 / inverse), target, near=near)
 
 
 def largest_value(
-    epsilon_of: Callable[[float], float], target: float, upper: float = _LARGEST
+    epsilon_of: Callable[[float], float],
+    target: float,
+    upper: float = _LARGEST,
+    near: float | None = None,
 ) -> float:
     """The largest value in (0, `upper`] with `epsilon_of(value) <= target`, rounded down.
 
@@ -43,6 +58,7 @@ def largest_value(
         epsilon_of: increasing; may be infinite, may be 0, may jump.
         target: epsilon, positive.
         upper: the largest value that is allowed.
+        near: where the search begins; the closer, the sooner it ends.
 
     Returns:
         A value that was found to meet the target, within 1e-4 relative of the largest.
@@ -51,19 +67,21 @@ def largest_value(
         InputError: if no value down to 1e-9 meets the target.
     """
     bracket = _Bracket(target)
-    start = min(1.0, upper)
-    if bracket.meets(start, epsilon_of(start)):
+    growth = 4.0 if near is None else _NEAR
+    step = min(1.0 if near is None else near, upper)
+    if bracket.meets(step, epsilon_of(step)):
         while bracket.high is None:
             if bracket.low == upper:
                 return upper
-            step = min(4.0 * bracket.low, upper)
+            step = min(growth * bracket.low, upper)
+            growth = min(growth**4, 4.0)
             bracket.meets(step, epsilon_of(step))
     else:
-        step = start
         while bracket.low == 0.0:
-            if step == 1.0 / _LARGEST:
+            if step <= 1.0 / _LARGEST:
                 raise InputError(f"nothing reaches epsilon {target}")
-            step = max(step / 4.0, 1.0 / _LARGEST)
+            step = max(step / growth, 1.0 / _LARGEST)
+            growth = min(growth**4, 4.0)
             bracket.meets(step, epsilon_of(step))
     while bracket.width() > _PRECISION:
         middle = bracket.guess()
@@ -165,15 +183,16 @@ def sentence_noise(
         point: the protected point.
         target: (epsilon, delta).
     """
-    from uedp_bench.accounting.user_entity import user_entity_epsilon
+    from uedp_bench.accounting.losses import STEPS
+    from uedp_bench.accounting.user_entity import COARSE, user_entity_epsilon
 
     epsilon, delta = target
 
-    def epsilon_of(noise: float) -> float:
+    def epsilon_of(noise: float, steps: int = STEPS) -> float:
         event = SentenceSampledGaussian(
             rate=rate, noise_multiplier=noise, sentences_per_user=sentences_per_user,
             users=point.spread + 1,
         )  # fmt: skip
-        return user_entity_epsilon(((event, rounds),), point, delta)
+        return user_entity_epsilon(((event, rounds),), point, delta, steps)
 
-    return smallest_noise(epsilon_of, epsilon)
+    return smallest_noise(epsilon_of, epsilon, lambda noise: epsilon_of(noise, COARSE))

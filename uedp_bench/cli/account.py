@@ -13,8 +13,9 @@ from uedp_bench.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uedp_bench.account import Subject
     from uedp_bench.accounting.guarantee import Guarantee
+    from uedp_bench.calibration import Solution
+    from uedp_bench.subject import Composition, Subject
 
 Settings = Annotated[
     list[str] | None,
@@ -49,15 +50,17 @@ def account_command(
 
     Beside the mechanisms of 'uedp-bench list' there are published systems that are accounted for
     only: deepcandidate, dp-vocabulary, dpnr, federated-ner, federated-secret-sharer, metric-dp.
+    'uedp-bench describe NAME' shows the parameters of either. Mechanisms in a row are joined by +.
 
     \b
       uedp-bench account uedp --set users=946 --set users_per_round=50 --set rounds=50
         --set noise_multiplier=2 --set sentences=14040 --set sensitive_sentences=11176
         --spread 1,3,10,all
       uedp-bench account dpnr --set epsilon=0.05 --json
+      uedp-bench account deidentify+user-dp --set users=946
       uedp-bench account --events runs/ID/result.json --delta 1e-6
     """  # noqa: D301
-    from uedp_bench.account import DELTA, account, prove, read_events
+    from uedp_bench.account import DELTA, account, read_events
     from uedp_bench.registry import load_plugins
 
     load_plugins(plugin or [])
@@ -67,12 +70,14 @@ def account_command(
     if events is not None:
         if settings:
             raise InputError("--set does not go with --events: the events hold all parameters")
-        happened, refusals, own = read_events(events)
-        chosen = next(d for d in (delta, own, DELTA) if d is not None)
-        guarantees = prove(happened, chosen, refusals, points)
-        _print(guarantees, (), as_json)
+        _print(read_events(events).prove(delta, points), (), as_json)
         return
-    subject, delta = _subject(mechanism or "", settings, delta)
+    from uedp_bench.subject import Composition, Subject
+
+    name = mechanism or ""
+    given, delta = _settings(name, settings, delta)
+    subject: Subject | Composition
+    subject = Composition.of(name, given) if "+" in name else Subject.of(name, given)
     guarantees = account(subject, DELTA if delta is None else delta, points)
     _print(guarantees, subject.readings(), as_json)
 
@@ -111,53 +116,67 @@ def calibrate_command(
       uedp-bench calibrate uedp-group --epsilon 8 --set sampling_rate=0.1 --set rounds=60
         --set sentences_per_user=6 --set protected_sentences=3
     """  # noqa: D301
-    from uedp_bench.account import DELTA, needs_parameter
+    from uedp_bench.account import DELTA
     from uedp_bench.calibration import Target, default_parameter
     from uedp_bench.calibration import solve as solve_for
     from uedp_bench.registry import load_plugins
+    from uedp_bench.subject import Subject, needs_parameter
 
     load_plugins(plugin or [])
+    if "+" in mechanism:
+        raise InputError(f"calibrate {mechanism}: give one mechanism at a time")
     parameter = default_parameter(mechanism) if solve is None else solve
     # Required parameters need a value before they are solved for; any will do.
     start = [f"{parameter}=1"] if needs_parameter(mechanism, parameter) else []
-    subject, delta = _subject(mechanism, [*start, *(settings or [])], delta)
+    given, delta = _settings(mechanism, [*start, *(settings or [])], delta)
+    subject = Subject.of(mechanism, given, "calibrate")
     target = Target(epsilon, DELTA if delta is None else delta, spread)
-    found = solve_for(subject, target, parameter)
-    guarantee, point = found.guarantee, found.protected
-    answer: dict[str, Any] = {
-        found.parameter: found.value,
+    _print_solution(solve_for(subject, target, parameter), as_json)
+
+
+def _print_solution(found: Solution, as_json: bool) -> None:
+    guarantee, solved = found.guarantee, found.parameter
+    proven: dict[str, Any] = {
         "epsilon": found.epsilon,
         "delta": guarantee.delta,
         "unit": guarantee.unit,
         "adjacency": guarantee.adjacency,
         "accountant": guarantee.accountant,
     }
-    if point is not None:
-        answer |= {"spread": point.spread, "sentences": point.sentences}
+    if found.point is not None:
+        proven |= {"spread": found.point.spread, "sentences": found.point.sentences}
     if as_json:
-        print_json(answer)
+        # The parameter may have the name of what is proven: epsilon.
+        named = {} if solved in proven else {solved: found.value}
+        print_json({"parameter": solved, "value": found.value, **named, **proven})
         return
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, value in answer.items():
-        table.add_row(name, _number(value) if isinstance(value, float) else str(value))
+    for name, value in {f"{solved} (solved for)": found.value, **proven}.items():
+        shown = "any" if value is None else str(value)
+        table.add_row(
+            f"{name} (proven)" if name == "epsilon" else name,
+            _number(value) if isinstance(value, float) else shown,
+        )
     console().print(table)
 
 
-def _subject(
+def _settings(
     mechanism: str, settings: Sequence[str] | None, delta: float | None
-) -> tuple[Subject, float | None]:
-    """The subject, and delta wherever it was given; a mechanism that has a delta gets the same."""
-    from uedp_bench.account import Subject, has_parameter
+) -> tuple[dict[str, Any], float | None]:
+    """Parameters, and delta wherever it was given; a mechanism that has a delta gets the same."""
     from uedp_bench.settings import parse_setting
+    from uedp_bench.subject import has_parameter
 
     given: dict[str, Any] = {}
+    parts = [word.strip() for word in mechanism.split("+")]
     for setting in settings or []:
-        path, value = parse_setting(setting)
-        if len(path) > 1 and path[:-1] not in ((mechanism,), ("mechanism",)):
+        path, value = parse_setting(setting, "rounds=50")
+        below = path[1:] if path[0] == "mechanism" and len(path) > 1 else path
+        if len(below) > 2 or (len(below) == 2 and below[0] not in parts):
             raise InputError(f"--set {'.'.join(path)}: give the plain name, as {path[-1]}=...")
-        given[path[-1]] = value
+        given[".".join(below) if len(parts) > 1 else below[-1]] = value
     own = has_parameter(mechanism, "delta")
     if "delta" in given:
         said = given["delta"] if own else given.pop("delta")
@@ -168,7 +187,7 @@ def _subject(
         delta = float(said)
     elif own and delta is not None:
         given["delta"] = delta
-    return Subject.of(mechanism, given), delta
+    return given, delta
 
 
 def _points(spread: str | None) -> list[int | None] | None:
