@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -18,6 +19,7 @@ from uedp_bench.accounting.systems import ALIASES, SYSTEMS, Reading, System
 from uedp_bench.errors import InputError, UnknownNameError, nearest
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.pipeline import Pipeline
+from uedp_bench.summaries import describe_class
 
 NOISE = "noise_multiplier"
 
@@ -341,8 +343,21 @@ def _is_alias(name: str) -> bool:
 @cache
 def _alias(name: str) -> Any:
     """The mechanism under the name that its paper's system has, so that messages say that name."""
-    base = component_class(ALIASES[name][0])
-    return type(base.__name__, (base,), {"name": name, "__doc__": base.__doc__})
+    base, preset = component_class(ALIASES[name][0]), ALIASES[name][1]
+    differs = ", ".join(f"{parameter}={value}" for parameter, value in preset.items())
+    note = f"{inspect.getdoc(base)}\n\nThe mechanism {base.name} with {differs} by default."
+    return type(base.__name__, (base,), {"name": name, "__doc__": note})
+
+
+def describe_system(name: str) -> dict[str, Any]:
+    """What a published system declares, which is accounted for only; see `describe_class`."""
+    component = component_class(name)
+    original = SYSTEMS.get(name) or component.__mro__[1]
+    described = describe_class("system", component, f"{original.__module__}:{original.__name__}")
+    preset = ALIASES[name][1] if _is_alias(name) else {}
+    for parameter in described["parameters"]:
+        parameter["default"] = preset.get(parameter["name"], parameter["default"])
+    return described
 
 
 def _count(name: str, word: str, value: Any) -> int:

@@ -74,17 +74,27 @@ def describe_component(registry: Registry[Any], name: str) -> dict[str, Any]:
     Raises:
         UnknownNameError, PluginError: see `Registry.get`.
     """
-    component: type[Component[Any]] = registry.get(name)
+    return describe_class(registry.kind, registry.get(name), registry.origin(name))
+
+
+def describe_class(kind: str, component: type[Component[Any]], origin: str) -> dict[str, Any]:
+    """Everything that a class declares, as JSON values.
+
+    Args:
+        kind: one of the registries, or "system": published, and accounted for only.
+        component: the class.
+        origin: where it comes from.
+    """
     documentation = inspect.getdoc(component) or ""
     return {
-        "kind": registry.kind,
-        "name": name,
+        "kind": kind,
+        "name": component.name,
         "version": component.version,
         "summary": _first_line(documentation),
         "documentation": documentation,
-        "origin": registry.origin(name),
+        "origin": origin,
         "source": component.source,
-        **_declared(registry.kind, component),
+        **_declared(kind, component),
         "parameters": _parameters(component),
     }
 
@@ -97,6 +107,11 @@ def _declared(kind: str, component: type[Component[Any]]) -> dict[str, Any]:
             "unit": getattr(component, "unit", None),
             "stage": _stage(component),
             "row_by_row": getattr(component, "rowwise", None),
+        }
+    if kind == "system":
+        return {
+            "unit": getattr(component, "unit", None),
+            "claim_and_proof": getattr(component, "reason", None),
         }
     if kind == "attack":
         return {"needs_one_of": needs, "holds_out_users": getattr(component, "holds_out", False)}

@@ -203,3 +203,29 @@ def test_refusals(
 ) -> None:
     with pytest.raises(InputError, match=said):
         solve(Subject.of(name, settings), target, parameter)
+
+
+@settings(deadline=None, max_examples=100)
+@given(curves(), st.floats(0.05, 50.0), st.floats(0.3, 3.0))
+def test_a_coarse_curve_says_where_to_search_and_nothing_else(
+    curve: Curve, target: float, wrong: float
+) -> None:
+    try:
+        noise = smallest_noise(curve, target, lambda x: wrong * curve(x))
+    except InputError:
+        assert curve(1e9) > target
+        return
+    assert curve(noise) <= target
+    assert noise == 1e-9 or curve(noise * 0.999) > target
+
+
+def test_a_coarse_curve_saves_evaluations() -> None:
+    evaluations = []
+
+    def epsilon_of(noise: float) -> float:
+        evaluations.append(noise)
+        return 40.0 / noise**1.3 + 3.0 / noise
+
+    noise = smallest_noise(epsilon_of, 2.0, lambda x: 1.001 * (40.0 / x**1.3 + 3.0 / x))
+    assert epsilon_of(noise) <= 2.0 < epsilon_of(noise * 0.9998)
+    assert len(evaluations) < 8

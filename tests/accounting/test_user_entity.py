@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from uedp_bench.accounting.events import Protected, UserEntityGaussian
-from uedp_bench.accounting.losses import Round, compose, discretise, epsilon_of
+from uedp_bench.accounting.events import (
+    Protected,
+    TwoLevelUserEntityGaussian,
+    UserEntityGaussian,
+)
+from uedp_bench.accounting.losses import STEPS, Round, compose, discretise, epsilon_of
 from uedp_bench.accounting.pairs import Pair, binomial_mixture
-from uedp_bench.accounting.user_entity import dominating_pairs, user_entity_epsilon
+from uedp_bench.accounting.user_entity import (
+    COARSE,
+    dominating_pairs,
+    revealed_pairs,
+    user_entity_epsilon,
+)
 
 DELTA = 1e-5
 PAPER = UserEntityGaussian(rate=50 / 946, noise_multiplier=102.0, users=946)
@@ -212,3 +221,33 @@ def test_edges() -> None:
     assert _epsilon(large, 1424, 322) == pytest.approx(shift**2 / 2 + quantile, rel=0.06)
     huge = _epsilon(PAPER.model_copy(update={"noise_multiplier": 1e-6}), 5, 900)
     assert 1e15 < huge < math.inf
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "spread", "each", "winner"),
+    [(0.025, 0.575, 3, 1, "B"), (0.001, 30.0, 1, 1, "A"), (0.01, 30.0, 2, 1, "B"),
+     (0.004, 20.0, 1, 1, "A"), (0.1, 1.2, 0, 1, "A"), (0.05, 2.0, 4, 12, "A")],
+)  # fmt: skip
+def test_the_theorem_that_is_left_out_is_the_larger(
+    rate: float, noise: float, spread: int, each: int, winner: str
+) -> None:
+    """Two-level clipping: the coarse look never costs the smaller of the two values."""
+    event = TwoLevelUserEntityGaussian(
+        rate=rate, noise_multiplier=noise, users=1000, sentence_bound=1 / 6
+    )
+    point = Protected(spread=spread, sentences_per_user=each)
+    one = [Round(((1.0, pair),), 60) for pair in dominating_pairs(event, point)]
+    two = revealed_pairs(event, point, 60)
+    values = {
+        name: max(epsilon_of([side], DELTA) for side in sides)
+        for name, sides in (("A", one), ("B", two))
+    }
+    assert user_entity_epsilon(((event, 60),), point, DELTA) == min(values.values())
+    assert values[winner] == min(values.values())
+
+
+@pytest.mark.parametrize("spread", [0, 3, 10])
+def test_fewer_steps_err_upward_and_little(spread: int) -> None:
+    rounds, point = ((PAPER, 50),), Protected(spread=spread)
+    fine, coarse = (user_entity_epsilon(rounds, point, DELTA, steps) for steps in (STEPS, COARSE))
+    assert fine <= coarse <= 1.01 * fine

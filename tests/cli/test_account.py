@@ -179,6 +179,50 @@ def test_events_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
         (["calibrate", "user-dp", "--epsilon", "0", "--set", "users=500"], "above 0"),
         (["calibrate", "user-dp", "--epsilon", "8"], "needs --set users=N"),
         (["calibrate", "user-dpp", "--epsilon", "8"], "did you mean 'user-dp'"),
+        (["calibrate", "user-dp", "--epsilon", "8"], "calibrate user-dp needs"),
+        (["calibrate", "uedp-spread", "--epsilon", "8"], "calibrate uedp-spread needs --set users"),
+        (
+            ["calibrate", "uedp-group", "--epsilon", "8", "--solve", "rounds"],
+            "needs --set noise_multiplier=N",
+        ),
+        (
+            ["calibrate", "uedp-group", "--epsilon", "8", "--solve", "sampling_rate"],
+            "needs --set noise_multiplier=N",
+        ),
+        (
+            [
+                "calibrate",
+                "uedp-spread",
+                "--epsilon",
+                "8",
+                "--solve",
+                "users_per_round",
+                "--set",
+                "users=500",
+            ],
+            "needs --set noise_multiplier=N",
+        ),
+        (["calibrate", "uedp-group", "--epsilon", "8", "--solve", "epsilon"], "cannot solve for"),
+        (["calibrate", "deidentify+user-dp", "--epsilon", "8"], "one mechanism at a time"),
+        (["account", "user-dp", *USERS, "--spread", "1,3"], "only guarantees for user-entity"),
+        (["account", "dpnr", "--set", "epsilon=1", "--spread", "all"], "spread all"),
+        (
+            [*CONLL, "--set", "sentences=14040", "--set", "sensitive_sentences=20000"],
+            "sensitive_sentences is 20000; choose at most sentences=14040",
+        ),
+        (["account", "dpnr"], "see: uedp-bench describe dpnr"),
+        (["account", "federated-secret-sharer"], "account federated-secret-sharer needs"),
+        (
+            ["account", "federated-secret-sharer", "--set", "rounds=0"],
+            "federated-secret-sharer.rounds is 0",
+        ),
+        (["account", "user-dp", "--set", "users"], "for instance rounds=50"),
+        (["account", "dpnr+user-dp", "--set", "users=9"], "dpnr is accounted for alone"),
+        (["account", "user-dp+user-dp", "--set", "users=9"], "every mechanism once"),
+        (["account", "user-dp+deidentify", *USERS], "in the order"),
+        (["account", "deidentify+user-dp", "--set", "rouds=9"], "did you mean 'rounds'?"),
+        (["account", "uedp+user-dp", "--set", "rounds=9"], "uedp.rounds or user-dp.rounds"),
+        (["account", "deidentify+user-dp", "--set", "rounds=9"], "needs --set users=N"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -218,8 +262,92 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["delta"], found["unit"], found["spread"]) == (1e-5, "user-entity", 3)
     assert run_cli(arguments) == 0
     assert "noise_multiplier" in capsys.readouterr().out
-    assert run_cli(["calibrate", "dpnr", "--epsilon", "8", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["epsilon"] == pytest.approx(8.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(("system", "cost"), [("dpnr", 768.0), ("metric-dp", 1.0)])
+def test_the_solved_epsilon_is_not_the_proven_one(
+    capsys: pytest.CaptureFixture[str], system: str, cost: float
+) -> None:
+    assert run_cli(["calibrate", system, "--epsilon", "8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameter"] == "epsilon"
+    assert found["value"] == pytest.approx(8.0 / cost, rel=1e-3)
+    assert found["epsilon"] == pytest.approx(8.0, rel=1e-3)
+    again = told(capsys, ["account", system, "--set", f"epsilon={found['value']!r}"])
+    assert again[-1]["epsilon"] == pytest.approx(found["epsilon"], rel=1e-9)
+    assert run_cli(["calibrate", system, "--epsilon", "8"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"epsilon (solved for) {found['value']:.4g}" in out
+
+
+def test_users_are_needed_only_for_everybody(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["account", "uedp-group", "--set", "rounds=5"]
+    without = told(capsys, settings)
+    users = told(capsys, [*settings, "--set", "users=500"])
+    first, second = without[0], users[0]
+    assert first["epsilon"] == second["epsilon"]
+    assert first["curve"] == second["curve"][:-1]
+    assert "number of users was not given" in first["note"]
+    assert second["note"] == without[1]["note"] == ""
+    (point,) = told(capsys, [*settings, "--spread", "200"])[0]["curve"]
+    assert (point["spread"], point["sentences"]) == (200, 200)
+    assert run_cli([*settings, "--spread", "1,all"]) == 2
+    assert "account uedp-group needs --set users=N" in capsys.readouterr().err
+
+
+def test_sentences_are_any_where_clipping_has_one_level(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["calibrate", "uedp", "--epsilon", "4", "--spread", "3"]
+    arguments += ["--set", "users=300", "--set", "estimator=f_E"]
+    assert run_cli([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["spread"], found["sentences"]) == (3, None)
+    assert run_cli(arguments) == 0
+    assert "sentences any" in " ".join(capsys.readouterr().out.split())
+
+
+def test_mechanisms_in_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a run: what maps rows is hidden by a protecting training, and not otherwise."""
+    alone = told(capsys, ["account", "user-dp", *USERS])
+    together = told(capsys, ["account", "deidentify+user-dp", *USERS])
+    assert [g["epsilon"] for g in together] == [g["epsilon"] for g in alone]
+    named = told(capsys, ["account", "deidentify+user-dp", "--set", "user-dp.rounds=100",
+                          "--set", "mechanism.user-dp.users=1000",
+                          "--set", "users_per_round=50"])  # fmt: skip
+    assert named == together
+    published = told(capsys, ["account", "deidentify+noiseless"])
+    assert "inf" in {g["epsilon"] for g in published}
+    group = ["account", "deidentify+uedp-group", "--set", "users=20", "--set", "rounds=5"]
+    assert told(capsys, [*group, "--delta", "1e-6"])[0]["delta"] == 1e-6
+
+
+def test_a_selection_is_said_not_to_be_charged(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = Path(__file__).parent.parent / "historic_results" / "v1.json"
+    recorded = json.loads(file.read_text(encoding="utf-8"))
+    plain = told(capsys, ["account", "--events", str(file)])
+    recorded["spec"]["selection"] = {"tried": {"model.units": [1, 2]}}
+    chosen = tmp_path / "result.json"
+    chosen.write_text(json.dumps(recorded), encoding="utf-8")
+    given = told(capsys, ["account", "--events", str(chosen)])
+    assert [g["epsilon"] for g in given] == [g["epsilon"] for g in plain]
+    assert all("not charged here" in g["assumptions"][-1] for g in given)
+    assert not any("not charged" in text for g in plain for text in g["assumptions"])
+
+
+@pytest.mark.parametrize("system", sorted({*SYSTEMS, *ALIASES}))
+def test_systems_are_described(capsys: pytest.CaptureFixture[str], system: str) -> None:
+    assert run_cli(["describe", system, "--json"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert (described["kind"], described["name"]) == ("system", system)
+    parameters = {p["name"]: p for p in described["parameters"]}
+    assert all(p["description"] for p in parameters.values())
+    if system in ALIASES:
+        assert parameters["sampling"]["default"] == "fixed"
+    assert run_cli(["describe", f"system/{system}"]) == 0
+    assert system in capsys.readouterr().out
 
 
 def test_calibrated_noise_accounts_to_the_target(capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,9 +369,11 @@ def test_calibrated_noise_accounts_to_the_target(capsys: pytest.CaptureFixture[s
         ["account", "user-dp", *USERS],
         ["account", "user-dp", *USERS, "--set", "sampling=fixed"],
         ["account", "dpnr", "--set", "epsilon=0.05"],
+        ["account", "uedp-group", "--set", "users=1000"],
+        ["account", "uedp-spread", "--set", "users=1000"],
     ],
 )
-def test_no_torch_and_little_time(arguments: list[str]) -> None:
+def test_no_torch_and_little_time(arguments: list[str], tmp_path: Path) -> None:
     code = (
         "import sys; from uedp_bench.cli.main import run_cli; code = run_cli(sys.argv[1:]);"
         "heavy = {'torch', 'transformers', 'mlflow', 'pandas', 'sklearn'} & set(sys.modules);"
@@ -251,8 +381,9 @@ def test_no_torch_and_little_time(arguments: list[str]) -> None:
     )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False,
+        cwd=tmp_path,
+    )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
     # Under two seconds by the clock of an idle machine; tests share theirs, so processor time.

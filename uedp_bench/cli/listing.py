@@ -72,19 +72,33 @@ def describe_command(
 ) -> None:
     """Show a component: parameters with defaults and ranges, unit, source, what it needs.
 
+    Published systems, which 'uedp-bench account' knows, are described too.
+
     \b
     uedp-bench describe uedp
     uedp-bench describe source/text --json
+    uedp-bench describe dpnr
     """  # noqa: D301
     from uedp_bench.registry import load_plugins
+    from uedp_bench.subject import describe_system
     from uedp_bench.summaries import describe_component
 
     load_plugins(plugin or [])
-    described = describe_component(*_resolve(name))
+    system = name.removeprefix("system/")
+    described = describe_system(system) if _is_system(name) else describe_component(*_resolve(name))
     if as_json:
         print_json(described)
     else:
         _print_description(described)
+
+
+def _is_system(name: str) -> bool:
+    """Whether this names a published system that is accounted for only, and no mechanism."""
+    from uedp_bench import registry
+    from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+
+    bare = name.removeprefix("system/")
+    return bare in {*SYSTEMS, *ALIASES} and bare not in registry.mechanisms.names()
 
 
 def _resolve(name: str) -> tuple[Any, str]:
@@ -104,7 +118,10 @@ def _resolve(name: str) -> tuple[Any, str]:
     if found:
         choices = ", ".join(f"{registry.kind}/{name}" for registry in found)
         raise InputError(f"{name!r} names several things; say which: {choices}")
-    known = {other: kind for kind, registry in by_kind.items() for other in registry.names()}
+    from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+
+    known = dict.fromkeys((*SYSTEMS, *ALIASES), "system")
+    known |= {other: kind for kind, registry in by_kind.items() for other in registry.names()}
     near = nearest(name, known)
     hint = f"did you mean {known[near]}/{near}?" if near else "see: uedp-bench list"
     raise InputError(f"no component named {name!r}; {hint}")
