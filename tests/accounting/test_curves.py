@@ -247,6 +247,21 @@ def test_fixed_size_rounds_prove_nothing_about_entities() -> None:
 # Local noise
 
 
+def test_no_more_sentences_than_two_levels_were_asked_for() -> None:
+    """Where both kinds of rounds meet, a point never says more a user than theorem B assumed."""
+    both = [event.model_copy(update={"users": 20}) for event in (SENTENCES, TWO)]
+    point = Protected(spread=60)
+    guarantee = by_unit(
+        *(said(event, protected=point, stage=event.kind) for event in both),
+    )["user-entity"]
+    for at in guarantee.curve[:-1]:
+        assert at.sentences is not None
+        each = max(1, -(-at.sentences // max(1, at.spread)))
+        asked = Protected(spread=at.spread, sentences_per_user=each)
+        rounds = tuple((event, 60) for event in both)
+        assert at.epsilon >= user_entity_epsilon(rounds, asked, DELTA) * (1 - 1e-9)
+
+
 def test_local_noise_adds_up() -> None:
     laplace = LaplaceVector(scale=2.0, sensitivity=6.0)
     result = by_unit(said(laplace, 2, unit="word"), said(PureDP(epsilon=0.5), 1, unit="word"))[

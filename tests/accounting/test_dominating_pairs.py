@@ -20,7 +20,7 @@ from uedp_bench.accounting.events import (
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
 )
-from uedp_bench.accounting.losses import Round, compose, discretise
+from uedp_bench.accounting.losses import STEPS, Round, compose, discretise
 from uedp_bench.accounting.user_entity import (
     AnyRound,
     dominating_pairs,
@@ -237,9 +237,9 @@ def test_coins_that_share_a_value_err_on_the_safe_side(monkeypatch: pytest.Monke
     from uedp_bench.accounting import user_entity
 
     event, point = two_level(4.0), Protected(spread=400)
-    apart = user_entity._sampled([(event, 20)], point, DELTA, revealed=True)
+    apart = user_entity._sampled([(event, 20)], point, DELTA, revealed=True, steps=STEPS)
     monkeypatch.setattr(user_entity, "_COINS", 12)
-    shared = user_entity._sampled([(event, 20)], point, DELTA, revealed=True)
+    shared = user_entity._sampled([(event, 20)], point, DELTA, revealed=True, steps=STEPS)
     assert apart < shared < 1.3 * apart
 
 

@@ -79,7 +79,7 @@ class Sizes:
         """`SPREADS`, the declared point and everybody."""
         most, each = self.users - 1, 1
         if self.sentences:
-            most *= self.sentences
+            most *= 1 if self.whole else self.sentences
         elif self.whole:
             each = declared.sentences_per_user if declared else self.whole
         standard = [Protected(spread=k, sentences_per_user=each) for k in SPREADS if k < most]
@@ -91,7 +91,9 @@ class Sizes:
         each, sentences = point.sentences_per_user, None
         if self.sentences:
             most = self.sentences * (self.users - 1)
-            sentences = min(point.spread * min(each, self.sentences), most)
+            # Two levels count users: more of their sentences than users have were not asked for.
+            asked = spread if self.whole else point.spread
+            sentences = min(asked * min(each, self.sentences), most)
         elif each < self.whole:
             sentences = spread * each
         return CurvePoint(spread=spread, sentences=sentences, epsilon=epsilon)

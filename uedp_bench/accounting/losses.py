@@ -9,7 +9,7 @@ whose rounding is bounded and added to delta.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ STEPS = 100
 _POINTS = 1 << 16  # most grid points of one round
 _CELLS = 20_000_000  # most grid points times centres of one round
 _FINEST = 1e-9  # narrowest grid step: below it rounding would show
+_COMPOSED = 1 << 21  # grid points that a composition may have, about
 _COARSEST = 50.0  # widest grid step, in nats
 _TAIL = 1e-16  # mass of a composition left out on each side
 _ORDERS = np.geomspace(0.25, 64.0, 17)  # of Chernoff's bound, in standard deviations
@@ -90,7 +91,8 @@ def epsilon_of(rounds: Sequence[Round], delta: float, *, steps: int = STEPS) -> 
     if step > _COARSEST:
         return math.inf
     parts = [discretise(part, each, step) for part, each in zip(rounds, windows, strict=True)]
-    return compose(parts, [part.count for part in rounds], delta).epsilon(delta)
+    counts = [part.count for part in rounds]
+    return min(made.epsilon(delta) for made in compositions(parts, counts, delta))
 
 
 def _grid_step(rounds: Sequence[Round], windows: Sequence[Sequence[Window]], steps: int) -> float:
@@ -101,7 +103,8 @@ def _grid_step(rounds: Sequence[Round], windows: Sequence[Sequence[Window]], ste
             points = min(_POINTS, _CELLS // pair.size)
             widest = max(widest, (window.high - window.low) / points)
     deviation = math.sqrt(variance / sum(part.count for part in rounds))
-    return max(deviation / steps, widest, _FINEST)
+    # Of all rounds together some twenty deviations matter.
+    return max(deviation / steps, 20.0 * math.sqrt(variance) / _COMPOSED, widest, _FINEST)
 
 
 def discretise(part: Round, windows: Sequence[Window], step: float) -> Losses:
@@ -130,13 +133,19 @@ def _connected(deltas: Array, step: float, first: float) -> Array:
     return np.maximum(masses, 0.0)
 
 
-def compose(parts: Sequence[Losses], counts: Sequence[int], delta: float = 1.0) -> Losses:
-    """All parts, each so many times, in one Fourier transform.
+def compose(parts: Sequence[Losses], counts: Sequence[int]) -> Losses:
+    """All parts, each so many times, in one Fourier transform: the first of `compositions`."""
+    return next(compositions(parts, counts, 1.0))
+
+
+def compositions(parts: Sequence[Losses], counts: Sequence[int], delta: float) -> Iterator[Losses]:
+    """All parts, each so many times: one, or where rounding shows two, upper bounds.
 
     Args:
         parts: on one grid.
         counts: of each part.
-        delta: of interest: smaller ones may get infinite epsilon.
+        delta: of interest. The first bound may say infinity for it where rounding drowns it; the
+            second is for deltas near it, and loose where losses have a heavy tail.
     """
     low, high, order, top = _chernoff(parts, counts, delta)
     first = sum(part.first * count for part, count in zip(parts, counts, strict=True))
@@ -146,13 +155,14 @@ def compose(parts: Sequence[Losses], counts: Sequence[int], delta: float = 1.0) 
     )
     infinite = -math.expm1(survive) + 2.0 * _TAIL
     masses, rounding = _convolved(parts, counts, (low, high), 0.0)
+    yield Losses(parts[0].step, first + low, masses, infinite + rounding)
     if rounding > 1e-4 * delta and top > low:
         # Masses weighted by e^(order * index) keep the far tail above the rounding. Errors grow
         # downwards, so whatever lies below `top` counts as if it lay there.
         masses, rounding = _convolved(parts, counts, (low, high), order, top)
         masses, low = masses[top - low :], top
         masses[0] += max(0.0, 1.0 - float(masses.sum()))
-    return Losses(parts[0].step, first + low, masses, infinite + rounding)
+        yield Losses(parts[0].step, first + low, masses, infinite + rounding)
 
 
 def _convolved(
