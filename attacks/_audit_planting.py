@@ -147,13 +147,17 @@ def draw_rows(
     own = mine[train[mine]]
     if sizes.user_rows is not None:
         own = np.sort(rng.permutation(own)[: sizes.user_rows])
-    # Whatever the coin, the mechanism sees no other text of a canary user.
-    spare = np.setdiff1d(mine[train[mine] | valid[mine]], own)
     theirs = [np.empty(0, dtype=np.int64)]
     for other in others:
         rows = corpus.rows_of_user[other]
         theirs.append(rng.permutation(rows[train[rows]])[: sizes.sentences])
-    return CanaryRows(own, np.concatenate(theirs), spare)
+    holding = np.concatenate(theirs)
+    # Whatever the coin, the mechanism sees no other text of anybody who holds the canary: a cap on a
+    # user's rows would let some of it in where the canary is withdrawn, and then the two data sets
+    # are no neighbours after the cap.
+    everything = np.concatenate([mine, *(corpus.rows_of_user[other] for other in others)])
+    seen = everything[train[everything] | valid[everything]]
+    return CanaryRows(own, holding, np.setdiff1d(seen, np.concatenate([own, holding])))
 
 
 def plant_texts(

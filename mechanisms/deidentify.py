@@ -78,6 +78,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
     """
 
     name = "deidentify"
+    rowwise = True
     source = "Presidio (presidio-anonymizer) on the corpus' entity spans; surrogates by Faker"
     Params = DeidentifyParams
 

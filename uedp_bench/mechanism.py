@@ -72,11 +72,12 @@ class PublishingMechanism(Mechanism[P]):
     """Publishes protected text or vectors; the number of rows may change.
 
     Attributes:
-        rowwise: an output row depends on its input row and public data only.
+        rowwise: an output row depends on its input row and public data only. Only who says so is
+            taken for mere pre-processing of a mechanism that protects.
         at_inference: test inputs pass through it too.
     """
 
-    rowwise: ClassVar[bool] = True
+    rowwise: ClassVar[bool] = False
     at_inference: ClassVar[bool] = False
 
     @abstractmethod

@@ -135,7 +135,9 @@ def test_user_entity_curve_and_the_user_it_contains() -> None:
 
 
 def test_a_user_event_of_its_own_is_not_replaced() -> None:
-    both = {g.unit: g for g in proven([group(), user(poisson(0.01, 1.0, 1_000))], delta=DELTA)}
+    views = [group(), user(poisson(0.01, 1.0, 1_000))]
+    views = [event.model_copy(update={"stage": "of one mechanism"}) for event in views]
+    both = {g.unit: g for g in proven(views, delta=DELTA)}
     assert both["user"].epsilon == pytest.approx(1.828244, abs=1e-6)
 
 
@@ -274,3 +276,30 @@ def test_import_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_unmarked_events_of_different_units_are_not_taken_for_one_release() -> None:
+    users, entities = user(poisson(0.1, 1.0, 20)), group(noise=20.0)
+    alone = {g.unit: g for g in proven([entities], delta=DELTA)}
+    both = {g.unit: g for g in proven([users, entities], delta=DELTA)}
+    assert alone["user-entity"].status == "given"
+    assert both["user"].epsilon > only(proven([users], delta=DELTA)).epsilon
+    assert both["user-entity"].status == "refused"
+    assert "says nothing about user-entity" in both["user-entity"].reason
+
+
+@pytest.mark.parametrize("adjacency", ["add-or-remove", "replace-one"])
+@pytest.mark.parametrize("sampled", [True, False])
+def test_noise_beyond_what_floats_can_square(adjacency: str, sampled: bool) -> None:
+    values = []
+    for noise in (1e-200, 1e200):
+        gaussian = Gaussian(noise_multiplier=noise)
+        inner = PoissonSampled(rate=0.1, event=gaussian) if sampled else gaussian
+        event = user(Repeated(count=3, event=inner), adjacency=adjacency)
+        values.append(only(proven([event], delta=DELTA)).epsilon)
+    assert values[0] == math.inf
+    assert 0.0 <= values[1] < 1e-3
+
+
+def test_a_curve_of_noise_beyond_what_floats_can_square() -> None:
+    assert all(g.epsilon < 1e-3 for g in proven([group(noise=1e200)], delta=DELTA))

@@ -67,6 +67,19 @@ def test_all_canaries_are_in_the_corpus_until_the_excluded_ones_are_withdrawn(de
     assert not what.injected
 
 
+def test_who_holds_an_entity_canary_has_no_other_text_that_a_cap_could_let_in(development_corpus):
+    _, corpus, what = planted(development_corpus, canary="entity", canaries=20, spread=2)
+    out = withdrawn({"audit": what}, len(corpus))
+    used = corpus.where("train") | corpus.where("valid")
+    for canary in what.canaries:
+        for other in canary.others:
+            rows = corpus.rows_of_user[other]
+            held = np.array([corpus.texts[row] == canary.text for row in rows])
+            assert held.sum() == 1
+            assert not (used[rows] & ~held & ~out[rows]).any()
+            assert (out[rows[held]] == (not canary.included)).all()
+
+
 def test_only_some_rows_and_no_validation_rows_of_a_canary_user_stay(development_corpus):
     some = np.arange(len(development_corpus)) % 6 == 5
     mixed = development_corpus.with_split(some & development_corpus.where("train"), "valid")
@@ -105,7 +118,8 @@ def test_an_entity_canary_has_the_spread_and_the_sentences_that_were_asked_for(d
         counts = np.bincount(corpus.users[here])
         assert [counts[other] for other in canary.others] == [2, 2, 2]
         assert counts[canary.user] == len(corpus.rows_of_user[canary.user])
-    assert int(out.sum()) == sum(not c.included for c in what.canaries) * (6 + 3 * 2)
+    excluded, spare = sum(not c.included for c in what.canaries), 50 * 3 * (6 - 2)
+    assert int(out.sum()) == excluded * (6 + 3 * 2) + spare
     (target,) = attack._targets(what)
     assert (target.unit, target.spread, target.sentences) == ("user-entity", 3, 6)
 

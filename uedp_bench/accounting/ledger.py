@@ -140,7 +140,8 @@ def _check_delta(delta: float) -> None:
 
 
 def _proven(claim: Stated, delta: float, refusals: Sequence[str], asked: Asked) -> Guarantee:
-    reasons = [*refusals, *claim.conflicts]
+    # Where private data was used without protection, nothing is left to contradict.
+    reasons = [*refusals, *(() if claim.unprotected else claim.conflicts)]
     if asked.declared is None:
         asked = replace(asked, declared=claim.declared)
     answer = _answer(claim, delta, reasons, replace(asked, alone=claim.unit != "user-entity"))

@@ -81,11 +81,25 @@ class Answer:
 
 def rounds_of(event: AnyEvent) -> tuple[Base, int]:
     """The event of one round, and how often it happens."""
-    if isinstance(event, Repeated):
-        return event.event, event.count
     if isinstance(event, NonPrivate):
         raise Refusal(event.reason)
-    return event, 1
+    base, count = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
+    return (base if isinstance(base, LOCAL) else _representable(base)), count
+
+
+_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e8
+"""Noise multipliers whose squares accountants can invert without overflow."""
+
+
+def _representable(event: _Central) -> _Central:
+    """The event with no more noise than it has: next to none is none, and 1e8 is the most."""
+    noise = noise_multiplier(event)
+    if _LEAST_NOISE <= noise <= _MOST_NOISE or noise == 0.0 or math.isinf(noise):
+        return event
+    change = {"noise_multiplier": 0.0 if noise < _LEAST_NOISE else _MOST_NOISE}
+    if isinstance(event, PoissonSampled | FixedSizeSampled):
+        return event.model_copy(update={"event": event.event.model_copy(update=change)})
+    return event.model_copy(update=change)
 
 
 def noise_multiplier(event: _Central) -> float:

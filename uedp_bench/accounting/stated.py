@@ -55,12 +55,15 @@ class Stated:
 def stated(events: Sequence[PrivacyEvent]) -> tuple[Stated, ...]:
     """One for each unit and adjacency, in the order in which they first occur.
 
+    Events that name no stage are of one stage for each unit: nothing says that events of different
+    units look at the same noise.
+
     Args:
         events: of all stages of one release.
     """
     stages: dict[str, list[PrivacyEvent]] = {}
     for event in events:
-        stages.setdefault(event.stage, []).append(event)
+        stages.setdefault(_stage(event), []).append(event)
     implied = [event for stage in stages.values() for event in _implied(stage)]
     groups: dict[_Key, list[PrivacyEvent]] = {}
     for event in (*events, *implied):
@@ -77,6 +80,10 @@ def stated(events: Sequence[PrivacyEvent]) -> tuple[Stated, ...]:
         )
         for key, group in groups.items()
     )
+
+
+def _stage(event: PrivacyEvent) -> str:
+    return event.stage or f"that names itself nowhere and protects {event.unit}"
 
 
 def _base(event: PrivacyEvent) -> AnyEvent:
@@ -99,7 +106,8 @@ def _implied(stage: Sequence[PrivacyEvent]) -> list[PrivacyEvent]:
     groups = [event for event in stage if event.unit == "user-entity"]
     if any(isinstance(_base(event), NonPrivate | FixedSizeSampled) for event in groups):
         return []
-    return [event.model_copy(update={"unit": "user", "protected": None}) for event in groups]
+    alone = {"unit": "user", "protected": None}
+    return [event.model_copy(update={**alone, "stage": _stage(event)}) for event in groups]
 
 
 def _conflicts(
@@ -114,7 +122,7 @@ def _conflicts(
     others = sorted(a for u, a in groups if u == unit and a != adjacency)
     if others:
         reasons.append(f"events of unit {unit} differ in adjacency: {adjacency}, {others[0]}")
-    speaking = {event.stage for event in group}
+    speaking = {_stage(event) for event in group}
     for stage, own in stages.items():
         if stage not in speaking:
             said = ", ".join(dict.fromkeys(f"{e.unit} ({e.adjacency})" for e in own))
