@@ -152,9 +152,9 @@ def draw_rows(
         rows = corpus.rows_of_user[other]
         theirs.append(rng.permutation(rows[train[rows]])[: sizes.sentences])
     holding = np.concatenate(theirs)
-    # Whatever the coin, the mechanism sees no other text of anybody who holds the canary: a cap on a
-    # user's rows would let some of it in where the canary is withdrawn, and then the two data sets
-    # are no neighbours after the cap.
+    # Whatever the coin, the mechanism sees no other text of those who hold the canary: a cap on the
+    # rows of a user would let some of it in where the canary is withdrawn, and then the two data
+    # sets are no neighbours after the cap.
     everything = np.concatenate([mine, *(corpus.rows_of_user[other] for other in others)])
     seen = everything[train[everything] | valid[everything]]
     return CanaryRows(own, holding, np.setdiff1d(seen, np.concatenate([own, holding])))
