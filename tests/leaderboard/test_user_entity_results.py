@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from uedp_bench.leaderboard.rows import Row, aggregate, load_results
 from uedp_bench.spec import expand, parse_spec, read_spec
 
-RESULTS = Path(__file__).parents[2] / "leaderboard" / "results" / "user-entity"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "leaderboard" / "results" / "user-entity"
 EPSILONS = (8.0, 2.0)
 USER_NOISE = {"embedded": (0.46036, 0.69744), "conll2003": (0.69415, 1.33913)}
 
@@ -105,3 +107,11 @@ def test_canaries_are_exposed_without_protection_only(find: Find, source: str) -
     for sentences in (0, 1, 3, 10):
         row = find("uedp-group", epsilon=8.0, protected_sentences=sentences)
         assert row.leakage["secret-sharer"][wide].value < plain[wide].value / 2
+
+
+def test_the_page_shows_what_the_results_hold(
+    source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(str(ROOT / "benchmarks" / "user_entity_table.py"))["main"](RESULTS / source)
+    page = (ROOT / "docs" / "user-entity.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out.strip() in page
