@@ -40,7 +40,7 @@ def _covers(stat: Stat, value: float) -> bool:
 def test_results_are_those_of_the_packaged_spec(rows: Rows) -> None:
     specs = expand(parse_spec(read_spec("quickstart")))
     assert set(rows) == {spec.label for spec in specs}
-    assert len(rows) == 5
+    assert len(rows) == 6
     for row in rows.values():
         assert row.seeds == (1, 2, 3)
         assert row.spec.model_copy(update={"seed": 1}) in specs
@@ -67,6 +67,19 @@ def test_user_dp_does_not_memorise_and_still_learns(rows: Rows) -> None:
     (proven,) = [g for g in row.guarantees if g.kind == "proven"]
     assert (proven.unit, proven.status) == ("user", "given")
     assert proven.epsilon <= 8
+
+
+def test_uedp_group_protects_users_with_entities_and_still_learns(rows: Rows) -> None:
+    row = rows["uedp-group"]
+    exposure, membership = (_leak(row, a) for a in ("secret-sharer", "membership"))
+    assert _covers(exposure("exposure_max_repeats"), NULL_EXPOSURE)
+    assert _covers(exposure("exposure_entity"), NULL_EXPOSURE)
+    assert _covers(membership("auc"), 0.5)
+    assert row.utility["perplexity"].value < 0.75 * row.utility["unigram_perplexity"].value
+    proven = {g.unit: g for g in row.guarantees if g.kind == "proven"}
+    assert proven["user-entity"].protected is not None
+    assert proven["user-entity"].protected.sentences == 3
+    assert proven["user"].epsilon < proven["user-entity"].epsilon <= 8
 
 
 def test_uedp_protects_and_the_table_shows_what_it_costs(rows: Rows) -> None:
