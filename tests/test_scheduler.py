@@ -172,6 +172,8 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     process = subprocess.Popen(
         [sys.executable, "-m", "uedp_bench", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        # A shell lets its background jobs ignore Ctrl-C, and their children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not list(out.glob("*/result.json")) and time.monotonic() < deadline:
