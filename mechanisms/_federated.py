@@ -18,7 +18,33 @@ if TYPE_CHECKING:
     from uedp_bench.training.local import LocalTraining
 
 
-class FederatedParams(Params):
+class ServerParams(Params):
+    """How the server steps, whoever takes part."""
+
+    server_learning_rate: float = Field(
+        default=1.0, gt=0, description="public constant that the noisy mean is multiplied by"
+    )
+    server_optimizer: Literal["sgd", "adam"] = Field(
+        default="sgd", description="what the server steps with; sgd is federated averaging"
+    )
+    server_momentum: float = Field(default=0.0, ge=0, lt=1, description="of the server's sgd")
+    server_schedule: Literal["constant", "linear"] = Field(
+        default="constant", description="linear: the server's learning rate falls to 0"
+    )
+
+    def server(self) -> Server:
+        """The server's step."""
+        from uedp_bench.training.federated import Server
+
+        return Server(
+            self.server_learning_rate,
+            self.server_optimizer,
+            self.server_momentum,
+            self.server_schedule,
+        )
+
+
+class FederatedParams(ServerParams):
     """Parameters of training in rounds of sampled users."""
 
     users: int | None = Field(
@@ -43,27 +69,6 @@ class FederatedParams(Params):
     local_optimizer: Literal["sgd", "adam"] = Field(
         default="sgd", description="what users train with"
     )
-    server_learning_rate: float = Field(
-        default=1.0, gt=0, description="public constant that the noisy mean is multiplied by"
-    )
-    server_optimizer: Literal["sgd", "adam"] = Field(
-        default="sgd", description="what the server steps with; sgd is federated averaging"
-    )
-    server_momentum: float = Field(default=0.0, ge=0, lt=1, description="of the server's sgd")
-    server_schedule: Literal["constant", "linear"] = Field(
-        default="constant", description="linear: the server's learning rate falls to 0"
-    )
-
-    def server(self) -> Server:
-        """The server's step."""
-        from uedp_bench.training.federated import Server
-
-        return Server(
-            self.server_learning_rate,
-            self.server_optimizer,
-            self.server_momentum,
-            self.server_schedule,
-        )
 
     def local(self, reduction: Literal["mean", "sum"]) -> LocalTraining:
         """What a user does with its rows."""
@@ -93,9 +98,9 @@ def public_users(params: FederatedParams, stats: CorpusStats, name: str) -> int:
     return users
 
 
-def size_refusals(params: FederatedParams, stats: CorpusStats, name: str) -> tuple[str, ...]:
+def size_refusals(declared: int | None, stats: CorpusStats, name: str) -> tuple[str, ...]:
     """Why |U| is not a public constant, if so."""
-    if stats.public or params.users is not None:
+    if stats.public or declared is not None:
         return ()
     return (
         f"the number of users was counted from private data; declare it with --set "

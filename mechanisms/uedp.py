@@ -133,7 +133,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """Conditions of the proof that these parameters break."""
-        p, out = self.params, list(size_refusals(self.params, stats, self.name))
+        p, out = self.params, list(size_refusals(self.params.users, stats, self.name))
         if p.denominators == "data":
             out.append("denominators W_u, W_e, W_s are computed from private data without noise")
         elif not stats.public:

@@ -18,9 +18,13 @@ from uedp_bench.accounting.events import (
     Repeated,
     SentenceSampledGaussian,
 )
-from uedp_bench.component import Params
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
-from uedp_bench.mechanisms._federated import as_drawn, users_of
+from uedp_bench.mechanisms._federated import (
+    ServerParams,
+    as_drawn,
+    size_refusals,
+    users_of,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -38,7 +42,7 @@ ASSUMPTIONS = (
 )
 
 
-class UeDPGroupParams(Params):
+class UeDPGroupParams(ServerParams):
     """Parameters of sentence sampling, and the point of the curve that the noise is chosen for."""
 
     users: int | None = Field(
@@ -74,14 +78,10 @@ class UeDPGroupParams(Params):
         description="noise over clip; default: the smallest that meets the target",
     )
     server_learning_rate: float = Field(
-        default=0.05, gt=0, description="public constant: the server's step"
+        default=0.05, gt=0, description="public constant that the noisy mean is multiplied by"
     )
     server_optimizer: Literal["sgd", "adam"] = Field(
-        default="adam", description="what the server steps with"
-    )
-    server_momentum: float = Field(default=0.0, ge=0, lt=1, description="of the server's sgd")
-    server_schedule: Literal["constant", "linear"] = Field(
-        default="constant", description="linear: the server's learning rate falls to 0"
+        default="adam", description="what the server steps with; sgd is federated averaging"
     )
 
 
@@ -99,18 +99,13 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users, with which the curve ends, must be public."""
-        if stats.public or self.params.users is not None:
-            return ()
-        return (
-            "the number of users was counted from private data; declare it with --set "
-            f"mechanism.{self.name}.users={stats.users}",
-        )
+        return size_refusals(self.params.users, stats, self.name)
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A sentence is a unit of one row whose local training is one gradient."""
         from uedp_bench.corpus import Index
         from uedp_bench.mechanisms._capped import capped_units
-        from uedp_bench.training.federated import Federation, Server, train_federated
+        from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.local import LocalTraining
         from uedp_bench.training.sampling import PoissonSampler
 
@@ -129,12 +124,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
                 noise_multiplier=self._noise(),
                 # A public constant: the expected number of sentences of a round, at most.
                 denominator=p.sampling_rate * p.sentences_per_user * users,
-                server=Server(
-                    p.server_learning_rate,
-                    p.server_optimizer,
-                    p.server_momentum,
-                    p.server_schedule,
-                ),
+                server=p.server(),
             ),
             learner,
             run,

@@ -136,7 +136,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users must be public."""
-        return size_refusals(self.params, stats, self.name)
+        return size_refusals(self.params.users, stats, self.name)
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
