@@ -38,7 +38,7 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
         corpus = corpus.with_split(corpus.where("valid"), "public")
     own = np.flatnonzero(corpus.split == PUBLIC)
     room = None if params.public_rows is None else max(params.public_rows - len(own), 0)
-    texts = _read(params.public, room)
+    texts = read_public(params.public, room)
     if texts:
         corpus = _append(corpus, texts)
     if params.public_rows is not None and len(own) > params.public_rows:
@@ -59,8 +59,12 @@ def _check_apart(corpus: Corpus) -> None:
         )
 
 
-def _read(files: tuple[Path, ...], room: int | None) -> list[str]:
-    """Sentences of all files in order, at most `room`; every file must hold one."""
+def read_public(files: tuple[Path, ...], room: int | None = None) -> list[str]:
+    """Sentences of all files in order, at most `room`; every file must hold one.
+
+    Raises:
+        InputError: for a file that is missing, unreadable or without a sentence.
+    """
     texts: list[str] = []
     for path in files:
         with open_text(path, "public") as lines:
