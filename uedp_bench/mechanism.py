@@ -12,6 +12,7 @@ from uedp_bench.component import Component, P
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.accounting.systems import Reading
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
     from uedp_bench.model import Vocabulary
@@ -57,6 +58,10 @@ class Mechanism(Component[P]):
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """Why `proven` must refuse at these parameters; empty where it need not."""
+        return ()
+
+    def readings(self) -> tuple[Reading, ...]:
+        """Epsilon at further points that make it comparable; none by default."""
         return ()
 
 

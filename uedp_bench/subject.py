@@ -209,8 +209,8 @@ class Subject:
 
     def readings(self) -> tuple[Reading, ...]:
         """Epsilons at further points."""
-        component = self.component()
-        return component.readings() if isinstance(component, System) else ()
+        found: tuple[Reading, ...] = self.component().readings()
+        return found
 
 
 @dataclass(frozen=True)
@@ -293,8 +293,8 @@ class Composition:
         return self._pipeline.claims(self.given)
 
     def readings(self) -> tuple[Reading, ...]:
-        """None: no mechanism has any."""
-        return ()
+        """Those of all mechanisms."""
+        return tuple(reading for part in self.parts for reading in part.readings())
 
     def ending_at(self, spread: int) -> None:
         """The number of users is always asked for; see `Subject.ending_at`."""

@@ -1,0 +1,76 @@
+"""Noise on word vectors with density proportional to e^(-epsilon d(z, 0)), and its metric d."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.corpus import FloatArray
+from uedp_bench.errors import InputError
+
+Noise = Literal["laplace", "mahalanobis"]
+
+
+class WordNoise:
+    """Radius Gamma(d, 1 / epsilon) times a uniform direction u, or times A u for `mahalanobis`.
+
+    A is the root of lambda Sigma + (1 - lambda) I, Sigma the sample covariance of the vectors
+    divided by its mean variance (Xu et al. 2020, Algorithm 1). A u is not scaled back to length 1:
+    that would make the noise spherical and the mechanism another.
+
+    Args:
+        vectors: (words, d) of the public embedding.
+        epsilon: per unit of distance.
+        regularisation: lambda; None for `laplace`.
+        field: prefix of the parameters, for messages.
+
+    Raises:
+        InputError: if the matrix is singular, for then some words have no finite distance.
+    """
+
+    def __init__(
+        self, vectors: NDArray[Any], epsilon: float, regularisation: float | None, field: str
+    ) -> None:
+        self.epsilon, self.dimension = epsilon, int(vectors.shape[1])
+        self._root: FloatArray | None = None
+        self._inverse: FloatArray | None = None
+        if regularisation is None:
+            return
+        values, axes = np.linalg.eigh(_regularised(vectors, regularisation, field))
+        if values[0] <= 1e-10 * values[-1]:
+            raise InputError(
+                f"{field}.regularisation is {regularisation:g}: the covariance of the embedding is "
+                "singular, so that words have no finite distance; use less than 1"
+            )
+        self._root = (axes * np.sqrt(values)) @ axes.T
+        self._inverse = (axes / np.sqrt(values)) @ axes.T
+
+    def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """(count, d) independent draws."""
+        direction = rng.standard_normal((count, self.dimension))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        radius = rng.gamma(self.dimension, 1.0 / self.epsilon, size=(count, 1))
+        turned = direction if self._root is None else direction @ self._root
+        noise: FloatArray = radius * turned
+        return noise
+
+    def coordinates(self, vectors: NDArray[Any]) -> FloatArray:
+        """(n, d) coordinates in which the metric is the Euclidean distance."""
+        plain = np.asarray(vectors, dtype=np.float64)
+        return plain if self._inverse is None else plain @ self._inverse
+
+
+def _regularised(vectors: NDArray[Any], weight: float, field: str) -> FloatArray:
+    identity = np.eye(int(vectors.shape[1]))
+    if weight == 0.0:
+        return identity
+    if len(vectors) < 2:
+        raise InputError(f"{field}.noise is 'mahalanobis': the embedding needs at least 2 words")
+    covariance = np.atleast_2d(np.cov(np.asarray(vectors, dtype=np.float64), rowvar=False))
+    mean_variance = float(np.trace(covariance)) / len(covariance)
+    if mean_variance == 0.0:
+        raise InputError(f"{field}.noise is 'mahalanobis': all vectors of the embedding are equal")
+    mixed: FloatArray = weight * covariance / mean_variance + (1.0 - weight) * identity
+    return mixed

@@ -1,0 +1,273 @@
+"""Mechanisms that replace every word by one that is near to its vector plus noise."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.accounting.systems import MetricDP as MetricSystem
+from uedp_bench.accounting.systems import Reading
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.mechanisms._embedding import Embedding, read_embedding
+from uedp_bench.mechanisms._nearest import Nearest
+from uedp_bench.mechanisms._word_noise import Noise, WordNoise
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.run import Run
+
+MASK = "<unk>"
+"""What stands for a word outside the vocabulary where the policy is `mask`."""
+
+_PIECES = re.compile(r"\w+|[^\w\s]")
+_BATCH = 8192
+_SAMPLE = 2000
+
+KEPT = "unknown is keep: words outside the vocabulary are published as they are; drop or mask them"
+
+
+class WordParams(Params):
+    """The embedding, the noise, and what becomes of words outside the vocabulary."""
+
+    epsilon: float = Field(gt=0, description="per unit of distance between word vectors")
+    embedding: Path | None = Field(
+        default=None,
+        description="public word vectors, a word and its numbers a line (GloVe, fastText, "
+        "word2vec text; .gz too); a run needs it, accounting does not",
+    )
+    noise: Noise = Field(
+        default="laplace",
+        description="laplace: density e^(-epsilon |z|); mahalanobis: the same for the regularised "
+        "Mahalanobis distance of the embedding",
+    )
+    regularisation: float = Field(
+        default=0.2, ge=0, le=1, description="lambda of mahalanobis; 0 is laplace"
+    )
+    unknown: Literal["keep", "drop", "mask"] = Field(
+        default="mask",
+        description="words outside the vocabulary: published as they are, dropped, or <unk>",
+    )
+    words: int = Field(default=1, ge=1, description="words of a row at which epsilon is also given")
+    distances: tuple[Annotated[float, Field(ge=0)], ...] = Field(
+        default=(), description="distances at which epsilon is also given"
+    )
+
+    @model_validator(mode="after")
+    def _lambda_has_a_matrix(self) -> Self:
+        if self.noise == "laplace" and "regularisation" in self.model_fields_set:
+            raise ValueError("regularisation is given, but noise is laplace; use mahalanobis")
+        return self
+
+
+W = TypeVar("W", bound=WordParams)
+
+
+class WordMechanism(PublishingMechanism[W]):
+    """Every word of a private row gets noise of its own, then the word that `choose` picks.
+
+    A word is what stands between white space if the vocabulary has it, else its runs of letters
+    and digits and its other characters, each by itself; words are looked up as written, then in
+    lower case, and joined by single spaces. A row's noise is keyed by the run's seed and the row.
+    """
+
+    rowwise = True
+    at_inference = True
+
+    @abstractmethod
+    def choose(self, search: Nearest, word: IntArray, noisy: FloatArray, coin: FloatArray) -> Any:
+        """(n,) words published for n words.
+
+        Args:
+            search: over the vectors of the vocabulary.
+            word: (n,) private words.
+            noisy: (n, d) their vectors plus noise.
+            coin: (n,) uniform in [0, 1).
+        """
+
+    @abstractmethod
+    def unproven(self) -> str:
+        """Why nothing can be proven at these parameters; empty where metric DP holds."""
+
+    def candidates(self) -> int:
+        """Words that the vocabulary must have."""
+        return 1
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """Metric DP for one word that is replaced by another of the vocabulary."""
+        reason = self.unproven()
+        if reason:
+            return (
+                PrivacyEvent(unit="word", adjacency="replace-one", event=NonPrivate(reason=reason)),
+            )
+        (event,) = self._system().plan()
+        assumptions = (
+            *event.assumptions,
+            "neighbours differ in one word, by another of the vocabulary; that a word is outside "
+            "of it is published",
+            "noise is that of real numbers; labels and users of rows are not protected",
+        )
+        return (event.model_copy(update={"assumptions": assumptions}),)
+
+    def readings(self) -> tuple[Reading, ...]:
+        """Epsilon at the distances asked for."""
+        return self._system().readings()
+
+    def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
+        """The corpus with the words of all rows outside the split `public` replaced.
+
+        Private rows have no entity mentions any more; labels, users and attributes stay.
+
+        Raises:
+            InputError: if the embedding is missing, malformed or too small.
+        """
+        embedding = self._embedding()
+        vectors = embedding.vectors
+        noise = self._noise(embedding)
+        search = Nearest(vectors, run.device)
+        texts = list(corpus.texts)
+        private = np.flatnonzero(~corpus.where("public"))
+        tally = _Tally()
+        for batch in _batches(corpus, private, embedding):
+            drawn = [self._draw(row, noise, corpus, run) for row in batch]
+            word = np.concatenate([row.word for row in batch])
+            known = word >= 0
+            noisy = np.concatenate([each for each, _ in drawn])[known]
+            noisy += vectors[word[known]]
+            coin = np.concatenate([each for _, each in drawn])[known]
+            output = np.full(len(word), -1, dtype=np.int64)
+            if known.any():
+                output[known] = self.choose(search, word[known], noisy, coin)
+            tally.add(word, output)
+            ends = np.cumsum([len(row.word) for row in batch])[:-1]
+            for row, chosen in zip(batch, np.split(output, ends), strict=True):
+                texts[row.at] = self._joined(row.pieces, chosen, embedding)
+            run.progress("replace words", batch[-1].at + 1, len(texts))
+        self._note(tally, embedding, noise, run)
+        spans = corpus.entities
+        public = np.flatnonzero(corpus.where("public")[spans.row])
+        mentions = np.stack([spans.row, spans.start, spans.end, spans.type], axis=1)[public]
+        kept = [(row, start, end, kind) for row, start, end, kind in mentions.tolist()]
+        return corpus.with_texts(texts, kept), self.plan(run.stats)
+
+    def _draw(
+        self, row: _Row, noise: WordNoise, corpus: Corpus, run: Run
+    ) -> tuple[FloatArray, FloatArray]:
+        # The text is part of the key: the same noise on two texts would tell their difference.
+        # Planted rows have no origin; their place tells copies apart.
+        origin, user = int(corpus.origin[row.at]), int(corpus.users[row.at])
+        place = row.at if origin < 0 else -1
+        text = hashlib.sha256(corpus.texts[row.at].encode("utf-8", "surrogatepass")).hexdigest()
+        rng = run.rng(self.name, "row", origin, user, place, text)
+        return noise.sample(len(row.word), rng), rng.random(len(row.word))
+
+    def _joined(self, pieces: list[str], chosen: IntArray, embedding: Embedding) -> str:
+        unknown = self.params.unknown
+        words = [
+            embedding.words[at] if at >= 0 else (piece if unknown == "keep" else MASK)
+            for piece, at in zip(pieces, chosen.tolist(), strict=True)
+            if at >= 0 or unknown != "drop"
+        ]
+        return " ".join(words)
+
+    def _embedding(self) -> Embedding:
+        if self.params.embedding is None:
+            raise InputError(f"{self.name} needs the parameter 'embedding': a file of word vectors")
+        embedding = read_embedding(self.params.embedding, f"{self.name}.embedding")
+        if len(embedding.words) < self.candidates():
+            raise InputError(
+                f"{self.name}.embedding has {len(embedding.words)} words; at least "
+                f"{self.candidates()} are needed"
+            )
+        return embedding
+
+    def _noise(self, embedding: Embedding) -> WordNoise:
+        p = self.params
+        weight = p.regularisation if p.noise == "mahalanobis" else None
+        return WordNoise(embedding.vectors, p.epsilon, weight, self.name)
+
+    def _system(self) -> MetricSystem:
+        p = self.params
+        named = "euclidean"
+        if p.noise == "mahalanobis":
+            named = f"mahalanobis, lambda {p.regularisation:g}"
+        system: MetricSystem = MetricSystem.create(
+            {"epsilon": p.epsilon, "metric": named, "words": p.words, "distances": p.distances}
+        )
+        return system
+
+    def _note(self, tally: _Tally, embedding: Embedding, noise: WordNoise, run: Run) -> None:
+        readings = {**_epsilons(embedding, noise, run), **dict(self.readings())}
+        run.note(
+            words_replaced=tally.words,
+            words_unknown=tally.unknown,
+            words_unchanged=tally.unchanged,
+            epsilon_at=readings,
+            simulation_only=["words_replaced", "words_unknown", "words_unchanged"],
+        )
+
+
+@dataclass(frozen=True)
+class _Row:
+    at: int
+    pieces: list[str]
+    word: IntArray
+
+
+@dataclass
+class _Tally:
+    words: int = 0
+    unknown: int = 0
+    unchanged: int = 0
+
+    def add(self, word: IntArray, output: IntArray) -> None:
+        self.words += int((word >= 0).sum())
+        self.unknown += int((word < 0).sum())
+        self.unchanged += int(((word >= 0) & (word == output)).sum())
+
+
+def _batches(corpus: Corpus, rows: IntArray, embedding: Embedding) -> Iterator[list[_Row]]:
+    batch: list[_Row] = []
+    size = 0
+    for at in rows.tolist():
+        pieces: list[str] = []
+        for token in corpus.texts[at].split():
+            pieces += [token] if embedding.find(token) >= 0 else _PIECES.findall(token)
+        word = np.array([embedding.find(piece) for piece in pieces], dtype=np.int64)
+        batch.append(_Row(at, pieces, word))
+        size += len(pieces)
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _epsilons(embedding: Embedding, noise: WordNoise, run: Run) -> dict[str, float]:
+    """Epsilon d at percentiles of distances between words: a fact of the embedding alone."""
+    count = len(embedding.words)
+    if count < 2:
+        return {}
+    rng = np.random.Generator(np.random.PCG64(0))
+    points = noise.coordinates(embedding.vectors)
+    some = rng.choice(count, size=min(count, _SAMPLE), replace=False)
+    finder = Nearest(points, run.device)
+    _, nearest = finder(points[some], excluded=some)
+    first = rng.integers(count, size=10 * _SAMPLE)
+    second = (first + rng.integers(1, count, size=10 * _SAMPLE)) % count
+    pairs = np.linalg.norm(points[first] - points[second], axis=1)
+    return {
+        f"{kind}, {percent}th percentile": float(noise.epsilon * np.percentile(found, percent))
+        for kind, found in (("nearest neighbour", nearest[:, 0]), ("random pair", pairs))
+        for percent in (5, 50, 95)
+    }

@@ -1,0 +1,43 @@
+"""Metric differential privacy on words: noise on the word vector, then the nearest word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uedp_bench.accounting.events import Claim
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.mechanisms._words import KEPT, WordMechanism, WordParams
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import FloatArray, IntArray
+    from uedp_bench.mechanisms._nearest import Nearest
+
+
+class MetricDPParams(WordParams):
+    """Parameters of word-level metric DP."""
+
+
+class MetricDP(WordMechanism[MetricDPParams]):
+    """Every word of a private row becomes the word nearest to its vector plus noise.
+
+    Nearness is Euclidean for either noise, so the choice is a function of the noisy vector alone.
+    """
+
+    name = "metric-dp"
+    unit = "word"
+    source = "Feyisetan et al. 2020, Algorithm 1; Xu et al. 2020, Algorithm 1 (mahalanobis)"
+    Params = MetricDPParams
+
+    def choose(
+        self, search: Nearest, word: IntArray, noisy: FloatArray, coin: FloatArray
+    ) -> IntArray:
+        """The nearest word; the input word is one of the candidates."""
+        return search(noisy)[0][:, 0]
+
+    def unproven(self) -> str:
+        """Words that pass unchanged have no noise at all."""
+        return KEPT if self.params.unknown == "keep" else ""
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """Epsilon per unit of distance."""
+        return self._system().claims()
