@@ -51,8 +51,8 @@ class WordParams(Params):
         description="laplace: density e^(-epsilon |z|); mahalanobis: the same for the regularised "
         "Mahalanobis distance of the embedding",
     )
-    regularisation: float = Field(
-        default=0.2, ge=0, le=1, description="lambda of mahalanobis; 0 is laplace"
+    regularisation: float | None = Field(
+        default=None, ge=0, le=1, description="lambda of mahalanobis, there 0.2 by default"
     )
     unknown: Literal["keep", "drop", "mask"] = Field(
         default="mask",
@@ -65,9 +65,16 @@ class WordParams(Params):
 
     @model_validator(mode="after")
     def _lambda_has_a_matrix(self) -> Self:
-        if self.noise == "laplace" and "regularisation" in self.model_fields_set:
+        if self.noise == "laplace" and self.regularisation is not None:
             raise ValueError("regularisation is given, but noise is laplace; use mahalanobis")
         return self
+
+    @property
+    def weight(self) -> float | None:
+        """Lambda; None for `laplace`."""
+        if self.noise == "laplace":
+            return None
+        return 0.2 if self.regularisation is None else self.regularisation
 
 
 W = TypeVar("W", bound=WordParams)
@@ -193,14 +200,11 @@ class WordMechanism(PublishingMechanism[W]):
 
     def _noise(self, embedding: Embedding) -> WordNoise:
         p = self.params
-        weight = p.regularisation if p.noise == "mahalanobis" else None
-        return WordNoise(embedding.vectors, p.epsilon, weight, self.name)
+        return WordNoise(embedding.vectors, p.epsilon, p.weight, self.name)
 
     def _system(self) -> MetricSystem:
         p = self.params
-        named = "euclidean"
-        if p.noise == "mahalanobis":
-            named = f"mahalanobis, lambda {p.regularisation:g}"
+        named = "euclidean" if p.weight is None else f"mahalanobis, lambda {p.weight:g}"
         system: MetricSystem = MetricSystem.create(
             {"epsilon": p.epsilon, "metric": named, "words": p.words, "distances": p.distances}
         )

@@ -25,8 +25,11 @@ EXCLUDED = (
 class VickreyParams(WordParams):
     """Parameters of the Vickrey mechanism."""
 
-    t: float = Field(
-        default=0.5, ge=0, le=1, description="weight of the second nearest word (Algorithm 1)"
+    t: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="weight of the second nearest word (Algorithm 1); 0.5 if rates is not given",
     )
     rates: tuple[Annotated[float, Field(ge=0)], ...] | None = Field(
         default=None,
@@ -41,7 +44,7 @@ class VickreyParams(WordParams):
 
     @model_validator(mode="after")
     def _one_rule(self) -> VickreyParams:
-        if self.rates is not None and "t" in self.model_fields_set:
+        if self.rates is not None and self.t is not None:
             raise ValueError("t and rates are both given: t is of Algorithm 1, rates of 3")
         return self
 
@@ -65,7 +68,8 @@ class Vickrey(WordMechanism[VickreyParams]):
         p = self.params
         k = 2 if p.rates is None else len(p.rates)
         found, distance = search(noisy, k, word if p.candidates == "others" else None)
-        odds = _first_or_second(p.t, distance) if p.rates is None else _k(p.rates, distance)
+        t = 0.5 if p.t is None else p.t
+        odds = _first_or_second(t, distance) if p.rates is None else _k(p.rates, distance)
         rank = np.minimum((coin[:, None] >= np.cumsum(odds, axis=1)).sum(axis=1), k - 1)
         chosen: IntArray = found[np.arange(len(found)), rank]
         return chosen

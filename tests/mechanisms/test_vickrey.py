@@ -148,6 +148,14 @@ def test_deterministic_and_row_by_row(embedding):
     assert publish(texts[:1], embedding) == both[:1]
 
 
+@pytest.mark.parametrize(
+    "params", [{}, {"rates": [1.0]}, {"noise": "mahalanobis"}, {"t": 0.0, "regularisation": None}]
+)
+def test_parameters_written_out_are_read_again(params):
+    written = Vickrey.create({"epsilon": 1.0, **params}).params
+    assert Vickrey.create(written.model_dump(mode="json")).params == written
+
+
 def test_bad_parameters(embedding):
     for params, message in (
         ({"t": 1.5}, "vickrey.t is 1.5"),

@@ -166,7 +166,7 @@ class MetricDPParams(Params):
 
 
 class MetricDP(System[MetricDPParams]):
-    """Noise on a word's embedding, then the nearest (or second nearest) word."""
+    """Noise on a word's embedding, then the nearest word."""
 
     name = "metric-dp"
     unit = "word"
