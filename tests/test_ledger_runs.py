@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, flags, plugged, runs, tiny
+from tiny import NOISELESS, ROUNDS, SOURCE, SPIES, USER_DP, flags, plugged, runs, tiny
 
 from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.results import RunSpec, read_result
@@ -63,6 +63,13 @@ def test_a_denominator_from_the_data_refuses_the_proof(out):
         if guarantee.kind == "proven":
             assert (guarantee.status, guarantee.epsilon) == ("refused", float("inf"))
             assert "computed from private data" in guarantee.reason
+
+
+def test_a_source_whose_rows_depend_on_each_other_refuses_the_proof(out):
+    result = run(out, USER_DP, source={"name": "mixed-rows", "params": SOURCE})
+    guarantee = only(result, "proven")
+    assert (guarantee.status, guarantee.epsilon) == ("refused", float("inf"))
+    assert guarantee.reason == "rows of one user depend on those of others"
 
 
 # ------------------------------------------------------------------------------------- lower bounds

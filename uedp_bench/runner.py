@@ -224,7 +224,8 @@ def guarantees(
     parts: Parts, release: Release, vocabulary: Vocabulary | None, spec: RunSpec, stats: CorpusStats
 ) -> tuple[Guarantee, ...]:
     """Claimed from parameters; proven from what happened, unless a condition is broken."""
-    refusals = list(parts.pipeline.refusals(stats))
+    source = registry.sources.create(spec.source.name, spec.source.params)
+    refusals = [*parts.pipeline.refusals(stats), *source.refusals()]
     if vocabulary is not None and vocabulary.private and release.events:
         refusals.append(f"the vocabulary comes from private text ({vocabulary.origin})")
     planned = parts.pipeline.plan(stats)

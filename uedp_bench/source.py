@@ -51,3 +51,7 @@ class Source(Component[P]):
     def documented(self) -> CorpusStats | None:
         """Sizes of the train split that are public knowledge (`public=True`), else None."""
         return None
+
+    def refusals(self) -> tuple[str, ...]:
+        """Why `proven` must refuse on this corpus: rows of one user depend on those of others."""
+        return ()

@@ -79,9 +79,8 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
     the whole collection, all ages and splits; posts with over 80 % of one topic are kept and that
     topic, a number, is the label. Other than there, splits have no blogger in common.
 
-    The model and its vocabulary depend on everybody's posts. A guarantee therefore covers the step
-    from the labelled corpus to what is released, with the fitted topics held fixed, and not the
-    labels that one's posts gave to others. With `topics_from=public` nothing private is fitted: the
+    The model and its vocabulary depend on everybody's posts, and so do the posts that are kept and
+    their labels: nothing is proven then. With `topics_from=public` nothing private is fitted: the
     label of a post, and whether it is kept, depends on that post alone.
     """
 
@@ -128,6 +127,15 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
             attribute_names={"gender": GENDERS, "age": AGES},
         )
         return add_public(add_entities(corpus, params), params)
+
+    def refusals(self) -> tuple[str, ...]:
+        """A topic model of everybody's posts decides about each."""
+        if self.params.topics_from == "public":
+            return ()
+        return (
+            "which posts are kept, and their labels, depend on a topic model that was fitted to "
+            "the posts of all bloggers; topics_from=public fits it to public text",
+        )
 
     def _bloggers(self) -> list[Blogger]:
         path = require_path(self.params.path, self.name)

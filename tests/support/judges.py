@@ -8,9 +8,10 @@ from uedp_bench.accounting.events import PrivacyUnit
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Params
 from uedp_bench.mechanisms.user_dp import UserDP
-from uedp_bench.registry import attacks, mechanisms
+from uedp_bench.registry import attacks, mechanisms, sources
 from uedp_bench.release import Scorer
 from uedp_bench.results import Estimate, LowerBound
+from uedp_bench.tasks.sources.embedded import Embedded
 
 
 class VerdictParams(Params):
@@ -54,3 +55,13 @@ class SecretlyFixed(UserDP):
         if population is None:
             return super()._sampler(users, population)
         return FixedSizeSampler(population, self.params.users_per_round)
+
+
+@sources.register
+class MixedRows(Embedded):
+    """The embedded corpus, whose rows are said to depend on each other."""
+
+    name = "mixed-rows"
+
+    def refusals(self):
+        return ("rows of one user depend on those of others",)

@@ -107,6 +107,9 @@ def test_labels_from_public_text_do_not_depend_on_other_bloggers(folder: Path) -
     public = folder / "public.txt"
     public.write_text("\n".join(post(at % 2, rng) for at in range(60)))
     params = {"public": [str(public)], "topics_from": "public", "ages_between": "keep"}
+    assert not sources.create("blog-authorship", {"path": folder, **params}).refusals()
+    (reason,) = sources.create("blog-authorship", {"path": folder}).refusals()
+    assert "topics_from=public" in reason
     whole = load(folder, **params).only("train", "valid", "test")
     assert whole.labels is not None
     assert len(whole) == 120
