@@ -21,6 +21,7 @@ from uedp_bench.mechanism import (
     VocabularyMechanism,
 )
 from uedp_bench.mechanisms.deidentify import Deidentify
+from uedp_bench.mechanisms.metric_dp import MetricDP
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.user_dp import UserDP
 from uedp_bench.pipeline import Pipeline
@@ -151,6 +152,20 @@ def test_publishing_that_mixes_rows_is_refused_and_shown():
 
 def test_publishing_counts_where_training_does_not_protect():
     assert reasons(build(Publish(), Noiseless()))[0] == "published"
+
+
+def test_training_without_noise_on_protected_text_costs_no_word():
+    """What a word costs was paid when text was published; other text gets no such exemption."""
+    perturb = MetricDP.create({"epsilon": 2.0})
+    pipeline = build(perturb)
+    assert pipeline.plan(STATS) == pipeline.staged(perturb, perturb.plan(STATS))
+    (guarantee,) = proven(pipeline.plan(STATS), delta=1e-5, refusals=pipeline.refusals(STATS))
+    assert (guarantee.unit, guarantee.epsilon, guarantee.notion) == ("word", 2.0, "metric-dp")
+    leaky = build(MetricDP.create({"epsilon": 2.0, "unknown": "keep"}))
+    mixed = build(Deidentify(), MetricDP.create({"epsilon": 2.0}))
+    for plan in (leaky.plan(STATS), mixed.plan(STATS)):
+        assert all(each.epsilon == float("inf") for each in proven(plan, delta=1e-5))
+    assert "trained without noise" in reasons(leaky)
 
 
 def test_choosing_the_vocabulary_always_counts_and_pre_processing_still_does_not():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.accounting.events import Claim, PrivacyEvent
+from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import (
     CorpusStats,
@@ -105,7 +105,8 @@ class Pipeline:
 
         A publisher that maps each row by itself is mere pre-processing for a training mechanism
         that protects: nothing but the trained model is released, and neighbouring corpora stay
-        neighbours. Then its own events do not count.
+        neighbours. Then its own events do not count. Conversely, training that promises nothing
+        only processes what was published, and costs no unit that all of publishing protects.
 
         Args:
             vocabulary: what choosing the vocabulary emitted.
@@ -118,6 +119,8 @@ class Pipeline:
         protects = self.trainer.unit is not None
         hidden = protects and all(part.rowwise for part in self.publishers)
         chosen = () if self.vocabulary is None else self.staged(self.vocabulary, vocabulary)
+        if not protects and _all_protect(published):
+            return (*chosen, *published)
         return (*chosen, *(() if hidden else published), *self.staged(self.trainer, trained))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
@@ -136,6 +139,11 @@ class Pipeline:
                 if not part.rowwise
             ]
         return tuple(reasons)
+
+
+def _all_protect(published: Sequence[PrivacyEvent]) -> bool:
+    """Whether something was published, and none of it without protection."""
+    return bool(published) and not any(isinstance(e.event, NonPrivate) for e in published)
 
 
 def _stage(part: Mechanism[Any]) -> int:
