@@ -161,6 +161,14 @@ def test_training_without_noise_on_protected_text_costs_no_word():
     assert pipeline.plan(STATS) == pipeline.staged(perturb, perturb.plan(STATS))
     (guarantee,) = proven(pipeline.plan(STATS), delta=1e-5, refusals=pipeline.refusals(STATS))
     assert (guarantee.unit, guarantee.epsilon, guarantee.notion) == ("word", 2.0, "metric-dp")
+    assert pipeline.only_processes(STATS)
+    for other in (
+        (perturb, user_dp()),
+        (Words(), perturb),
+        (Deidentify(), perturb),
+        (Noiseless(),),
+    ):
+        assert not build(*other).only_processes(STATS)
     leaky = build(MetricDP.create({"epsilon": 2.0, "unknown": "keep"}))
     mixed = build(Deidentify(), MetricDP.create({"epsilon": 2.0}))
     for plan in (leaky.plan(STATS), mixed.plan(STATS)):

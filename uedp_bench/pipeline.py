@@ -123,6 +123,12 @@ class Pipeline:
             return (*chosen, *published)
         return (*chosen, *(() if hidden else published), *self.staged(self.trainer, trained))
 
+    def only_processes(self, stats: CorpusStats) -> bool:
+        """Whether vocabulary and training see private text as protected text alone."""
+        published = [event for part in self.publishers for event in part.plan(stats)]
+        unprotected = self.vocabulary is None and self.trainer.unit is None
+        return unprotected and _all_protect(published)
+
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Claims of all parts."""
         parts = self.parts if self.trainer in self.parts else (*self.parts, self.trainer)

@@ -226,7 +226,8 @@ def guarantees(
     """Claimed from parameters; proven from what happened, unless a condition is broken."""
     source = registry.sources.create(spec.source.name, spec.source.params)
     refusals = [*parts.pipeline.refusals(stats), *source.refusals()]
-    if vocabulary is not None and vocabulary.private and release.events:
+    paid = parts.pipeline.only_processes(stats)
+    if vocabulary is not None and vocabulary.private and release.events and not paid:
         refusals.append(f"the vocabulary comes from private text ({vocabulary.origin})")
     planned = parts.pipeline.plan(stats)
     try:
