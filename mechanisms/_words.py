@@ -212,13 +212,14 @@ class WordMechanism(PublishingMechanism[W]):
 
     def _note(self, tally: _Tally, embedding: Embedding, noise: WordNoise, run: Run) -> None:
         readings = {**_epsilons(embedding, noise, run), **dict(self.readings())}
-        run.note(
-            words_replaced=tally.words,
-            words_unknown=tally.unknown,
-            words_unchanged=tally.unchanged,
-            epsilon_at=readings,
-            simulation_only=["words_replaced", "words_unknown", "words_unchanged"],
-        )
+        counts = {
+            "words_replaced": tally.words,
+            "words_unknown": tally.unknown,
+            "words_unchanged": tally.unchanged,
+        }
+        # Training rows and test rows are published by two calls.
+        total = {name: run.diagnostics.get(name, 0) + count for name, count in counts.items()}
+        run.note(**total, epsilon_at=readings, simulation_only=list(counts))
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,10 @@ class Run:
         self.series.setdefault(name, []).append((step, float(value)))
 
     def note(self, **values: Any) -> None:
-        """Adds diagnostics."""
+        """Adds diagnostics; those that `simulation_only` names are joined to those named before."""
+        if "simulation_only" in values:
+            before = self.diagnostics.get("simulation_only", [])
+            values["simulation_only"] = list(dict.fromkeys([*before, *values["simulation_only"]]))
         self.diagnostics.update(values)
 
     def count(self, values: Mapping[str, float]) -> None:

@@ -167,6 +167,16 @@ def test_epsilon_at_distances_of_the_embedding(embedding):
     assert again.diagnostics["epsilon_at"] == told
 
 
+def test_counts_of_all_calls_add_up(embedding):
+    mechanism, run = MetricDP.create({"epsilon": 1e6, "embedding": embedding}), Run(1, STATS)
+    run.note(signal=1.0, simulation_only=["signal"])
+    mechanism.publish(corpus_of(["red blue", "zed"]), run)
+    mechanism.publish(corpus_of(["grey zed"], ["test"]), run)
+    counts = {"words_replaced": 3, "words_unknown": 2, "words_unchanged": 3}
+    assert {name: run.diagnostics[name] for name in counts} == counts
+    assert run.diagnostics["simulation_only"] == ["signal", *counts]
+
+
 def test_bad_parameters(embedding, tmp_path):
     for params, message in (
         ({"epsilon": 0}, "metric-dp.epsilon is 0"),
