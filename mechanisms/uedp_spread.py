@@ -5,7 +5,6 @@ Our own mechanism. Statement, proof and limits: `docs/mechanisms/uedp-spread.md`
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
@@ -186,11 +185,13 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
 
     def _noise(self, users: int) -> float:
         """Noise on the sum, in units of the clip bound of a user."""
+        from uedp_bench.accounting.calibrate import group_noise
+
         p = self.params
         if p.noise_multiplier is not None:
             return p.noise_multiplier
         event = self._round(users, 0.0, users)
-        return _smallest_noise(event, p.rounds, self.point, (p.epsilon, p.delta))
+        return group_noise(event, p.rounds, self.point, (p.epsilon, p.delta))
 
     def _round(self, users: int, noise: float, reach: int) -> Round:
         """One round that samples from `users` public users, `reach` of which may mention anything.
@@ -215,21 +216,3 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
                 protected=self.point,
             ),
         )
-
-
-@lru_cache(maxsize=256)
-def _smallest_noise(
-    event: Round, rounds: int, point: Protected, target: tuple[float, float]
-) -> float:
-    """The noise of such rounds that meets (epsilon, delta) at the protected point."""
-    from uedp_bench.accounting.calibrate import smallest_noise
-    from uedp_bench.accounting.losses import STEPS
-    from uedp_bench.accounting.user_entity import COARSE, user_entity_epsilon
-
-    epsilon, delta = target
-
-    def epsilon_of(noise: float, steps: int = STEPS) -> float:
-        noisy = event.model_copy(update={"noise_multiplier": noise})
-        return user_entity_epsilon(((noisy, rounds),), point, delta, steps)
-
-    return smallest_noise(epsilon_of, epsilon, lambda noise: epsilon_of(noise, COARSE))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 
-from uedp_bench.accounting.events import Protected, SentenceSampledGaussian
+from uedp_bench.accounting.events import GroupRound, Protected, SentenceSampledGaussian
 from uedp_bench.errors import InputError
 
 _PRECISION = 1e-4
@@ -171,6 +171,29 @@ class _Bracket:
 
 
 @lru_cache(maxsize=256)
+def group_noise(
+    event: GroupRound, rounds: int, point: Protected, target: tuple[float, float]
+) -> float:
+    """The noise multiplier of such rounds that meets a target at one point of the curve.
+
+    Args:
+        event: of one round; its own noise does not count.
+        rounds: how many.
+        point: the protected point.
+        target: (epsilon, delta).
+    """
+    from uedp_bench.accounting.losses import STEPS
+    from uedp_bench.accounting.user_entity import COARSE, user_entity_epsilon
+
+    epsilon, delta = target
+
+    def epsilon_of(noise: float, steps: int = STEPS) -> float:
+        noisy = event.model_copy(update={"noise_multiplier": noise})
+        return user_entity_epsilon(((noisy, rounds),), point, delta, steps)
+
+    return smallest_noise(epsilon_of, epsilon, lambda noise: epsilon_of(noise, COARSE))
+
+
 def sentence_noise(
     rate: float, rounds: int, sentences_per_user: int, point: Protected, target: tuple[float, float]
 ) -> float:
@@ -183,16 +206,8 @@ def sentence_noise(
         point: the protected point.
         target: (epsilon, delta).
     """
-    from uedp_bench.accounting.losses import STEPS
-    from uedp_bench.accounting.user_entity import COARSE, user_entity_epsilon
-
-    epsilon, delta = target
-
-    def epsilon_of(noise: float, steps: int = STEPS) -> float:
-        event = SentenceSampledGaussian(
-            rate=rate, noise_multiplier=noise, sentences_per_user=sentences_per_user,
-            users=point.spread + 1,
-        )  # fmt: skip
-        return user_entity_epsilon(((event, rounds),), point, delta, steps)
-
-    return smallest_noise(epsilon_of, epsilon, lambda noise: epsilon_of(noise, COARSE))
+    event = SentenceSampledGaussian(
+        rate=rate, noise_multiplier=0.0, sentences_per_user=sentences_per_user,
+        users=point.spread + 1,
+    )  # fmt: skip
+    return group_noise(event, rounds, point, target)
