@@ -11,10 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-import warnings
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -22,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
+from uedp_bench.array_cache import load_arrays, save_arrays
 from uedp_bench.component import Params
 from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.errors import InputError, MissingExtraError, nearest
@@ -129,7 +127,7 @@ def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
     if params.detector == "none":
         return Detection((), np.empty((0, 4), dtype=np.int64))
     file = cache_folder() / "entities" / f"{_key(texts, params)}.npz"
-    cached = _load(file)
+    cached = load_arrays(file, _read)
     if cached is not None:
         return cached
     run = _spacy_entities if params.detector == "spacy" else _presidio_entities
@@ -193,28 +191,13 @@ def pipeline_identity(pipeline: str) -> list[str]:
         ) from None
 
 
-def _load(file: Path) -> Detection | None:
-    try:
-        with np.load(file, allow_pickle=False) as data:
-            return Detection(tuple(data["types"].tolist()), data["mentions"].astype(np.int64))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None  # not there, or damaged: detected again and written anew
+def _read(data: Mapping[str, Any]) -> Detection:
+    return Detection(tuple(data["types"].tolist()), data["mentions"].astype(np.int64))
 
 
 def _save(file: Path, found: Detection) -> None:
-    """Writes to a neighbour and renames: a reader sees the whole file or none."""
-    part: str | None = None
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=file.parent, suffix=".part")
-        with os.fdopen(handle, "wb") as out:
-            types = np.array(found.types, dtype=np.str_)
-            np.savez_compressed(out, types=types, mentions=found.mentions)
-        Path(part).replace(file)
-    except OSError as error:
-        if part is not None:
-            Path(part).unlink(missing_ok=True)
-        warnings.warn(f"detected entities are not cached: {error}", stacklevel=2)
+    types = np.array(found.types, dtype=np.str_)
+    save_arrays(file, "detected entities", types=types, mentions=found.mentions)
 
 
 Mention = tuple[int, int, int]

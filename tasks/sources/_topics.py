@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-import warnings
-import zipfile
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.array_cache import load_arrays, save_arrays
 from uedp_bench.component import Params
 from uedp_bench.corpus import FloatArray
 from uedp_bench.entities import cache_folder
@@ -67,11 +63,11 @@ def topic_shares(
         InputError: if there is not a word to count in `fit_on`.
     """
     file = cache_folder() / "topics" / f"{_key(texts, fit_on, params, seed)}.npz"
-    cached = _load(file)
+    cached = load_arrays(file, lambda data: np.asarray(data["shares"], dtype=np.float64))
     if cached is not None:
         return cached
     shares = _fit(texts, fit_on, params, seed)
-    _save(file, shares)
+    save_arrays(file, "topics", shares=shares)
     return shares
 
 
@@ -113,26 +109,3 @@ def _key(texts: Sequence[str], fit_on: Sequence[str], params: TopicParams, seed:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
-
-
-def _load(file: Path) -> FloatArray | None:
-    try:
-        with np.load(file, allow_pickle=False) as data:
-            return np.asarray(data["shares"], dtype=np.float64)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None  # not there, or damaged: fitted again and written anew
-
-
-def _save(file: Path, shares: FloatArray) -> None:
-    """Writes to a neighbour and renames: a reader sees the whole file or none."""
-    part: str | None = None
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=file.parent, suffix=".part")
-        with os.fdopen(handle, "wb") as out:
-            np.savez_compressed(out, shares=shares)
-        Path(part).replace(file)
-    except OSError as error:
-        if part is not None:
-            Path(part).unlink(missing_ok=True)
-        warnings.warn(f"topics are not cached: {error}", stacklevel=2)

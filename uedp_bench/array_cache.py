@@ -1,0 +1,45 @@
+"""Arrays that are dear to compute, kept in files: damaged ones are computed again."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+def load_arrays(file: Path, read: Callable[[Mapping[str, Any]], T]) -> T | None:
+    """What `read` makes of a file's arrays by name; None where it is not there, or damaged."""
+    try:
+        with np.load(file, allow_pickle=False) as data:
+            return read(data)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def save_arrays(file: Path, what: str, **arrays: Any) -> None:
+    """Writes to a neighbour and renames: a reader sees the whole file or none.
+
+    Args:
+        file: its folder is made.
+        what: the words with which a failure is told; it is a warning.
+        arrays: by name.
+    """
+    part: str | None = None
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=file.parent, suffix=".part")
+        with os.fdopen(handle, "wb") as out:
+            np.savez_compressed(out, **arrays)
+        Path(part).replace(file)
+    except OSError as error:
+        if part is not None:
+            Path(part).unlink(missing_ok=True)
+        warnings.warn(f"{what} are not cached: {error}", stacklevel=3)
