@@ -271,6 +271,20 @@ class Corpus:
             entity_types=self.entity_types if entity_types is None else entity_types,
         )
 
+    def with_vectors(self, vectors: FloatArray) -> Corpus:
+        """The same rows as vectors (rows, d); their texts are empty and mention nothing."""
+        return replace(self.with_texts([""] * len(self)), vectors=vectors)
+
+    @cached_property
+    def keys(self) -> IntArray:
+        """(rows,) a name for each row that no other row of the run has.
+
+        It is the source's row, or for a row that an attack planted a negative number by its place
+        in the corpus, and survives `only` and `take` for the former. What is drawn once for a row,
+        such as its noise, is keyed by it.
+        """
+        return np.where(self.origin >= 0, self.origin, -2 - np.arange(len(self)))
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over everything that the corpus holds, 16 hexadecimal digits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,4 +58,36 @@ class Learner(Protocol):
 
     def release(self, module: nn.Module) -> Release:
         """What is released when `module` is."""
+        ...
+
+
+@runtime_checkable
+class SplitLearner(Learner, Protocol):
+    """A network in two parts: an encoder at the owner of the text, and a head at the server.
+
+    What passes between them is the representation: mechanisms perturb it, attackers see it.
+    `losses(module, batch)` is `head_losses(module, encode(module, batch), batch)`.
+
+    Attributes:
+        width: d, the size of the representation.
+    """
+
+    width: int
+
+    def masked_batch(
+        self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float
+    ) -> Batch:
+        """As `batch`, each word of a text dropped with an independent coin of this rate.
+
+        A dropped word becomes the encoder's mask whatever the word was: two texts that differ in a
+        dropped word give the same batch.
+        """
+        ...
+
+    def encode(self, module: nn.Module, batch: Batch) -> Tensor:
+        """(rows, d) representations."""
+        ...
+
+    def head_losses(self, module: nn.Module, z: Tensor, batch: Batch) -> Losses:
+        """Losses of each row given its representation."""
         ...

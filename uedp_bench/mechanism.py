@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
 from uedp_bench.component import Component, P
+from uedp_bench.errors import CapabilityError
 
 if TYPE_CHECKING:
-    from torch import nn
+    import numpy as np
+    from torch import Tensor, nn
 
     from uedp_bench.accounting.systems import Reading
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
     from uedp_bench.model import Vocabulary
-    from uedp_bench.release import Release
+    from uedp_bench.release import Release, WordChannel
     from uedp_bench.run import Run
 
 Events = tuple[PrivacyEvent, ...]
@@ -87,7 +90,16 @@ class PublishingMechanism(Mechanism[P]):
 
     @abstractmethod
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
-        """The protected corpus (same splits) and what happened to make it."""
+        """The protected corpus (same splits) and what happened to make it.
+
+        A mechanism on representations sets `Corpus.vectors`, and its texts become empty. Public
+        rows are published too: as text they stay as they are, as vectors they are what the
+        mechanism makes of text that needs no protection.
+        """
+
+    def word_channel(self, run: Run) -> WordChannel | None:
+        """The mechanism as an adversary can run it, if it replaces words one by one."""
+        return None
 
 
 class TrainingMechanism(Mechanism[P]):
@@ -102,8 +114,49 @@ class TrainingMechanism(Mechanism[P]):
 
 
 class ServingMechanism(Mechanism[P]):
-    """Answers queries to a finished release under protection (secure computation)."""
+    """Answers queries to a finished release under protection (secure computation).
+
+    A class that is a `TrainingMechanism` as well trains for what it does at inference: its `train`
+    emits all its events, and `serve` none.
+    """
 
     @abstractmethod
     def serve(self, release: Release, run: Run) -> Release:
         """The release as its users see it; its events are those of `release`, then its own."""
+
+
+class RepresentationChannel(Protocol):
+    """What happens to a representation between the encoder and the head.
+
+    Attributes:
+        word_dropout: probability that a word is dropped before its text is encoded.
+    """
+
+    word_dropout: float
+
+    def perturb(self, z: Tensor, rngs: Sequence[np.random.Generator]) -> Tensor:
+        """(rows, d) of (rows, d); row i depends on row i and on the noise of `rngs[i]` only."""
+        ...
+
+
+class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
+    """Trains a `SplitLearner` with a channel between its two parts, and keeps it at inference."""
+
+    @abstractmethod
+    def channel(self) -> RepresentationChannel:
+        """The channel at these parameters."""
+
+    def serve(self, release: Release, run: Run) -> Release:
+        """The release with the channel between its encoder and its head.
+
+        Raises:
+            CapabilityError: if the release has no two such parts.
+        """
+        through = getattr(release, "through", None)
+        if through is None:
+            raise CapabilityError(
+                f"{self.name} perturbs representations between an encoder and a head, and a "
+                f"{type(release).__name__} has none: use it for text-classification"
+            )
+        served: Release = through(self, run.torch_seed(self.name, "inference"))
+        return served

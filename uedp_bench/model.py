@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from uedp_bench.component import Component, P
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+FeatureArray = NDArray[np.float32]
 
 
 class Vocabulary(Protocol):
@@ -49,12 +54,8 @@ class Vocabulary(Protocol):
         ...
 
 
-class LanguageModel(Component[P]):
-    """A network that predicts the next token.
-
-    `build` returns a module whose `forward(tokens, seeds=None)` maps token ids (rows, length) to
-    logits (rows, length, vocabulary). Row i of the output depends on row i of the input, on the
-    weights and, with dropout, on `seeds[i]` only: no batch statistics, no state across rows.
+class TextModel(Component[P]):
+    """What all models have: the vocabulary through which they read text.
 
     Attributes:
         vectorised: `torch.func.vmap` over rows of weights works on the module (no in-place state,
@@ -71,10 +72,6 @@ class LanguageModel(Component[P]):
     def load_vocabulary(self, folder: Path) -> Vocabulary:
         """The vocabulary that `Vocabulary.save` wrote."""
 
-    @abstractmethod
-    def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
-        """The network with freshly drawn (by `seed`) or pretrained weights, on the CPU."""
-
     def brings_vocabulary(self) -> bool:
         """Whether the vocabulary is the model's own, so that no text is needed to make one."""
         return False
@@ -82,6 +79,19 @@ class LanguageModel(Component[P]):
     def max_length(self) -> int | None:
         """Most tokens a row may have, begin and end included; None for no limit."""
         return None
+
+
+class LanguageModel(TextModel[P]):
+    """A network that predicts the next token.
+
+    `build` returns a module whose `forward(tokens, seeds=None)` maps token ids (rows, length) to
+    logits (rows, length, vocabulary). Row i of the output depends on row i of the input, on the
+    weights and, with dropout, on `seeds[i]` only: no batch statistics, no state across rows.
+    """
+
+    @abstractmethod
+    def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
+        """The network with freshly drawn (by `seed`) or pretrained weights, on the CPU."""
 
     def save_network(self, module: nn.Module, folder: Path) -> None:
         """Writes the weights of a module that `build` made; `load_network` reads them."""
@@ -105,3 +115,70 @@ class NextTokenModule(Protocol):
     def __call__(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length) token ids, (rows,) dropout seeds -> (rows, length, vocabulary) logits."""
         ...
+
+
+class TextEncoder(TextModel[P]):
+    """A network that maps a text to one vector, its representation.
+
+    Most encoders are trained: `build_encoder` returns a module with the attribute `width` (d)
+    whose `forward(tokens, lengths, seeds=None)` maps token ids (rows, length), padded on the right,
+    and the number of tokens of each row (rows,), begin and end included, to (rows, d). Row i of the
+    output depends on the first `lengths[i]` tokens of row i, on the weights and, with dropout, on
+    `seeds[i]` only.
+
+    A frozen encoder (`frozen()` is True) is pretrained and not trained any further: `features`
+    gives its vectors, and `build_encoder` what is trained on top of them, a module with the
+    attribute `width` whose `forward(vectors)` maps (rows, size) to (rows, d); a frozen encoder has
+    no vocabulary here.
+
+    Attributes:
+        mask: the word that stands for a dropped word in a text that is to be encoded.
+    """
+
+    mask: ClassVar[str] = "<unk>"
+
+    def frozen(self) -> bool:
+        """Whether the encoder is pretrained and fixed."""
+        return False
+
+    def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
+        """(texts, size) vectors of a frozen encoder.
+
+        Args:
+            texts: as they are.
+            device: torch device to compute on.
+            cache: keep them on disk for the next run (not for texts that occur once, such as those
+                with dropped words).
+
+        Raises:
+            TypeError: of an encoder that is trained.
+        """
+        raise TypeError(f"{self.name} is trained: it has no fixed features")
+
+    def feature_size(self) -> int:
+        """Size of the vectors of `features`.
+
+        Raises:
+            TypeError: of an encoder that is trained.
+        """
+        raise TypeError(f"{self.name} is trained: it has no fixed features")
+
+    @abstractmethod
+    def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """The network, or of a frozen encoder what is trained on top of it, on the CPU."""
+
+    def save_encoder(self, module: nn.Module, folder: Path) -> None:
+        """Writes the weights of a module that `build_encoder` made."""
+        import torch
+
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = {name: value.cpu() for name, value in module.state_dict().items()}
+        torch.save(weights, folder / "encoder.pt")
+
+    def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """The module with the weights that `save_encoder` wrote, on the CPU."""
+        import torch
+
+        module = self.build_encoder(vocabulary, seed=0)
+        module.load_state_dict(torch.load(folder / "encoder.pt", weights_only=True))
+        return module

@@ -95,7 +95,9 @@ class Pipeline:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
         chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
         published = [e for part in self.publishers for e in self.staged(part, part.plan(stats))]
-        served = [e for part in self.servers for e in self.staged(part, part.plan(stats))]
+        # What trains for its own serving plans, and emits, everything when it trains.
+        last = [part for part in self.servers if part is not self.trainer]
+        served = [e for part in last for e in self.staged(part, part.plan(stats))]
         return (*self.released(chosen, published, self.trainer.plan(stats)), *served)
 
     def released(
@@ -122,6 +124,11 @@ class Pipeline:
         if not protects and _all_protect(published):
             return (*chosen, *published)
         return (*chosen, *(() if hidden else published), *self.staged(self.trainer, trained))
+
+    @property
+    def shows_published(self) -> bool:
+        """Whether what publishers make is released, not only a model that training protects."""
+        return bool(self.publishers) and self.trainer.unit is None
 
     def only_processes(self, stats: CorpusStats) -> bool:
         """Whether vocabulary and training see private text as protected text alone."""
@@ -153,6 +160,7 @@ def _all_protect(published: Sequence[PrivacyEvent]) -> bool:
 
 
 def _stage(part: Mechanism[Any]) -> int:
+    # What trains for its own serving acts first when it trains.
     for stage, kind in enumerate(STAGES):
         if isinstance(part, kind):
             return stage

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.accounting.events import PrivacyEvent
-from uedp_bench.corpus import Corpus, FloatArray
+from uedp_bench.corpus import Corpus, FloatArray, IntArray
 
 
 class TokenScores(NamedTuple):
@@ -72,13 +72,68 @@ class Generator(Protocol):
 
 
 @runtime_checkable
-class Published(Protocol):
-    """The protected corpus itself was published."""
+class Classifier(Protocol):
+    """Can be asked for the class of a row, as the owner of its text would ask.
 
-    @property
-    def corpus(self) -> Corpus:
-        """The published corpus."""
+    Rows that a mechanism perturbs at inference get noise of their own, keyed by `Corpus.keys`: a
+    row that is asked for twice gets the same noise, two rows of one text do not.
+    """
+
+    def class_logprobs(self, corpus: Corpus) -> FloatArray:
+        """(rows, classes) log-probabilities (nats) of the corpus' classes for each row."""
         ...
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Shows the representation of a row: what leaves the owner's device and an attacker sees."""
+
+    def representations(self, corpus: Corpus) -> FloatArray:
+        """(rows, d) as released; noise as in `Classifier`."""
+        ...
+
+
+@runtime_checkable
+class Published(Protocol):
+    """The protected corpus itself was published.
+
+    Attributes:
+        published: its rows; `origin` says from which source row each was made. Test rows are among
+            them where inputs are protected too.
+    """
+
+    published: Corpus
+
+
+class WordChannel(Protocol):
+    """A mechanism that replaces words one by one, as an adversary who knows it can run it.
+
+    Attributes:
+        words: the public vocabulary; words outside it are not substituted.
+        vectors: (words, d) their public vectors.
+    """
+
+    words: tuple[str, ...]
+    vectors: NDArray[np.float32]
+
+    def find(self, word: str) -> int:
+        """Index of a word as the mechanism looks it up, -1 for one that it does not know."""
+        ...
+
+    def sample(self, words: IntArray, rng: np.random.Generator) -> IntArray:
+        """(n,) a fresh substitute for each of the words (n,), indexes into `words`."""
+        ...
+
+
+@runtime_checkable
+class Channel(Protocol):
+    """Words were replaced one by one.
+
+    Attributes:
+        word_channel: how.
+    """
+
+    word_channel: WordChannel
 
 
 @runtime_checkable
@@ -90,7 +145,9 @@ class Updates(Protocol):
         ...
 
 
-CAPABILITIES: tuple[type, ...] = (Scorer, Completer, Generator, Published, Updates)
+CAPABILITIES: tuple[type, ...] = (
+    Scorer, Completer, Generator, Classifier, Encoder, Published, Channel, Updates,
+)  # fmt: skip
 """Capabilities in the order in which messages list them."""
 
 
@@ -100,14 +157,27 @@ class Release:
     Attributes:
         events: what happened to private data to make it; the accountants' only input.
         view: what the adversary sees, in words ("model weights", "sanitised text").
+        published, word_channel: see `Published` and `Channel`; set by the runner, and missing where
+            nothing was published.
     """
 
     view: ClassVar[str] = "model"
     events: tuple[PrivacyEvent, ...] = ()
+    published: Corpus
+    word_channel: WordChannel
 
     def save(self, folder: Path) -> None:
         """Writes everything that is needed to ask the release again."""
         raise TypeError(f"{type(self).__name__} cannot be saved")
+
+
+class PublishedOnly(Release):
+    """Published text or vectors, and no model."""
+
+    view = "published corpus"
+
+    def save(self, folder: Path) -> None:
+        """Nothing but the published corpus was released, and any run makes it again."""
 
 
 def capabilities(release: object) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.model import Vocabulary
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
-from uedp_bench.release import Release, capabilities
+from uedp_bench.release import PublishedOnly, Release, capabilities
 from uedp_bench.results import (
     ComponentSpec,
     Cost,
@@ -183,12 +183,29 @@ def protect(
         trained += events
         release = learner.release(module)
     if release is None:
-        raise CapabilityError(f"the task {parts.task.name} has nothing to train")
+        release = _published_only(parts)
     release.events = pipeline.released(chosen, published, trained)
     for server in pipeline.servers:
+        events = release.events
         release = server.serve(release, run)
-        release.events = pipeline.staged(server, release.events)
+        release.events = events if server is pipeline.trainer else pipeline.staged(
+            server, release.events
+        )  # fmt: skip
+    if pipeline.shows_published:
+        release.published = visible
+        channels = [part.word_channel(run) for part in pipeline.publishers]
+        if len(channels) == 1 and channels[0] is not None:
+            release.word_channel = channels[0]
     return release, vocabulary
+
+
+def _published_only(parts: Parts) -> Release:
+    """The release of a task that trains nothing: what was published."""
+    if not parts.pipeline.publishers:
+        raise CapabilityError(
+            f"the task {parts.task.name} trains nothing and needs a mechanism that publishes"
+        )
+    return PublishedOnly()
 
 
 def lacks(needs: tuple[type, ...], release: Release) -> str | None:
@@ -355,7 +372,7 @@ def _execute(
         release.save(folder / "release")
         _save_planted(planted, folder)
     with clock("score"):
-        utility = parts.task.score(release, _as_scored(parts, corpus, run))
+        utility = parts.task.score(release, _as_scored(parts, release, corpus, run))
     with clock("attack"):
         attacked = attack_all(parts, release, planted, corpus, run)
     with clock("account"):
@@ -387,14 +404,24 @@ def _execute(
     )
 
 
-def _as_scored(parts: Parts, corpus: Corpus, run: Run) -> Corpus:
-    """Test text is the original, except for mechanisms that perturb inputs at inference."""
+def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corpus:
+    """Test text is the original, except for mechanisms that perturb inputs at inference.
+
+    Their test rows are published as well. All else stays original, unless it became vectors.
+    """
     publishers = [part for part in parts.pipeline.publishers if part.at_inference]
     if not publishers:
         return corpus
-    test = corpus.only("test")
+    # Public rows are there for what mechanisms make of them; they were published before.
+    test = corpus.only("test", "public")
     for publisher in publishers:
         test, _ = publisher.publish(test, run)
+    test = test.only("test")
+    shown = getattr(release, "published", None)
+    if shown is not None:
+        shown = release.published = concatenate(shown, test)
+    if test.vectors is not None and shown is not None:
+        return shown  # type: ignore[no-any-return]
     return concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
 
 
