@@ -1,0 +1,142 @@
+"""Pretrained models that turn texts into vectors: which one it is, and its vectors kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from uedp_bench.array_cache import load_arrays, save_arrays
+from uedp_bench.entities import cache_folder
+from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.model import FeatureArray
+
+_FORMAT = 1  # of the cached files; raised when the same key would mean something else
+
+
+@contextmanager
+def readable(where: str, field: str) -> Iterator[None]:
+    """Turns what the libraries raise for an unknown or broken model into one line.
+
+    Args:
+        where: hub id or local directory.
+        field: the parameter that names it.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            f"{field} {where!r} is neither a readable local directory nor a model that the hub "
+            f"gives: {lines[0]}"
+        ) from error
+
+
+def model_identity(where: str, field: str) -> str:
+    """What a model is, wherever it lies.
+
+    Returns:
+        of a directory, a hash of its files; of a hub id, the id and the commit that is read.
+
+    Raises:
+        InputError: if it is neither.
+    """
+    folder = Path(where)
+    if folder.is_dir():
+        files = sorted(path for path in folder.rglob("*") if _counts(path.relative_to(folder)))
+        seen = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+        return _digest_of_files(folder, seen)
+    from transformers.utils import cached_file
+
+    with readable(where, field):
+        config = cached_file(where, "config.json")
+        if config is None:
+            raise OSError("it has no config.json")
+    return f"{where}@{Path(config).parent.name}"
+
+
+def revision(identity: str) -> str | None:
+    """The commit of a hub model's identity; None of a directory's."""
+    return identity.rpartition("@")[2] if "@" in identity else None
+
+
+def _counts(file: Path) -> bool:
+    """Whether a file of a model's directory can change its vectors: not read-me's, not git's."""
+    return file.suffix not in ("", ".md") and not any(part.startswith(".") for part in file.parts)
+
+
+@lru_cache(maxsize=16)
+def _digest_of_files(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
+    # Times and sizes are arguments so that files that were written anew are read anew.
+    digest = hashlib.sha256()
+    for file, _, _ in files:
+        if file.is_file():
+            with file.open("rb") as content:
+                held = hashlib.file_digest(content, "sha256").hexdigest()
+            digest.update(f"{file.relative_to(folder).as_posix()}\0{held}\0".encode())
+    return digest.hexdigest()
+
+
+def encoders_version(package: str, use: str) -> str:
+    """Version of a package of the extra `encoders`.
+
+    Raises:
+        MissingExtraError: if it is not installed; the message has the command that installs it.
+    """
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise MissingExtraError(
+            f"{package} ({use})", "pip install 'uedp-bench[encoders]'"
+        ) from None
+
+
+def cached_vectors(
+    key: Sequence[object],
+    texts: Sequence[str],
+    compute: Callable[[list[str]], FeatureArray],
+    *,
+    cache: bool,
+) -> FeatureArray:
+    """A vector for each text; equal texts are computed once, and kept on disk for the next run.
+
+    Args:
+        key: everything but the texts that the vectors depend on.
+        texts: at least one.
+        compute: (n, size) vectors of n different texts, sorted.
+        cache: False neither reads nor writes files.
+
+    Raises:
+        InputError: if a vector is not finite.
+    """
+    unique = sorted(set(texts))
+    model = hashlib.sha256(json.dumps([_FORMAT, *key]).encode()).hexdigest()[:16]
+    file = cache_folder() / "sentences" / model / f"{_digest(unique)}.npz"
+    vectors = load_arrays(file, lambda data: data["vectors"]) if cache else None
+    if vectors is None or len(vectors) != len(unique):
+        vectors = compute(unique)
+        if not np.isfinite(vectors).all():
+            raise InputError("the pretrained encoder gives vectors that are not finite numbers")
+        if cache:
+            save_arrays(file, "vectors of sentences", vectors=vectors)
+    at = {text: index for index, text in enumerate(unique)}
+    chosen: FeatureArray = vectors[[at[text] for text in texts]]
+    return chosen
+
+
+def _digest(texts: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()

@@ -1,0 +1,144 @@
+"""Sentences of texts, and their vectors by a pretrained sentence encoder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uedp_bench.model import FeatureArray
+from uedp_bench.pretrained import (
+    cached_vectors,
+    encoders_version,
+    model_identity,
+    readable,
+    revision,
+)
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from spacy.language import Language
+
+_BATCH = 32  # sentences; on two cores larger batches are no faster
+
+_LINE_BREAK = re.compile(r"<br\s*/?>|[\n\r\u2028\u2029]+", re.IGNORECASE)
+
+
+def split_sentences(texts: Sequence[str]) -> list[list[str]]:
+    """Sentences of each text, stripped, without blank ones.
+
+    They end at full stops, question and exclamation marks by the rules of spaCy's `sentencizer`
+    (its English tokenizer knows abbreviations), and at line breaks, `<br />` among them.
+
+    Raises:
+        MissingExtraError: if spaCy is not installed.
+    """
+    parts = [
+        (part, row)
+        for row, text in enumerate(texts)
+        for part in map(str.strip, _LINE_BREAK.split(text))
+        if part
+    ]
+    sentences: list[list[str]] = [[] for _ in texts]
+    for doc, row in _sentencizer().pipe(parts, as_tuples=True):
+        found = (sentence.text.strip() for sentence in doc.sents)
+        sentences[row] += [sentence for sentence in found if sentence]
+    return sentences
+
+
+@lru_cache(maxsize=1)
+def _sentencizer() -> Language:
+    encoders_version("spacy", "splits sentences")
+    import spacy
+
+    language = spacy.blank("en")
+    language.add_pipe("sentencizer")
+    language.max_length = 2**31  # the limit is for parsers, which take memory by the character
+    return language
+
+
+class SentenceEmbedder:
+    """Vectors of sentences by a pretrained encoder of sentence-transformers.
+
+    The encoder is loaded when the first vector is computed: what is on disk needs none. Sentences
+    longer than the encoder takes are cut off at its limit.
+
+    Args:
+        name: hub id or local directory.
+        device: torch device to compute on.
+        field: the parameter that names it, for messages.
+
+    Raises:
+        InputError: if there is no such model.
+        MissingExtraError: if sentence-transformers is not installed.
+    """
+
+    def __init__(self, name: str, device: str, field: str = "pretrained") -> None:
+        self.name, self.device, self.field = name, device, field
+        software = encoders_version("sentence-transformers", "embeds sentences")
+        self._identity = model_identity(name, field)
+        self._key = ("sentence-transformers", software, self._identity, device.split(":")[0])
+
+    @cached_property
+    def size(self) -> int:
+        """Size of a vector."""
+        return int(self.embed(["size"]).shape[1])
+
+    def embed(self, sentences: Sequence[str], *, cache: bool = True) -> FeatureArray:
+        """(sentences, size) vectors, float32.
+
+        Args:
+            sentences: equal ones are computed once.
+            cache: keep the vectors on disk for the next run, and read those that are there.
+
+        Raises:
+            InputError: if the encoder cannot be read, or gives vectors that are not finite.
+        """
+        if not sentences:
+            return np.empty((0, self.size), dtype=np.float32)
+        return cached_vectors(self._key, sentences, self._compute, cache=cache)
+
+    def _compute(self, sentences: list[str]) -> FeatureArray:
+        # The library sorts by length before it makes batches.
+        vectors = self._model.encode(
+            sentences, batch_size=_BATCH, convert_to_numpy=True, show_progress_bar=False
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+    @cached_property
+    def _model(self) -> SentenceTransformer:
+        from sentence_transformers import SentenceTransformer
+
+        from uedp_bench.models._transformer_network import no_progress_bars
+
+        with readable(self.name, self.field), no_progress_bars():
+            return SentenceTransformer(
+                self.name, device=self.device, revision=revision(self._identity)
+            ).eval()
+
+
+def document_means(
+    documents: Sequence[Sequence[str]], embedder: SentenceEmbedder, *, cache: bool = True
+) -> FeatureArray:
+    """(documents, size) means of the vectors of each document's sentences.
+
+    Meehan et al. 2022 (DeepCandidate), equation 1. A document without sentences counts as one
+    empty sentence.
+
+    Args:
+        documents: sentences of each, as `split_sentences` gives them.
+        embedder: of the sentences.
+        cache: see `SentenceEmbedder.embed`.
+    """
+    filled = [document or ("",) for document in documents]
+    vectors = embedder.embed(
+        [sentence for document in filled for sentence in document], cache=cache
+    )
+    if not filled:
+        return vectors
+    counts = np.array([len(document) for document in filled])
+    sums = np.add.reduceat(vectors, np.cumsum(counts) - counts, axis=0, dtype=np.float64)
+    return np.asarray(sums / counts[:, None], dtype=np.float32)
