@@ -19,6 +19,7 @@ from uedp_bench.task import Task
 from uedp_bench.tasks._language_model import LanguageModelLearner
 from uedp_bench.tasks._ngrams import NGramModel
 from uedp_bench.tasks._text_rows import Preprocessing, TextRows, encode_targets, prepare
+from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
 
 if TYPE_CHECKING:
     from torch import nn
@@ -35,11 +36,8 @@ _BOOTSTRAP_SEED = 2022
 class NextWordParams(Params):
     """How text becomes tokens, and what happens before private training."""
 
-    vocabulary: Annotated[str, MayBePath(words=("public", "private"))] = Field(
-        default="public",
-        description="where the vocabulary comes from: 'public' (the corpus' public split), "
-        "'private' (its training split: every proven epsilon is then infinite), or the path of a "
-        "file of public text (plain or gzipped, one sentence a line)",
+    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
+        default="public", description=DESCRIPTION
     )
     preprocessing: Preprocessing = Field(
         default="none", description="'paper': lower case without punctuation (Lai et al.)"
@@ -87,23 +85,9 @@ class NextWord(Task[NextWordParams]):
 
         A pretrained model brings its own, whatever the parameter says.
         """
-        if self._model().brings_vocabulary():
-            return self._model().vocabulary((), origin="the pretrained model", private=False)
-        where = self.params.vocabulary
-        private = where == "private"
-        if where in ("public", "private"):
-            texts = list(corpus.only("train" if private else "public").texts)
-            origin = f"{'train' if private else 'public'} split"
-            if not texts and not private:
-                raise InputError(
-                    "task.vocabulary is 'public', but the corpus has no public text: give "
-                    "source.public files, say source.valid_is_public=true where the split valid is "
-                    "public, or task.vocabulary a file of public text"
-                )
-        else:
-            texts, origin = _read_lines(Path(where)), f"file {Path(where).name}"
-        prepared = prepare(texts, self.params.preprocessing)
-        return self._model().vocabulary(prepared, origin=origin, private=private)
+        return make_vocabulary(
+            self._model(), self.params.vocabulary, corpus, self.params.preprocessing
+        )
 
     def stages(
         self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
@@ -243,13 +227,3 @@ def _perplexity(nats: ArrayLike, divisor: ArrayLike, users: IntArray) -> Estimat
     with np.errstate(over="ignore"):  # a broken model may be infinitely surprised
         low, high = (None if x is None else float(np.exp(x)) for x in (rate.low, rate.high))
         return Estimate(value=float(np.exp(rate.value)), low=low, high=high)
-
-
-def _read_lines(path: Path) -> list[str]:
-    from uedp_bench.tasks.sources._read import open_text
-
-    with open_text(path, "task.vocabulary") as lines:
-        texts = [" ".join(line.split()) for line in lines if line.strip()]
-    if not texts:
-        raise InputError(f"task.vocabulary: {path} holds no sentence")
-    return texts

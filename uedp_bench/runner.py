@@ -137,7 +137,7 @@ def public_sizes(spec: RunSpec, corpus: Corpus) -> CorpusStats:
     Users held out are a public choice of the experiment and are taken off.
     """
     source = registry.sources.create(spec.source.name, spec.source.params)
-    documented: CorpusStats | None = source.documented()
+    documented: CorpusStats | None = None if source.params.selects else source.documented()
     held_out = len(np.unique(corpus.users[corpus.where("held_out")]))
     if documented is not None:
         return CorpusStats(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -29,6 +29,26 @@ class SourceParams(Params):
     public_rows: int | None = Field(
         default=None, ge=1, description="keep at most this many public rows (the first)"
     )
+    public_share: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="declare the text of this share of the training users public, drawn by hash: "
+        "for mechanisms that need public documents of the same kind",
+    )
+    min_sentences: int = Field(
+        default=1, ge=1, description="leave out rows of any split with fewer sentences"
+    )
+    test_sentences: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = Field(
+        default=None,
+        description="leave out test rows with fewer sentences than the first number or more than "
+        "the second",
+    )
+
+    @property
+    def selects(self) -> bool:
+        """Whether rows are left out or made public, so that documented sizes do not hold."""
+        return self.public_share > 0 or self.min_sentences > 1
 
 
 class Source(Component[P]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
@@ -29,10 +30,14 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
     users of their own, no entities, no label and no attributes. At most `params.public_rows` public
     rows are kept, those that the source made itself first.
 
+    Before that, rows of too few sentences are left out (`min_sentences`, `test_sentences`), and
+    with `public_share` some of the training users become public.
+
     Raises:
-        InputError: for a file that is missing, unreadable or without a sentence, or if users of the
-            split `valid` are to be public and train as well.
+        InputError: for a file that is missing, unreadable or without a sentence, if users of the
+            split `valid` are to be public and train as well, or if no training or test row is left.
     """
+    corpus = _share(_of_length(corpus, params), params.public_share)
     if params.valid_is_public:
         _check_apart(corpus)
         corpus = corpus.with_split(corpus.where("valid"), "public")
@@ -45,6 +50,49 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
         keep = np.setdiff1d(np.arange(len(corpus)), own[params.public_rows :])
         corpus = replace(corpus.take(keep), origin=np.arange(len(keep)))
     return corpus
+
+
+def _of_length(corpus: Corpus, params: SourceParams) -> Corpus:
+    """Without the rows that have too few sentences, or of the test split too many."""
+    if params.min_sentences == 1 and params.test_sentences is None:
+        return corpus
+    from uedp_bench.sentences import split_sentences
+
+    counts = np.array([len(found) for found in split_sentences(corpus.texts)])
+    keep = counts >= params.min_sentences
+    if params.test_sentences is not None:
+        low, high = params.test_sentences
+        keep &= ~corpus.where("test") | ((counts >= low) & (counts <= high))
+    kept = corpus.take(np.flatnonzero(keep))
+    for split in ("train", "test"):
+        if corpus.where(split).any() and not kept.where(split).any():
+            raise InputError(
+                f"source.min_sentences={params.min_sentences} and test_sentences="
+                f"{params.test_sentences} leave no row in the split {split!r}: its rows have up to "
+                f"{counts[corpus.where(split)].max()} sentences"
+            )
+    return replace(kept, origin=np.arange(len(kept)))
+
+
+def _share(corpus: Corpus, share: float) -> Corpus:
+    """With a share of the training users, drawn by the hash of their number, made public."""
+    if share == 0:
+        return corpus
+    hashed = np.array(
+        [int(hashlib.sha256(b"public %d" % user).hexdigest()[:8], 16) / 2**32
+         for user in range(corpus.user_count)]
+    )  # fmt: skip
+    elsewhere = np.zeros(corpus.user_count, dtype=bool)
+    there = corpus.users >= 0
+    elsewhere[corpus.users[there & ~corpus.where("train", "public")]] = True
+    drawn = (hashed < share) & ~elsewhere
+    moved = corpus.where("train") & np.where(there, drawn[corpus.users], False)
+    if not moved.any():
+        raise InputError(
+            f"source.public_share={share} draws no training user who has no valid or test row; "
+            "give a larger share, or public files"
+        )
+    return corpus.with_split(moved, "public")
 
 
 def _check_apart(corpus: Corpus) -> None:

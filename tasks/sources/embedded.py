@@ -98,9 +98,13 @@ class Embedded(Source[EmbeddedParams]):
         )
 
 
+_NO_FILES = {name: SourceParams.model_fields[name].default for name in SourceParams.model_fields}
+"""What does not matter for what is generated."""
+
+
 def _cached(params: EmbeddedParams) -> Corpus:
     """The generated corpus, once for all that share its parameters; files are left to others."""
-    return _generate(params.model_copy(update={"public": (), "public_rows": None}))
+    return _generate(params.model_copy(update=_NO_FILES))
 
 
 @lru_cache(maxsize=2)

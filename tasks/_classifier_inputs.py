@@ -1,0 +1,132 @@
+"""What a classifier reads of a row: token ids, vectors of a frozen encoder, published vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.errors import InputError
+from uedp_bench.learner import Batch
+from uedp_bench.model import FeatureArray
+from uedp_bench.tasks._text_rows import Preprocessing, prepare
+
+if TYPE_CHECKING:
+    from uedp_bench.model import TextEncoder, Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Inputs of many rows: `vectors` (rows, size), or tokens one row after the other.
+
+    Attributes:
+        flat: (tokens,) ids; row i has `flat[offsets[i]:offsets[i + 1]]`.
+        offsets: (rows + 1,).
+        truncated: rows that lost tokens to the limit.
+    """
+
+    vectors: FeatureArray | None = None
+    flat: IntArray | None = None
+    offsets: IntArray | None = None
+    truncated: int = 0
+
+    def __len__(self) -> int:
+        if self.vectors is not None:
+            return len(self.vectors)
+        return 0 if self.offsets is None else len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """(rows,) tokens, or 1 for a vector."""
+        return np.ones(len(self), dtype=np.int64) if self.offsets is None else np.diff(self.offsets)
+
+    def batch(self, rows: IntArray, padding: int) -> Batch:
+        """`vectors` (rows, size), or `tokens` (rows, longest), padded, and `lengths` (rows,)."""
+        import torch
+
+        if self.vectors is not None:
+            return {"vectors": torch.from_numpy(self.vectors[rows])}
+        if self.flat is None or self.offsets is None:
+            raise RuntimeError("rows have neither vectors nor tokens")
+        lengths = self.lengths[rows]
+        columns = np.arange(lengths.max(initial=1))
+        inside = columns < lengths[:, None]
+        at = self.offsets[rows][:, None] + np.where(inside, columns, 0)
+        tokens = np.where(inside, self.flat[at], padding)
+        return {"tokens": torch.from_numpy(tokens), "lengths": torch.from_numpy(lengths)}
+
+
+class InputReader:
+    """Turns rows of a corpus into inputs of a network.
+
+    Args:
+        model: the encoder.
+        vocabulary: its tokens; None for a frozen encoder and for published vectors.
+        preprocessing: of every text.
+        max_tokens: tokens of a row past this many are left out, begin and end among them.
+        device: torch device on which a frozen encoder computes.
+    """
+
+    def __init__(
+        self,
+        model: TextEncoder[Any],
+        vocabulary: Vocabulary | None,
+        preprocessing: Preprocessing,
+        max_tokens: int | None,
+        device: str,
+    ) -> None:
+        self.model, self.vocabulary, self.preprocessing = model, vocabulary, preprocessing
+        self.max_tokens, self.device = max_tokens, device
+        limits = [value for value in (max_tokens, model.max_length()) if value is not None]
+        self._limit = min(limits, default=None)
+
+    @property
+    def padding(self) -> int:
+        """Token id that fills rows up; networks do not look at it."""
+        return 0 if self.vocabulary is None else self.vocabulary.end
+
+    def read(self, corpus: Corpus) -> Rows:
+        """Inputs of all rows."""
+        if corpus.vectors is not None:
+            return Rows(vectors=np.ascontiguousarray(corpus.vectors, dtype=np.float32))
+        return self._texts(prepare(corpus.texts, self.preprocessing), cache=True)
+
+    def masked(self, corpus: Corpus, rate: float, rngs: Sequence[np.random.Generator]) -> Rows:
+        """Inputs of all rows with words dropped by independent coins: row i's from `rngs[i]`.
+
+        Generators may be the same one, which then tosses the coins of the rows in order.
+
+        Raises:
+            InputError: for published vectors, which have no words.
+        """
+        if corpus.vectors is not None:
+            raise InputError("word_dropout: published vectors have no words; leave it at 0")
+        texts = [
+            " ".join(
+                self.model.mask if dropped else word
+                for word, dropped in zip(words, rng.random(len(words)) < rate, strict=True)
+            )
+            for words, rng in zip(
+                map(str.split, prepare(corpus.texts, self.preprocessing)), rngs, strict=True
+            )
+        ]
+        return self._texts(texts, cache=False)
+
+    def _texts(self, texts: Sequence[str], *, cache: bool) -> Rows:
+        if self.model.frozen():
+            return Rows(vectors=self.model.features(texts, self.device, cache=cache))
+        if self.vocabulary is None:
+            raise InputError(f"{self.model.name} needs a vocabulary")
+        ids = self.vocabulary.encode(texts)
+        room = None if self._limit is None else self._limit - 2
+        begin, end = self.vocabulary.begin, self.vocabulary.end
+        rows = [[begin, *row[:room], end] for row in ids]
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        return Rows(
+            flat=np.array([token for row in rows for token in row], dtype=np.int64),
+            offsets=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)]),
+            truncated=sum(room is not None and len(row) > room for row in ids),
+        )

@@ -1,0 +1,57 @@
+"""Where a task's vocabulary comes from: the public split, the training split, or a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uedp_bench.errors import InputError
+from uedp_bench.tasks._text_rows import Preprocessing, prepare
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.model import TextModel, Vocabulary
+
+WORDS = ("public", "private")
+"""Values of the parameter `vocabulary` that are no file."""
+
+DESCRIPTION = (
+    "where the vocabulary comes from: 'public' (the corpus' public split), 'private' (its training "
+    "split: every proven epsilon is then infinite), or the path of a file of public text (plain or "
+    "gzipped, one sentence a line)"
+)
+
+
+def make_vocabulary(
+    model: TextModel[Any], where: str, corpus: Corpus, how: Preprocessing
+) -> Vocabulary:
+    """The vocabulary of a model; a pretrained one brings its own, whatever `where` says.
+
+    Raises:
+        InputError: if there is no public text and it is asked for, or the file cannot be read.
+    """
+    if model.brings_vocabulary():
+        return model.vocabulary((), origin="the pretrained model", private=False)
+    private = where == "private"
+    if where in WORDS:
+        texts = list(corpus.only("train" if private else "public").texts)
+        origin = f"{'train' if private else 'public'} split"
+        if not texts and not private:
+            raise InputError(
+                "task.vocabulary is 'public', but the corpus has no public text: give "
+                "source.public files, say source.valid_is_public=true where the split valid is "
+                "public, or task.vocabulary a file of public text"
+            )
+    else:
+        texts, origin = _read_lines(Path(where)), f"file {Path(where).name}"
+    return model.vocabulary(prepare(texts, how), origin=origin, private=private)
+
+
+def _read_lines(path: Path) -> list[str]:
+    from uedp_bench.tasks.sources._read import open_text
+
+    with open_text(path, "task.vocabulary") as lines:
+        texts = [" ".join(line.split()) for line in lines if line.strip()]
+    if not texts:
+        raise InputError(f"task.vocabulary: {path} holds no sentence")
+    return texts
