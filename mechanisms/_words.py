@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
@@ -21,6 +21,8 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms._embedding import Embedding, read_embedding
 from uedp_bench.mechanisms._nearest import Nearest
+from uedp_bench.mechanisms._word_channel import EmbeddingChannel, split_words
+from uedp_bench.mechanisms._word_list import read_words, restrict
 from uedp_bench.mechanisms._word_noise import Noise, WordNoise
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 MASK = "<unk>"
 """What stands for a word outside the vocabulary where the policy is `mask`."""
 
-_PIECES = re.compile(r"\w+|[^\w\s]")
 _BATCH = 8192
 _SAMPLE = 2000
 
@@ -45,6 +46,11 @@ class WordParams(Params):
         default=None,
         description="public word vectors, a word and its numbers a line (GloVe, fastText, "
         "word2vec text; .gz too); a run needs it, accounting does not",
+    )
+    vocabulary: tuple[Path, ...] = Field(
+        default=(),
+        description="files of public words, one a line: replace only these, and only by these; "
+        "without any, all words of the embedding",
     )
     noise: Noise = Field(
         default="laplace",
@@ -167,6 +173,12 @@ class WordMechanism(PublishingMechanism[W]):
         kept = [(row, start, end, kind) for row, start, end, kind in mentions.tolist()]
         return corpus.with_texts(texts, kept), self.plan(run.stats)
 
+    def word_channel(self, run: Run) -> EmbeddingChannel:
+        """The mechanism at these parameters, for any words and any generator."""
+        embedding = self._embedding()
+        search = Nearest(embedding.vectors, run.device)
+        return EmbeddingChannel(embedding, self._noise(embedding), partial(self.choose, search))
+
     def _draw(
         self, row: _Row, noise: WordNoise, corpus: Corpus, run: Run
     ) -> tuple[FloatArray, FloatArray]:
@@ -191,9 +203,14 @@ class WordMechanism(PublishingMechanism[W]):
         if self.params.embedding is None:
             raise InputError(f"{self.name} needs the parameter 'embedding': a file of word vectors")
         embedding = read_embedding(self.params.embedding, f"{self.name}.embedding")
+        field = "embedding"
+        if self.params.vocabulary:
+            field = "vocabulary"
+            words = read_words(self.params.vocabulary, f"{self.name}.vocabulary")
+            embedding = restrict(embedding, words, f"{self.name}.vocabulary")
         if len(embedding.words) < self.candidates():
             raise InputError(
-                f"{self.name}.embedding has {len(embedding.words)} words; at least "
+                f"{self.name}.{field} has {len(embedding.words)} words; at least "
                 f"{self.candidates()} are needed"
             )
         return embedding
@@ -245,9 +262,7 @@ def _batches(corpus: Corpus, rows: IntArray, embedding: Embedding) -> Iterator[l
     batch: list[_Row] = []
     size = 0
     for at in rows.tolist():
-        pieces: list[str] = []
-        for token in corpus.texts[at].split():
-            pieces += [token] if embedding.find(token) >= 0 else _PIECES.findall(token)
+        pieces = split_words(corpus.texts[at], embedding)
         word = np.array([embedding.find(piece) for piece in pieces], dtype=np.int64)
         batch.append(_Row(at, pieces, word))
         size += len(pieces)

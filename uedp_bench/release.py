@@ -116,6 +116,10 @@ class WordChannel(Protocol):
     words: tuple[str, ...]
     vectors: NDArray[np.float32]
 
+    def split(self, text: str) -> list[str]:
+        """The words of a text as the mechanism sees them, those that it does not know included."""
+        ...
+
     def find(self, word: str) -> int:
         """Index of a word as the mechanism looks it up, -1 for one that it does not know."""
         ...

@@ -24,7 +24,7 @@ from uedp_bench.accounting.ledger import check_plan, claimed, proven, proven_at
 from uedp_bench.attack import Attack, Planted
 from uedp_bench.corpus import BoolArray, Corpus, concatenate
 from uedp_bench.errors import CapabilityError, InputError, PrivacyError, UedpBenchError
-from uedp_bench.mechanism import CorpusStats, Events
+from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.model import Vocabulary
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
@@ -188,9 +188,10 @@ def protect(
     for server in pipeline.servers:
         events = release.events
         release = server.serve(release, run)
-        release.events = events if server is pipeline.trainer else pipeline.staged(
-            server, release.events
-        )  # fmt: skip
+        if isinstance(server, TrainingMechanism):  # emitted when it trained
+            release.events = events
+        else:
+            release.events = pipeline.staged(server, release.events)
     if pipeline.shows_published:
         release.published = visible
         channels = [part.word_channel(run) for part in pipeline.publishers]
@@ -417,11 +418,13 @@ def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corp
     for publisher in publishers:
         test, _ = publisher.publish(test, run)
     test = test.only("test")
-    shown = getattr(release, "published", None)
+    shown: Corpus | None = getattr(release, "published", None)
     if shown is not None:
         shown = release.published = concatenate(shown, test)
+    if parts.task.scores_original:
+        return corpus
     if test.vectors is not None and shown is not None:
-        return shown  # type: ignore[no-any-return]
+        return shown
     return concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
 
 

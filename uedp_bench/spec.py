@@ -21,6 +21,9 @@ from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
 
 
+DEFAULT_MODEL, NO_MODEL = "lstm-small", "none"
+
+
 class Ref(BaseModel):
     """A component by name with some of its parameters; a list value may be a grid axis."""
 
@@ -51,7 +54,9 @@ class Spec(BaseModel):
     description: str = ""
     task: Ref = Ref(name="next-word")
     source: Ref = Ref(name="embedded")
-    model: Ref = Ref(name="lstm-small")
+    model: Ref | None = Field(
+        default=None, description="none for a task that trains nothing, else lstm-small"
+    )
     mechanisms: list[list[Ref]] = Field(default=[], description="compositions to compare")
     attacks: list[Ref] = []
     seeds: list[Annotated[int, Field(ge=0)]] = Field(default=[1], min_length=1)
@@ -143,6 +148,8 @@ def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:
     data = spec.model_dump()
     if kind == "delta" and not rest:
         return parse_spec({**data, "delta": value})
+    if kind == "model" and data["model"] is None:
+        data["model"] = {"name": DEFAULT_MODEL, "params": {}}
     if kind in ("task", "source", "model") and len(rest) == 1:
         data[kind]["params"][rest[0]] = value
     elif kind in ("mechanism", "attack") and 1 <= len(rest) <= 2:
@@ -185,7 +192,7 @@ def expand(spec: Spec) -> list[RunSpec]:
         raise InputError("no mechanism to run: give --mechanism NAME, or mechanisms in the spec")
     tasks = _axes(spec.task, registry.tasks)
     sources = _axes(spec.source, registry.sources)
-    models = _axes(spec.model, registry.models)
+    models = _axes(_model(spec), registry.models)
     mechanisms = [
         combination
         for composition in spec.mechanisms
@@ -202,6 +209,17 @@ def expand(spec: Spec) -> list[RunSpec]:
     ]  # fmt: skip
     unique = {run.model_dump_json(): run for run in runs}
     return list(unique.values())
+
+
+def _model(spec: Spec) -> Ref:
+    """The model of a spec: for a task that trains nothing it is `none`, and no other fits."""
+    if registry.tasks.get(spec.task.name).models is not None:
+        return spec.model or Ref(name=DEFAULT_MODEL)
+    if spec.model is not None and spec.model.name != NO_MODEL:
+        raise InputError(
+            f"the task {spec.task.name} trains nothing: leave out the model {spec.model.name}"
+        )
+    return Ref(name=NO_MODEL)
 
 
 def _selection(spec: Spec, mechanisms: Sequence[ComponentSpec]) -> Selection | None:

@@ -26,12 +26,15 @@ class Task(Component[P]):
         models: base class of the models that it can learn (`uedp_bench.model`), or None.
         utility: names of its metrics; the first is the headline.
         larger_is_better: of the headline metric.
+        scores_original: `score` gets the original test rows even where mechanisms perturb them at
+            inference; what they published is in the release.
     """
 
     needs: ClassVar[tuple[type, ...]]
     models: ClassVar[type | None] = None
     utility: ClassVar[tuple[str, ...]]
     larger_is_better: ClassVar[bool] = False
+    scores_original: ClassVar[bool] = False
 
     def __init__(self, params: P | None = None, model: Any = None) -> None:
         super().__init__(params)

@@ -1,0 +1,115 @@
+"""Word substitution: which words still carry their label once a mechanism has replaced them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.component import Params
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import Channel, PublishedOnly
+from uedp_bench.statistics import fraction_estimate, mean_estimate, ratio_estimate
+from uedp_bench.task import Task
+from uedp_bench.words import Occurrences, Substitution, Unlabelled, clusters, draw, word_labels
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, FloatArray
+    from uedp_bench.learner import Learner
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+
+class WordSubstitutionParams(Params):
+    """Whose words are replaced, how often, and what a label is lost to."""
+
+    rows: Literal["test", "all"] = Field(
+        default="test",
+        description="words of the split test, or of all rows that are not public: nothing is "
+        "trained here, so that no row was seen before",
+    )
+    samples: int = Field(default=100, ge=1, description="substitutes drawn for each word")
+    unlabelled: Unlabelled = Field(
+        default="wrong",
+        description="a substitute that carries no label counts as misclassified (wrong), or not "
+        "at all (skip)",
+    )
+
+
+class WordSubstitution(Task[WordSubstitutionParams]):
+    """Replace words and count those that then carry another label; nothing is trained.
+
+    `misclassified` is the expected utility loss of the paper's equation (2), where the loss of a
+    pair of words is 1 if their labels differ and the prior is the empirical distribution of the
+    words. A word's label is that of most of its occurrences in the corpus; where rows are single
+    words, as in a lexicon, it is the row's label. `unchanged` is the share of words replaced by
+    themselves, `distance` the mean Euclidean distance between a word's vector and its
+    substitute's. Words outside the mechanism's vocabulary have no substitute and are counted by
+    `unknown` alone.
+    """
+
+    name = "word-substitution"
+    source = "Xu et al. 2021 (PrivateNLP), equation (2) and section 4, Product Reviews"
+    Params = WordSubstitutionParams
+    needs: ClassVar[tuple[type, ...]] = (Channel,)
+    utility = ("misclassified", "unchanged", "distance", "unknown")
+    scores_original = True
+
+    def vocabulary(self, corpus: Corpus) -> None:
+        """None: the mechanism has one."""
+        return
+
+    def stages(self, corpus: Corpus, vocabulary: object, run: Run) -> Sequence[Learner]:
+        """None: nothing is trained."""
+        return ()
+
+    def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
+        """See `Task`; substitutes are fresh draws of the mechanism.
+
+        Raises:
+            InputError: if the corpus has no labels, no rows of the split, or no word with a label
+                that the mechanism can replace.
+        """
+        if not isinstance(release, Channel):
+            raise CapabilityError("word-substitution scores releases that are Channels")
+        channel, p = release.word_channel, self.params
+        label = word_labels(corpus, channel)
+        wanted = corpus.where("train", "valid", "test") if p.rows == "all" else corpus.where("test")
+        rows = corpus.take(np.flatnonzero(wanted))
+        every = Occurrences.of(rows, channel)
+        seen = every.known
+        if not len(seen.word):
+            raise InputError(
+                f"word-substitution: no word of {len(rows)} rows (task.rows={p.rows}) is in the "
+                "vocabulary of the mechanism"
+            )
+        # The published text is a function of the run's seed, which tasks do not know.
+        rng = np.random.default_rng(int(release.published.fingerprint, 16))
+        words, place = np.unique(seen.word, return_inverse=True)
+        drawn = draw(words, p.samples, channel, rng)
+        found = Substitution.of(words, drawn, channel, label, p.unlabelled)
+        if not found.labelled.any():
+            raise InputError(
+                "word-substitution: no word of the vocabulary and its substitute carry labels"
+            )
+        together = clusters(rows, seen)
+
+        def mean(values: FloatArray) -> Estimate:
+            return mean_estimate(values[place], rng, together)
+
+        return {
+            "misclassified": ratio_estimate(
+                found.wrong[place], found.labelled[place], rng, together
+            ),
+            "unchanged": mean(found.unchanged),
+            "distance": mean(found.distance),
+            "unknown": fraction_estimate(len(every.word) - len(seen.word), len(every.word)),
+        }
+
+    def load(self, folder: Path) -> Release:
+        """What was published; it is made again by the run, not saved."""
+        return PublishedOnly()

@@ -1,0 +1,142 @@
+"""Words of a corpus as a word channel sees them: occurrences, prior, labels, and what changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.release import WordChannel
+
+Unlabelled = Literal["wrong", "skip"]
+"""How a substitute without a label counts: as another label, or not at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrences:
+    """Words of some rows, in order.
+
+    Attributes:
+        word: (occurrences,) index into the channel's vocabulary, -1 for a word outside it.
+        row: (occurrences,) row of the corpus.
+    """
+
+    word: IntArray
+    row: IntArray
+
+    @staticmethod
+    def of(corpus: Corpus, channel: WordChannel) -> Occurrences:
+        """Of all rows of the corpus."""
+        found = [[channel.find(word) for word in channel.split(text)] for text in corpus.texts]
+        sizes = np.array([len(words) for words in found], dtype=np.int64)
+        word = np.array([at for words in found for at in words], dtype=np.int64)
+        return Occurrences(word, np.repeat(np.arange(len(found)), sizes))
+
+    @property
+    def known(self) -> Occurrences:
+        """Those in the vocabulary."""
+        inside = self.word >= 0
+        return Occurrences(self.word[inside], self.row[inside])
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Pi: how often each word of the vocabulary occurs.
+
+    Attributes:
+        words: (support,) words that occur, rising.
+        weight: (support,) their probabilities.
+    """
+
+    words: IntArray
+    weight: FloatArray
+
+    @staticmethod
+    def of(occurrences: Occurrences) -> Prior:
+        """The empirical distribution of the words in the vocabulary.
+
+        Raises:
+            InputError: if there are none.
+        """
+        words, count = np.unique(occurrences.known.word, return_counts=True)
+        if not len(words):
+            raise InputError("no word of the corpus is in the vocabulary of the mechanism")
+        return Prior(words, count / count.sum())
+
+
+def clusters(corpus: Corpus, occurrences: Occurrences) -> IntArray:
+    """(occurrences,) what is resampled together: a user, or a row that has none."""
+    users = corpus.users[occurrences.row]
+    return np.where(users >= 0, users, -1 - occurrences.row)
+
+
+def word_labels(corpus: Corpus, channel: WordChannel) -> IntArray:
+    """(vocabulary,) the label that most occurrences of a word have, -1 for none or a tie.
+
+    Public rows do not count. Where a row is one word, it is that word's label.
+
+    Raises:
+        InputError: if the corpus has no labels.
+    """
+    if corpus.labels is None or not (corpus.labels >= 0).any():
+        raise InputError("the corpus has no labels; use a source whose rows have one")
+    rows = corpus.take(np.flatnonzero(~corpus.where("public")))
+    seen = Occurrences.of(rows, channel).known
+    label = corpus.labels[~corpus.where("public")][seen.row]
+    size, classes = len(channel.words), int(corpus.labels.max()) + 1
+    cell = seen.word[label >= 0] * classes + label[label >= 0]
+    counts = np.bincount(cell, minlength=size * classes).reshape(size, classes)
+    most = counts.max(axis=1)
+    unique = (most > 0) & ((counts == most[:, None]).sum(axis=1) == 1)
+    return np.where(unique, counts.argmax(axis=1), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Substitution:
+    """What becomes of each of some words, as means over draws of the channel.
+
+    Attributes:
+        wrong, labelled: (words,) shares of draws with another label, and of draws that count.
+        unchanged: (words,) share of draws that are the word itself.
+        distance: (words,) Euclidean distance of the substitute's vector.
+    """
+
+    wrong: FloatArray
+    labelled: FloatArray
+    unchanged: FloatArray
+    distance: FloatArray
+
+    @staticmethod
+    def of(
+        words: IntArray,
+        drawn: IntArray,
+        channel: WordChannel,
+        label: IntArray,
+        unlabelled: Unlabelled,
+    ) -> Substitution:
+        """Of the words (n,) with the substitutes drawn for them (n, draws).
+
+        A word that carries no label itself has none to lose and does not count.
+        """
+        own, new = label[words][:, None], label[drawn]
+        counts = (own >= 0) & ((new >= 0) | (unlabelled == "wrong"))
+        vectors = channel.vectors.astype(np.float64)
+        far = np.empty(drawn.shape)
+        for at in range(drawn.shape[1]):  # bounds memory: (n, d) at a time
+            far[:, at] = np.linalg.norm(vectors[drawn[:, at]] - vectors[words], axis=1)
+        return Substitution(
+            wrong=(counts & (new != own)).mean(axis=1),
+            labelled=counts.mean(axis=1),
+            unchanged=(drawn == words[:, None]).mean(axis=1),
+            distance=far.mean(axis=1),
+        )
+
+
+def draw(words: IntArray, draws: int, channel: WordChannel, rng: np.random.Generator) -> IntArray:
+    """(n, draws) substitutes of the words (n,)."""
+    return channel.sample(np.repeat(words, draws), rng).reshape(len(words), draws)
