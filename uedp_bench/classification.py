@@ -13,7 +13,8 @@ from uedp_bench.statistics import CONFIDENCE, RESAMPLES
 def confusion(truth: IntArray, predicted: IntArray, classes: int) -> FloatArray:
     """(classes, classes) counts: row the true class, column the predicted one."""
     cells = np.bincount(truth * classes + predicted, minlength=classes**2)
-    return cells.reshape(classes, classes).astype(np.float64)
+    counts: FloatArray = cells.reshape(classes, classes).astype(np.float64)
+    return counts
 
 
 def f1_by_class(counts: FloatArray) -> FloatArray:

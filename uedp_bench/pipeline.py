@@ -96,7 +96,7 @@ class Pipeline:
         chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
         published = [e for part in self.publishers for e in self.staged(part, part.plan(stats))]
         # What trains for its own serving plans, and emits, everything when it trains.
-        last = [part for part in self.servers if part is not self.trainer]
+        last = [part for part in self.servers if not isinstance(part, TrainingMechanism)]
         served = [e for part in last for e in self.staged(part, part.plan(stats))]
         return (*self.released(chosen, published, self.trainer.plan(stats)), *served)
 
