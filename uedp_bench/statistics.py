@@ -138,22 +138,51 @@ def ratio_estimate(
     tops, bottoms = checked(top, "numerators"), checked(bottom, "denominators")
     if len(tops) != len(bottoms) or (clusters is not None and len(clusters) != len(tops)):
         raise InputError(f"ratio: {len(tops)} numerators, {len(bottoms)} denominators or clusters")
+    return sum_of_ratios_estimate(tops[None], bottoms[None], [1.0], rng, clusters)
+
+
+def sum_of_ratios_estimate(
+    tops: FloatArray,
+    bottoms: FloatArray,
+    weights: ArrayLike,
+    rng: np.random.Generator,
+    clusters: IntArray | None = None,
+) -> Estimate:
+    """Weighted sum over k of sum(tops[k]) / sum(bottoms[k]), with a percentile bootstrap.
+
+    All ratios see the same resample: a difference of two groups or a mean over classes keeps what
+    the records of a cluster share.
+
+    Args:
+        tops: (k, records) numerators without NaN.
+        bottoms: (k, records) denominators without NaN.
+        weights: (k,) of the ratios: (1, -1) for a difference, 1 / k for a mean.
+        rng: of the resampling.
+        clusters: (records,) as in `ratio_estimate`.
+
+    Raises:
+        InputError: if the denominators of a ratio sum to zero.
+    """
+    signs = np.asarray(weights, dtype=np.float64)
     if clusters is not None:
-        _, of_record = np.unique(clusters, return_inverse=True)
+        names, of_record = np.unique(clusters, return_inverse=True)
         tops, bottoms = (
-            np.bincount(of_record, weights=column).astype(np.float64) for column in (tops, bottoms)
+            np.stack([np.bincount(of_record, row, len(names)) for row in table]).astype(np.float64)
+            for table in (tops, bottoms)
         )
-    if bottoms.sum() == 0.0:
+    if (bottoms.sum(axis=1) == 0.0).any():
         raise InputError("ratio: the denominators sum to zero")
-    value = float(tops.sum() / bottoms.sum())
-    if len(tops) == 1:
+    value = float((tops.sum(axis=1) / bottoms.sum(axis=1)) @ signs)
+    units = tops.shape[1]
+    if units == 1:
         return Estimate(value=value)
     draws = []
-    for size in _blocks(len(tops)):
-        counts = _resample(len(tops), size, rng)
-        below = counts @ bottoms
+    for size in _blocks(units):
+        counts = _resample(units, size, rng)
+        above, below = counts @ tops.T, counts @ bottoms.T
         # A resample without any denominator says nothing; it cannot happen with positive ones.
-        draws.append((counts @ tops)[below != 0.0] / below[below != 0.0])
+        some = (below != 0.0).all(axis=1)
+        draws.append((above[some] / below[some]) @ signs)
     return _percentiles(value, np.concatenate(draws))
 
 

@@ -1,88 +1,82 @@
-"""Text encoders that train in a moment: one of trained word vectors, one frozen."""
+"""Releases that show a table of representations, and a corpus with private attributes for them."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import torch
-from pydantic import Field
-from torch import Tensor, nn
 
-from uedp_bench import registry
-from uedp_bench.component import Params
-from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
-from uedp_bench.models._classifier_network import Given
-from uedp_bench.models.vocabulary import WordVocabulary
+from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.release import Release
+from uedp_bench.run import Run
+
+SIZES = {"train": 600, "valid": 200, "test": 300}
 
 
-class _Mean(nn.Module):
-    def __init__(self, words: int, width: int, seed: int) -> None:
-        super().__init__()
-        generator = torch.Generator().manual_seed(seed)
-        self.width = width
-        self.vectors = nn.Parameter(torch.randn(words, width, generator=generator))
+class TableEncoder(Release):
+    """The representation of a row is the row of a table that its origin names."""
 
-    def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
-        inside = torch.arange(tokens.shape[1])[None] < lengths[:, None]
-        values = nn.functional.embedding(tokens, self.vectors) * inside[:, :, None]
-        return values.sum(1) / lengths[:, None]
+    def __init__(self, table: FloatArray) -> None:
+        self.table = table
+
+    def representations(self, corpus: Corpus) -> FloatArray:
+        return self.table[corpus.origin]
 
 
-class MeanParams(Params):
-    width: int = Field(default=16, ge=1, description="size of word vectors")
+class TableClassifier(TableEncoder):
+    """The same, with log-probabilities of classes from a second table."""
+
+    def __init__(self, table: FloatArray, logprobs: FloatArray) -> None:
+        super().__init__(table)
+        self.logprobs = logprobs
+
+    def class_logprobs(self, corpus: Corpus) -> FloatArray:
+        return self.logprobs[corpus.origin]
 
 
-@registry.models.register
-class MeanOfWords(TextEncoder[MeanParams]):
-    """The mean of trained word vectors."""
+class VectorEncoder(Release):
+    """What was published is the representation."""
 
-    name = "mean-of-words"
-    Params = MeanParams
+    def __init__(self, published: Corpus) -> None:
+        self.published = published
 
-    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
-        return WordVocabulary.build(texts, 2000, origin=origin, private=private)
-
-    def load_vocabulary(self, folder: Path) -> Vocabulary:
-        return WordVocabulary.load(folder)
-
-    def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
-        assert vocabulary is not None
-        return _Mean(vocabulary.size, self.params.width, seed)
+    def representations(self, corpus: Corpus) -> FloatArray:
+        if corpus.vectors is None:
+            raise ValueError("asked for text, and vectors were published")
+        return corpus.vectors
 
 
-@registry.models.register
-class HashedWords(TextEncoder[MeanParams]):
-    """Frozen: the mean of a fixed random vector for every word."""
+def authors(seed: int, *, texts: tuple[str, ...] | None = None, share: float = 0.4) -> Corpus:
+    """Rows of users with two rows each; `sex` and `age` are drawn by user, `topic` by row."""
+    rng = np.random.default_rng(seed)
+    rows = sum(SIZES.values())
+    users = np.arange(rows) // 2
+    split = np.repeat([SPLITS.index(name) for name in SIZES], list(SIZES.values()))
+    return Corpus(
+        texts=texts or tuple(f"text number {i}" for i in range(rows)),
+        groups={"user": users},
+        split=split,
+        labels=rng.integers(3, size=rows),
+        label_names=("a", "b", "c"),
+        attributes={
+            "sex": (rng.random(rows) < share)[users].astype(np.int64),
+            "age": rng.integers(3, size=rows)[users],
+        },
+        attribute_names={"sex": ("f", "m"), "age": ("20", "30", "40")},
+    )
 
-    name = "hashed-words"
-    Params = MeanParams
 
-    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Any:
-        raise TypeError("frozen")
+def noise(corpus: Corpus, seed: int, width: int = 8) -> FloatArray:
+    """(rows, width) numbers that say nothing about anybody."""
+    return np.random.default_rng(seed).normal(size=(len(corpus), width))
 
-    def load_vocabulary(self, folder: Path) -> Any:
-        raise TypeError("frozen")
 
-    def frozen(self) -> bool:
-        return True
+def with_coordinate(table: FloatArray, values: IntArray) -> FloatArray:
+    """The table with one coordinate that is `values`."""
+    out = table.copy()
+    out[:, 3] = values
+    return out
 
-    def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
-        size = self.params.width
-        found: dict[str, np.ndarray] = {}
-        for word in {word for text in texts for word in text.split()}:
-            seed = int(hashlib.sha256(word.encode()).hexdigest()[:8], 16)
-            found[word] = np.random.default_rng(seed).normal(size=size)
-        rows = [
-            np.mean([found[w] for w in text.split()] or [np.zeros(size)], axis=0) for text in texts
-        ]
-        return np.array(rows, dtype=np.float32).reshape(len(texts), size)
 
-    def feature_size(self) -> int:
-        return self.params.width
-
-    def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
-        return Given(self.params.width)
+def run_of(seed: int) -> Run:
+    """A run without a trainer."""
+    return Run(seed, CorpusStats(1, 1, 1, 1, public=False))

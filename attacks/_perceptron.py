@@ -1,0 +1,198 @@
+"""The adversary's classifier: a perceptron on representations, for classes or for sets of words."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from uedp_bench.corpus import FloatArray, IntArray
+    from uedp_bench.run import Run
+
+BLOCK = 4096
+"""Rows that are scored at once: bounds memory, not results."""
+
+
+class PerceptronParams(Params):
+    """Parameters of the adversary's classifier."""
+
+    hidden: int = Field(
+        default=512, ge=0, description="ReLU units of the hidden layer; 0 for a linear classifier"
+    )
+    epochs: int = Field(default=50, ge=1, description="passes over the train split, at most")
+    patience: int = Field(
+        default=5, ge=1, description="stop after this many epochs without a better valid loss"
+    )
+    batch_size: int = Field(default=128, ge=1, description="rows of one step")
+    learning_rate: float = Field(default=1e-3, gt=0.0, description="of Adam")
+    train_rows: int | None = Field(
+        default=None,
+        ge=1,
+        description="released training rows whose truth the attacker knows, drawn uniformly; all "
+        "of them by default",
+    )
+
+
+class Examples(NamedTuple):
+    """What is learned from.
+
+    Attributes:
+        inputs: (rows, d).
+        targets: (rows,) classes, or a sparse (rows, labels) matrix of zeros and ones.
+    """
+
+    inputs: FloatArray
+    targets: Any
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """A fitted classifier.
+
+    Attributes:
+        module: from standardised inputs to logits.
+        mean, scale: (d,) of the standardisation.
+        device: torch device name.
+        losses: valid loss (nats a row) after each epoch; the first is that of the prior.
+    """
+
+    module: nn.Module
+    mean: FloatArray
+    scale: FloatArray
+    device: str
+    losses: tuple[float, ...]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch whose weights these are; 0 is the prior, which no epoch improved on."""
+        return int(np.argmin(self.losses))
+
+    def logits(self, inputs: FloatArray) -> FloatArray:
+        """(rows, classes or labels)."""
+        import torch
+
+        values = _tensor((inputs - self.mean) / self.scale, self.device)
+        with torch.no_grad():
+            parts = [self.module(values[rows]).cpu() for rows in blocks(len(values))]
+        return torch.cat(parts).double().numpy()
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Slices of at most `BLOCK` rows."""
+    return (slice(start, start + BLOCK) for start in range(0, rows, BLOCK))
+
+
+def fit(
+    examples: tuple[Examples, Examples],
+    prior: FloatArray,
+    how: PerceptronParams,
+    run: Run,
+    use: str,
+) -> Perceptron:
+    """Trains with Adam; keeps the weights with the best loss on `valid`.
+
+    Training starts from the prior: output weights are 0 and output biases are the logits of
+    `prior`. It is one of the states to choose from, so that an attacker who learns nothing decides
+    as one who saw nothing, and not worse. Inputs are standardised by the train split.
+
+    Args:
+        examples: of the train and of the valid split, with classes (cross-entropy) or with sets
+            of labels (a cross-entropy each).
+        prior: (classes or labels,) logits without any input.
+        how: parameters.
+        run: device and seed; equal seeds give equal weights.
+        use: names the random numbers.
+
+    Raises:
+        InputError: if the loss is not finite after an epoch.
+    """
+    import torch
+
+    train, valid = examples
+    generator = torch.Generator().manual_seed(run.torch_seed("perceptron", use))
+    module = _network(train.inputs.shape[1], prior, how.hidden, generator).to(run.device)
+    mean, scale = train.inputs.mean(axis=0), train.inputs.std(axis=0)
+    # A coordinate without variance says nothing; rounding must not blow it up.
+    scale[scale <= 1e-12 * np.maximum(1.0, np.abs(mean))] = math.inf
+    inputs, held = (_tensor((x.inputs - mean) / scale, run.device) for x in (train, valid))
+    optimiser = torch.optim.Adam(module.parameters(), lr=how.learning_rate)
+    losses = [_mean_loss(module, held, valid.targets)]
+    best = copy.deepcopy(module.state_dict())
+    for epoch in range(1, how.epochs + 1):
+        order = torch.randperm(len(inputs), generator=generator).numpy()
+        for start in range(0, len(order), how.batch_size):
+            rows = order[start : start + how.batch_size]
+            optimiser.zero_grad()
+            _loss(module(inputs[rows]), train.targets[rows]).mean().backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+        losses.append(_mean_loss(module, held, valid.targets))
+        if not math.isfinite(losses[-1]):
+            raise InputError(
+                f"the attacker's valid loss is {losses[-1]} after epoch {epoch}: lower "
+                f"learning_rate, which is {how.learning_rate}"
+            )
+        if losses[-1] < min(losses[:-1]):
+            best = copy.deepcopy(module.state_dict())
+        if epoch - int(np.argmin(losses)) >= how.patience:
+            break
+    module.load_state_dict(best)
+    return Perceptron(module, mean, scale, run.device, tuple(losses))
+
+
+def _network(width: int, prior: FloatArray, hidden: int, generator: torch.Generator) -> nn.Module:
+    import torch
+    from torch import nn
+
+    # Without torch's own initial weights, which it would draw from its global generator.
+    output = nn.Linear(hidden or width, len(prior), device="meta").to_empty(device="cpu")
+    with torch.no_grad():
+        output.weight.zero_()
+        output.bias.copy_(torch.from_numpy(prior))
+        if not hidden:
+            return output
+        first = nn.Linear(width, hidden, device="meta").to_empty(device="cpu")
+        bound = 1.0 / math.sqrt(width)
+        first.weight.uniform_(-bound, bound, generator=generator)
+        first.bias.uniform_(-bound, bound, generator=generator)
+    return nn.Sequential(first, nn.ReLU(), output)
+
+
+def _tensor(values: FloatArray, device: str) -> Tensor:
+    import torch
+
+    return torch.from_numpy(values.astype(np.float32)).to(device)
+
+
+def _loss(logits: Tensor, targets: Any) -> Tensor:
+    """(rows,) nats."""
+    import torch
+    from torch.nn import functional
+
+    if isinstance(targets, np.ndarray):
+        classes: IntArray = targets
+        there = torch.from_numpy(classes).to(logits.device)
+        return functional.cross_entropy(logits, there, reduction="none")
+    present = torch.from_numpy(targets.toarray()).to(logits.device, logits.dtype)
+    return functional.binary_cross_entropy_with_logits(logits, present, reduction="none").sum(1)
+
+
+def _mean_loss(module: nn.Module, inputs: Tensor, targets: Any) -> float:
+    import torch
+
+    with torch.no_grad():
+        parts = [
+            float(_loss(module(inputs[rows]), targets[rows]).sum()) for rows in blocks(len(inputs))
+        ]
+    return sum(parts) / len(inputs)

@@ -1,0 +1,94 @@
+"""What an adversary sees of a split: released representations, with the truth about their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.errors import InputError
+from uedp_bench.release import Encoder
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Released rows of one split.
+
+    Attributes:
+        shown: the rows as they were released.
+        rows: (rows,) row of the original corpus that each was made from; truth is looked up there.
+        inputs: (rows, d) their representations, finite.
+    """
+
+    shown: Corpus
+    rows: IntArray
+    inputs: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def see(
+    release: Encoder,
+    corpus: Corpus,
+    split: str,
+    attack: str,
+    sample: tuple[int, np.random.Generator] | None = None,
+) -> Seen:
+    """Representations of a split: of its published rows, or of the corpus' own where none are.
+
+    Rows that an attack planted say nothing about anybody and are left out. Rows are ordered by
+    the source's row, so that nothing depends on the order of a published corpus.
+
+    Args:
+        release: may be `Published` as well.
+        corpus: the original corpus, all splits.
+        split: which.
+        attack: named in errors.
+        sample: at most how many rows, drawn uniformly, and the generator of the draw.
+
+    Raises:
+        InputError: for a split without rows, or representations that are no finite (rows, d).
+    """
+    published = getattr(release, "published", None)
+    shown = corpus.only(split) if published is None else published.only(split)
+    if not len(shown):
+        # Mechanisms that do not protect inputs publish no test rows: those are asked for as is.
+        shown = corpus.only(split)
+    rows = _original_rows(shown, corpus, split)
+    chosen = np.flatnonzero(rows >= 0)
+    chosen = chosen[np.argsort(shown.origin[chosen], kind="stable")]
+    if not len(chosen):
+        raise InputError(f"{attack}: the {split} split has no released rows")
+    if sample is not None and sample[0] < len(chosen):
+        chosen = chosen[np.sort(sample[1].permutation(len(chosen))[: sample[0]])]
+    shown = shown.take(chosen)
+    inputs = np.asarray(release.representations(shown), dtype=np.float64)
+    _check(inputs, len(shown), f"{attack}: representations of the {split} split")
+    return Seen(shown, rows[chosen], inputs)
+
+
+def clusters(users: IntArray) -> IntArray:
+    """(rows,) what is resampled together: rows of a user; a row without one stands by itself."""
+    return np.where(users >= 0, users, -1 - np.arange(len(users)))
+
+
+def _original_rows(shown: Corpus, corpus: Corpus, split: str) -> IntArray:
+    """(rows shown,) row of the corpus with the same origin, -1 for none."""
+    mine = np.flatnonzero(corpus.where(split) & (corpus.origin >= 0))
+    largest = max(corpus.origin.max(initial=-1), shown.origin.max(initial=-1))
+    # The last place stays -1: it is where an origin of -1 looks.
+    position = np.full(int(largest) + 2, -1, dtype=np.int64)
+    position[corpus.origin[mine]] = mine
+    return position[shown.origin]
+
+
+def _check(inputs: FloatArray, rows: int, what: str) -> None:
+    if inputs.ndim != 2 or len(inputs) != rows or not inputs.shape[1]:
+        raise InputError(f"{what} have shape {inputs.shape}; ({rows}, d) is needed")
+    bad = np.flatnonzero(~np.isfinite(inputs).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"{what}: {len(bad)} of {rows} rows are not finite (NaN or infinite), first at {bad[0]}"
+        )

@@ -1,0 +1,166 @@
+"""Attribute inference: does a released representation give away private attributes of its author?
+
+The attack model and the empirical privacy of Lyu, He and Li 2020 (sections 4.2, 4.3 and 4.5), and
+the fairness of the main task over the same attributes (section 4.6).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks._empirical_privacy import (
+    PRESENCE,
+    Inferred,
+    Means,
+    describe,
+    empirical_privacy,
+)
+from uedp_bench.attacks._fairness import fairness
+from uedp_bench.attacks._perceptron import Examples, PerceptronParams, fit
+from uedp_bench.attacks._representations import Seen, clusters, see
+from uedp_bench.errors import CapabilityError, InputError, nearest
+from uedp_bench.release import Encoder
+from uedp_bench.statistics import mean_estimate
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+
+
+class AttributeInferenceParams(PerceptronParams):
+    """Parameters of `attribute-inference`."""
+
+    attributes: tuple[str, ...] = Field(
+        default=(), description="attributes to infer; all that the source declares by default"
+    )
+    empirical: Literal["auto", "accuracy", "f1"] = Field(
+        default="auto",
+        description="empirical privacy is 1 - mean accuracy, or 1 - F1 of presence over all "
+        "attributes; auto: F1 where the classes of every attribute are absent and present",
+    )
+
+
+class AttributeInference(Attack[AttributeInferenceParams]):
+    """Infers each private attribute by a perceptron on the released representation.
+
+    One attacker for each attribute is fitted on the released train split, chosen by the valid
+    split and scored on the released test split.
+    """
+
+    name = "attribute-inference"
+    source = (
+        "Lyu, He and Li 2020, Differentially Private Representation for NLP, sections 4.2 to 4.6; "
+        "Coavoux et al. 2018"
+    )
+    Params = AttributeInferenceParams
+    needs: ClassVar[tuple[type, ...]] = (Encoder,)
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Plants nothing; refuses before training what could not be attacked after it.
+
+        Raises:
+            InputError: for no attributes, an unknown one, one with a single class, or one that F1
+                does not fit.
+        """
+        names = self._attributes(corpus)
+        self._mean(names, corpus)
+        for name in names:
+            for split in ("train", "test"):
+                _check_classes(corpus, name, corpus.attributes[name][corpus.where(split)], split)
+        return corpus, Planted()
+
+    def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
+        """Fits one attacker for each attribute and scores them."""
+        if not isinstance(release, Encoder):
+            raise CapabilityError(f"{self.name} needs an Encoder, not {type(release).__name__}")
+        names = self._attributes(corpus)
+        most = self.params.train_rows
+        sample = None if most is None else (most, run.rng(self.name, "sample"))
+        train = see(release, corpus, "train", self.name, sample)
+        valid, test = (see(release, corpus, split, self.name) for split in ("valid", "test"))
+        found = []
+        for number, name in enumerate(names):
+            run.progress(f"{self.name}: {name}", number, len(names))
+            found.append(self._infer(name, corpus, (train, valid, test), run))
+        rng = run.rng(self.name, "bootstrap")
+        metrics, details = empirical_privacy(found, self._mean(names, corpus), rng)
+        for one in found:
+            known, users = one.known, one.users[one.known]
+            right = (one.said == one.truth)[known].astype(np.float64)
+            common = (one.majority == one.truth)[known].astype(np.float64)
+            metrics[f"accuracy_{one.name}"] = mean_estimate(right, rng, users)
+            metrics[f"majority_{one.name}"] = mean_estimate(common, rng, users)
+        gaps, groups = fairness(release, corpus, test, rng)
+        details["rows"] = {"train": len(train), "valid": len(valid), "test": len(test)}
+        details["attributes"] = {one.name: describe(one, rng) for one in found}
+        return Leakage(metrics | gaps, details | groups)
+
+    def _attributes(self, corpus: Corpus) -> tuple[str, ...]:
+        declared = tuple(corpus.attribute_names)
+        if not declared:
+            raise InputError(f"{self.name}: the source declares no private attributes to infer")
+        for name in self.params.attributes:
+            if name not in declared:
+                near = nearest(name, declared)
+                hint = f"did you mean {near!r}?" if near else f"it has {', '.join(declared)}"
+                raise InputError(
+                    f"{self.name}.attributes: the source has no attribute {name!r}; {hint}"
+                )
+        return tuple(dict.fromkeys(self.params.attributes)) or declared
+
+    def _infer(
+        self, name: str, corpus: Corpus, seen: tuple[Seen, Seen, Seen], run: Run
+    ) -> Inferred:
+        classes, column = corpus.attribute_names[name], corpus.attributes[name]
+        sides = []
+        for side, split in zip(seen, ("train", "valid"), strict=False):
+            targets = column[side.rows]
+            if split == "train":
+                _check_classes(corpus, name, targets, split)
+            elif not (targets >= 0).any():
+                raise InputError(f"{self.name}: {name!r} is unknown in all of the {split} split")
+            sides.append(Examples(side.inputs[targets >= 0], targets[targets >= 0]))
+        truth = column[seen[2].rows]
+        _check_classes(corpus, name, truth, "test")
+        # A class that training rows lack gets half a row, so that its probability is not 0.
+        counts = np.bincount(sides[0].targets, minlength=len(classes)) + 0.5
+        prior = np.log(counts / counts.sum())
+        model = fit((sides[0], sides[1]), prior, self.params, run, f"{self.name}/{name}")
+        common = int(np.bincount(truth[truth >= 0]).argmax())
+        return Inferred(
+            name,
+            classes,
+            truth,
+            model.logits(seen[2].inputs).argmax(axis=1),
+            np.full(len(truth), common),
+            clusters(corpus.users[seen[2].rows]),
+            model,
+        )
+
+    def _mean(self, names: tuple[str, ...], corpus: Corpus) -> Means:
+        """Which of the two definitions of empirical privacy applies."""
+        others = [name for name in names if corpus.attribute_names[name] != PRESENCE]
+        if self.params.empirical == "f1" and others:
+            raise InputError(
+                f"{self.name}.empirical is 'f1', which needs attributes with the classes absent "
+                f"and present; {others[0]!r} is none: use 'accuracy'"
+            )
+        if self.params.empirical == "auto":
+            return "accuracy" if others else "f1"
+        return self.params.empirical
+
+
+def _check_classes(corpus: Corpus, name: str, values: IntArray, split: str) -> None:
+    there = np.unique(values[values >= 0])
+    if len(there) < 2:
+        names = corpus.attribute_names[name]
+        only = f"one class ({names[there[0]]})" if len(there) else "no known value"
+        raise InputError(
+            f"attribute-inference.attributes: {name!r} has {only} in the {split} split; two are "
+            "needed: name the attributes to infer without it"
+        )
