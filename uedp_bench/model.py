@@ -130,12 +130,12 @@ class TextEncoder(TextModel[P]):
     gives its vectors, and `build_encoder` what is trained on top of them, a module with the
     attribute `width` whose `forward(vectors)` maps (rows, size) to (rows, d); a frozen encoder has
     no vocabulary here.
-
-    Attributes:
-        mask: the word that stands for a dropped word in a text that is to be encoded.
     """
 
-    mask: ClassVar[str] = "<unk>"
+    @property
+    def mask(self) -> str:
+        """The word that stands for a dropped word in a text that is to be encoded."""
+        return "<unk>"
 
     def frozen(self) -> bool:
         """Whether the encoder is pretrained and fixed."""

@@ -103,21 +103,21 @@ class SentenceEmbedder:
 
     def _compute(self, sentences: list[str]) -> FeatureArray:
         # The library sorts by length before it makes batches.
-        vectors = self._model.encode(
+        vectors = _load(self.name, self.device, self._identity, self.field).encode(
             sentences, batch_size=_BATCH, convert_to_numpy=True, show_progress_bar=False
         )
         return np.asarray(vectors, dtype=np.float32)
 
-    @cached_property
-    def _model(self) -> SentenceTransformer:
-        from sentence_transformers import SentenceTransformer
 
-        from uedp_bench.models._transformer_network import no_progress_bars
+@lru_cache(maxsize=2)
+def _load(name: str, device: str, identity: str, field: str) -> SentenceTransformer:
+    # The identity is an argument so that files that were written anew are loaded anew.
+    from sentence_transformers import SentenceTransformer
 
-        with readable(self.name, self.field), no_progress_bars():
-            return SentenceTransformer(
-                self.name, device=self.device, revision=revision(self._identity)
-            ).eval()
+    from uedp_bench.models._transformer_network import no_progress_bars
+
+    with readable(name, field), no_progress_bars():
+        return SentenceTransformer(name, device=device, revision=revision(identity)).eval()
 
 
 def document_means(

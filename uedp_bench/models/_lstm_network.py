@@ -91,6 +91,23 @@ def keep_mask(seeds: Tensor, stream: int, indices: Tensor, rate: float) -> Tenso
     return keep.to(torch.get_default_dtype()) / (1.0 - rate)
 
 
+def word_mask(seeds: Tensor | None, tokens: Tensor, rate: float) -> Tensor | None:
+    """(rows, length, 1) mask of the embeddings of words, stream 0; None where nothing is dropped.
+
+    A word is dropped wherever it stands in the row (Gal and Ghahramani 2016).
+    """
+    if seeds is None or rate == 0:
+        return None
+    return keep_mask(seeds, 0, tokens, rate)[:, :, None]
+
+
+def row_mask(seeds: Tensor | None, stream: int, size: int, rate: float) -> Tensor | None:
+    """(rows, size) mask of a row's numbers, or None where nothing is dropped."""
+    if seeds is None or rate == 0:
+        return None
+    return keep_mask(seeds, stream, torch.arange(size, device=seeds.device)[None], rate)
+
+
 def _splitmix(x: Tensor) -> Tensor:
     """Finaliser of SplitMix64; masks after the shifts make torch's signed shifts logical."""
     x = (x ^ ((x >> 30) & (2**34 - 1))) * _MIX_1
@@ -116,6 +133,16 @@ class RecurrentLayer(nn.Module):
             if shape.projection is None
             else nn.Parameter(torch.empty(shape.projection, shape.units))
         )
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draws weights uniform within 1 / sqrt(units); biases are 0 but 1 for forget gates."""
+        bound = 1.0 / math.sqrt(self.shape.units)
+        for weight in (self.weight_input, self.weight_recurrent, self.projection):
+            if weight is not None:
+                weight.uniform_(-bound, bound, generator=generator)
+        self.bias.zero_()
+        self.bias[: self.shape.units] = 1.0
 
     def zero_state(self, rows: int) -> tuple[Tensor, Tensor]:
         """State before the first token."""
@@ -154,8 +181,8 @@ class RecurrentNetwork(nn.Module):
 
     Args:
         shape: everything about it.
-        seed: of the initial weights: embeddings uniform within `embedding_range`, a layer's
-            weights uniform within 1 / sqrt(its units), biases 0 but 1 for forget gates.
+        seed: of the initial weights: embeddings uniform within `embedding_range`, layers as
+            `RecurrentLayer.initialise` draws them.
     """
 
     def __init__(self, shape: NetworkShape, seed: int) -> None:
@@ -172,18 +199,16 @@ class RecurrentNetwork(nn.Module):
     def _initialise(self, generator: torch.Generator) -> None:
         bound = self.shape.embedding_range
         self.embedding.uniform_(-bound, bound, generator=generator)
-        for layer, shape in zip(self._layers(), self.shape.layers, strict=True):
-            bound = 1.0 / math.sqrt(shape.units)
-            for weight in (layer.weight_input, layer.weight_recurrent, layer.projection):
-                if weight is not None:
-                    weight.uniform_(-bound, bound, generator=generator)
-            layer.bias.zero_()
-            layer.bias[: shape.units] = 1.0
+        for layer in self._layers():
+            layer.initialise(generator)
 
     def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """Logits (rows, length, vocabulary) of ids (rows, length); see `NextTokenModule`."""
-        features, _ = self._features(tokens, self._zero_state(tokens.shape[0]), seeds)
-        return self._logits(features)
+        return self._logits(self.outputs(tokens, seeds))
+
+    def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, length, embedding) outputs of the last layer."""
+        return self._features(tokens, self._zero_state(tokens.shape[0]), seeds)[0]
 
     def prefix_state(self, tokens: Tensor) -> State:
         """State after the tokens (1, length), for `resume`."""
@@ -204,22 +229,15 @@ class RecurrentNetwork(nn.Module):
     def _features(self, tokens: Tensor, state: State, seeds: Tensor | None) -> tuple[Tensor, State]:
         rates = self.shape.dropout
         values = nn.functional.embedding(tokens, self.embedding)
-        if seeds is not None and rates.embedding > 0:
-            # A word is dropped wherever it stands in the row (Gal and Ghahramani 2016).
-            values = values * keep_mask(seeds, 0, tokens, rates.embedding)[:, :, None]
+        words = word_mask(seeds, tokens, rates.embedding)
+        values = values if words is None else values * words
         after = []
         for number, layer in enumerate(self._layers()):
-            mask = self._mask(seeds, 2 + number, layer.shape.outputs, rates.recurrent)
+            mask = row_mask(seeds, 2 + number, layer.shape.outputs, rates.recurrent)
             values, end = layer(values, state[number], mask)
             after.append(end)
-        mask = self._mask(seeds, 1, self.shape.embedding, rates.output)
+        mask = row_mask(seeds, 1, self.shape.embedding, rates.output)
         return values if mask is None else values * mask[:, None, :], tuple(after)
-
-    @staticmethod
-    def _mask(seeds: Tensor | None, stream: int, size: int, rate: float) -> Tensor | None:
-        if seeds is None or rate == 0:
-            return None
-        return keep_mask(seeds, stream, torch.arange(size, device=seeds.device)[None], rate)
 
     def _logits(self, features: Tensor) -> Tensor:
         return nn.functional.linear(features, self.embedding, self.output_bias)

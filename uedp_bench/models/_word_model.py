@@ -1,4 +1,4 @@
-"""What word-level language models share: a vocabulary of the most frequent words."""
+"""What word-level models share: a vocabulary of the most frequent words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from uedp_bench.component import Params
-from uedp_bench.model import LanguageModel, Vocabulary
+from uedp_bench.model import LanguageModel, TextModel, Vocabulary
 from uedp_bench.models.vocabulary import WordVocabulary
 
 
@@ -24,8 +24,8 @@ class WordParams(Params):
 W = TypeVar("W", bound=WordParams)
 
 
-class WordModel(LanguageModel[W]):
-    """A language model over whitespace-separated words."""
+class WordText(TextModel[W]):
+    """A model that reads whitespace-separated words."""
 
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
         """The most frequent whitespace-separated words of the texts."""
@@ -35,3 +35,7 @@ class WordModel(LanguageModel[W]):
     def load_vocabulary(self, folder: Path) -> Vocabulary:
         """See `LanguageModel`."""
         return WordVocabulary.load(folder)
+
+
+class WordModel(WordText[W], LanguageModel[W]):
+    """A language model over whitespace-separated words."""

@@ -1,4 +1,4 @@
-"""The AWD-LSTM language model as configured in the UeDP paper."""
+"""The AWD-LSTM as configured in the UeDP paper, as a language model and as an encoder."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from uedp_bench.model import Vocabulary
+from uedp_bench.model import TextEncoder, Vocabulary
 from uedp_bench.models._word_model import WordModel, WordParams
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from uedp_bench.models._lstm_network import NetworkShape
 
 
 class AWDLSTMParams(WordParams):
@@ -33,7 +35,7 @@ class AWDLSTMParams(WordParams):
     )
 
 
-class AWDLSTM(WordModel[AWDLSTMParams]):
+class AWDLSTM(WordModel[AWDLSTMParams], TextEncoder[AWDLSTMParams]):
     """Three LSTM layers of 1,150 units, embeddings of 100 shared with the output, dropout.
 
     As in Merity et al., the last layer comes back to the size of the embedding, so that input and
@@ -45,6 +47,9 @@ class AWDLSTM(WordModel[AWDLSTMParams]):
     draws its own mask on the recurrent *output*, kept for all its time steps (Gal and Ghahramani
     2016), from its own seed: what a row contributes depends on that row alone, as clipping and
     accounting by user or record need. The other two masks are by row as well.
+
+    As an encoder it is the same network without the output's bias; a text's representation is the
+    last layer's last, largest and mean output, side by side (Howard and Ruder 2018).
     """
 
     name = "awd-lstm"
@@ -53,26 +58,33 @@ class AWDLSTM(WordModel[AWDLSTMParams]):
 
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
         """See `LanguageModel`."""
-        from uedp_bench.models._lstm_network import (
-            Dropout,
-            LayerShape,
-            NetworkShape,
-            RecurrentNetwork,
-        )
+        from uedp_bench.models._lstm_network import RecurrentNetwork
+
+        return RecurrentNetwork(self._shape(vocabulary, output_bias=True), seed)
+
+    def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """See `TextEncoder`."""
+        from uedp_bench.models._lstm_encoder import ConcatPooling
+
+        if vocabulary is None:
+            raise TypeError(f"{self.name} reads a vocabulary of words")
+        return ConcatPooling(self._shape(vocabulary, output_bias=False), seed)
+
+    def _shape(self, vocabulary: Vocabulary, *, output_bias: bool) -> NetworkShape:
+        from uedp_bench.models._lstm_network import Dropout, LayerShape, NetworkShape
 
         params = self.params
         sizes = [params.embedding, *[params.units] * (params.layers - 1), params.embedding]
-        shape = NetworkShape(
+        return NetworkShape(
             vocabulary=vocabulary.size,
             embedding=params.embedding,
             layers=tuple(
                 LayerShape(inputs, units, projection=None, coupled=False)
                 for inputs, units in pairwise(sizes)
             ),
-            output_bias=True,
+            output_bias=output_bias,
             embedding_range=0.1,
             dropout=Dropout(
                 params.embedding_dropout, params.recurrent_dropout, params.output_dropout
             ),
         )
-        return RecurrentNetwork(shape, seed)

@@ -96,7 +96,8 @@ class TokenizerVocabulary:
 
     Args:
         tokenizer: a `PreTrainedTokenizerBase` with a begin or an end token; where one of the two
-            is missing, the other stands for both, as in GPT-2.
+            is missing, the other stands for both, as in GPT-2. Tokenizers with neither, as BERT's,
+            begin with their classification token and end with their separator.
         origin: where it comes from, in words.
         private: whether it was trained on private text.
         size: ids that the network knows, where those are more than the tokenizer's.
@@ -111,7 +112,11 @@ class TokenizerVocabulary:
         self._tokenizer = tokenizer
         self.origin, self.private = origin, private
         self.size = max(len(tokenizer), size or 0)
-        ids = [i for i in (tokenizer.bos_token_id, tokenizer.eos_token_id) if i is not None]
+        pairs = (
+            (tokenizer.bos_token_id, tokenizer.eos_token_id),
+            (tokenizer.cls_token_id, tokenizer.sep_token_id),
+        )
+        ids = next((found for pair in pairs if (found := [i for i in pair if i is not None])), [])
         if not ids:
             raise InputError(f"the tokenizer ({origin}) has neither a begin nor an end token")
         self.begin: int = ids[0]

@@ -1,0 +1,260 @@
+"""BERT, and any encoder of its kind of the `transformers` library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from uedp_bench.component import MayBePath, Params
+from uedp_bench.errors import InputError
+from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
+from uedp_bench.models.vocabulary import TokenizerVocabulary
+from uedp_bench.pretrained import cached_vectors, model_identity, readable, revision
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.models._encoder_network import PooledTransformer, Projection
+
+_FIELD = "bert.pretrained"
+_PRETRAINED = "bert-base-uncased"
+_TINY = {
+    "num_hidden_layers": 4,
+    "hidden_size": 128,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+    "max_position_embeddings": 256,
+}
+_TINY_TOKENS = 2_000
+
+
+class BERTParams(Params):
+    """Which weights, whether they are trained, and how a text becomes one vector."""
+
+    pretrained: Annotated[str, MayBePath()] = Field(
+        default=_PRETRAINED,
+        description="hub id or local directory of an encoder and its tokenizer; not used, and at "
+        "its default, where `configuration` is given",
+    )
+    configuration: Literal["tiny"] | None = Field(
+        default=None,
+        description="size when trained from scratch: 'tiny' has 4 layers of 128, 4 heads, 256 "
+        "positions and up to 2,000 tokens of a WordPiece tokenizer trained on public text",
+    )
+    frozen: bool = Field(
+        default=False,
+        description="keep the pretrained weights as they are: texts are encoded once, and what is "
+        "on top is trained",
+    )
+    pooling: Literal["cls", "mean"] = Field(
+        default="cls",
+        description="the representation: the last layer's vector of the first token, or the mean "
+        "over all tokens",
+    )
+    projection: int | None = Field(
+        default=None,
+        ge=1,
+        description="size of the representation: a linear layer on top of the encoder, always "
+        "trained; without it the representation is the encoder's own",
+    )
+    max_length: int | None = Field(
+        default=None,
+        ge=3,
+        description="tokens of a text past this many are left out, the first and last special "
+        "token among them; the encoder's own limit where not given",
+    )
+
+    @model_validator(mode="after")
+    def _scratch_has_no_weights(self) -> BERTParams:
+        if self.configuration is not None and self.pretrained != _PRETRAINED:
+            raise ValueError("configuration trains from scratch: leave out pretrained")
+        if self.configuration is not None and self.frozen:
+            raise ValueError("configuration trains from scratch: it cannot be frozen")
+        return self
+
+
+class BERT(TextEncoder[BERTParams]):
+    """A bidirectional transformer, fine-tuned, frozen or from scratch.
+
+    There is no dropout: a row's vector must not depend on the rows beside it, and the library draws
+    masks for whole batches. Attention sees the tokens of a row, never its padding.
+
+    Users train one after the other: side by side (`vmap`), attention would leave its fused kernel.
+    """
+
+    name = "bert"
+    source = "Devlin et al. 2019; Lyu et al. 2020 (DPNR), section 4"
+    Params = BERTParams
+    vectorised = False
+
+    @cached_property
+    def mask(self) -> str:
+        """The tokenizer's mask."""
+        if self.params.configuration is not None:
+            return "[MASK]"
+        return str(_tokenizer(self.params.pretrained).mask_token)
+
+    def frozen(self) -> bool:
+        """As the parameters say."""
+        return self.params.frozen
+
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
+        """The pretrained tokenizer (the texts are not used), or one trained on the texts."""
+        if self.params.configuration is not None:
+            from uedp_bench.models._wordpiece import train_wordpiece
+
+            return TokenizerVocabulary(
+                train_wordpiece(texts, _TINY_TOKENS), origin=origin, private=private
+            )
+        where = self.params.pretrained
+        size = int(self._configuration.vocab_size)
+        return TokenizerVocabulary(
+            _tokenizer(where), origin=f"tokenizer of {where}", private=False, size=size
+        )
+
+    def load_vocabulary(self, folder: Path) -> Vocabulary:
+        """See `TextModel`."""
+        return TokenizerVocabulary.load(folder)
+
+    def brings_vocabulary(self) -> bool:
+        """A pretrained encoder comes with its tokenizer."""
+        return self.params.configuration is None
+
+    def max_length(self) -> int | None:
+        """`max_length`, or fewer where the encoder or its tokenizer takes fewer."""
+        limits: list[int | None] = [self.params.max_length]
+        if self.params.configuration is not None:
+            limits.append(_TINY["max_position_embeddings"])
+        else:
+            limits.append(getattr(self._configuration, "max_position_embeddings", None))
+            limits.append(_tokenizer(self.params.pretrained).model_max_length)
+        return min((n for n in limits if n is not None and n > 0), default=None)
+
+    def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
+        """Pooled vectors of the pretrained encoder; see `TextEncoder`."""
+        import numpy as np
+
+        if not self.frozen():
+            return super().features(texts, device, cache=cache)
+        if not texts:
+            return np.empty((0, self.feature_size()), dtype=np.float32)
+        where, pooling, limit = self.params.pretrained, self.params.pooling, self.max_length()
+        identity = model_identity(where, _FIELD)
+        key = (version("transformers"), identity, pooling, limit, device.split(":")[0])
+
+        def compute(some: list[str]) -> FeatureArray:
+            from uedp_bench.models._encoder_network import pooled_features
+
+            network = _frozen_network(where, identity, pooling, device)
+            vocabulary = self.vocabulary([], origin="", private=False)
+            return pooled_features(network, vocabulary, some, limit)
+
+        return cached_vectors(("transformers", *key), texts, compute, cache=cache)
+
+    def feature_size(self) -> int:
+        """Size of the last layer; see `TextEncoder`."""
+        return int(self._configuration.hidden_size) if self.frozen() else super().feature_size()
+
+    def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """See `TextEncoder`.
+
+        Raises:
+            InputError: if the pretrained encoder cannot be read, or has fewer tokens than its
+                tokenizer.
+        """
+        from uedp_bench.models._encoder_network import PooledTransformer
+
+        if self.frozen():
+            return self._projection(self.feature_size(), seed)
+        if vocabulary is None:
+            raise TypeError(f"{self.name} needs a vocabulary unless it is frozen")
+        if self.params.configuration is None:
+            network = _pretrained(self.params.pretrained)
+        else:
+            network = _tiny(vocabulary, seed)
+        if network.config.vocab_size < vocabulary.size:
+            raise InputError(
+                f"{_FIELD} {self.params.pretrained!r} has {network.config.vocab_size} tokens, its "
+                f"tokenizer {vocabulary.size}"
+            )
+        projection = self._projection(network.config.hidden_size, seed)
+        return PooledTransformer(network, self.params.pooling, projection)
+
+    def save_encoder(self, module: nn.Module, folder: Path) -> None:
+        """Writes configuration and weights in the library's own format."""
+        if self.frozen():
+            super().save_encoder(module, folder)
+        else:
+            module.save(folder)  # type: ignore[operator]
+
+    def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """Reads what `save_encoder` wrote; only a frozen encoder needs its original again."""
+        import torch
+
+        from uedp_bench.models._encoder_network import PooledTransformer
+
+        if self.frozen():
+            return super().load_encoder(vocabulary, folder)
+        network = _pretrained(str(folder / "encoder"))
+        projection = self._projection(network.config.hidden_size, seed=0)
+        projection.load_state_dict(torch.load(folder / "projection.pt", weights_only=True))
+        return PooledTransformer(network, self.params.pooling, projection)
+
+    def _projection(self, size: int, seed: int) -> Projection:
+        from uedp_bench.models._encoder_network import Projection
+
+        return Projection(size, self.params.projection, seed)
+
+    @cached_property
+    def _configuration(self) -> Any:
+        from transformers import AutoConfig
+
+        with readable(self.params.pretrained, _FIELD):
+            return AutoConfig.from_pretrained(self.params.pretrained)
+
+
+@lru_cache(maxsize=4)
+def _tokenizer(where: str) -> Any:
+    from transformers import AutoTokenizer
+
+    with readable(where, _FIELD):
+        tokenizer = AutoTokenizer.from_pretrained(where)
+    if tokenizer.mask_token is None:
+        raise InputError(f"{_FIELD} {where!r} is no encoder of BERT's kind: it has no mask token")
+    return tokenizer
+
+
+def _pretrained(where: str, commit: str | None = None) -> Any:
+    import torch
+    from transformers import AutoModel
+
+    from uedp_bench.models._transformer_network import no_progress_bars
+
+    with readable(where, _FIELD), no_progress_bars():
+        return AutoModel.from_pretrained(where, dtype=torch.float32, revision=commit or "main")
+
+
+def _tiny(vocabulary: Vocabulary, seed: int) -> Any:
+    import torch
+    from transformers import BertConfig, BertModel
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return BertModel(BertConfig(**_TINY, vocab_size=vocabulary.size), add_pooling_layer=False)
+
+
+@lru_cache(maxsize=1)
+def _frozen_network(
+    where: str, identity: str, pooling: Literal["cls", "mean"], device: str
+) -> PooledTransformer:
+    # The identity is an argument so that files that were written anew are loaded anew.
+    from uedp_bench.models._encoder_network import PooledTransformer, Projection
+
+    network = _pretrained(where, revision(identity))
+    projection = Projection(network.config.hidden_size, None, seed=0)
+    return PooledTransformer(network, pooling, projection).to(device)

@@ -1,0 +1,98 @@
+"""A frozen sentence encoder: a document is the mean of its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from uedp_bench.component import MayBePath, Params
+from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
+from uedp_bench.pretrained import readable
+from uedp_bench.sentences import SentenceEmbedder, document_means, split_sentences
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_FIELD = "sentence-encoder.pretrained"
+
+
+class SentenceEncoderParams(Params):
+    """Which encoder, and what is trained on top of it."""
+
+    pretrained: Annotated[str, MayBePath()] = Field(
+        default="sentence-transformers/all-MiniLM-L6-v2",
+        description="hub id or local directory of a model of sentence-transformers",
+    )
+    projection: int | None = Field(
+        default=None,
+        ge=1,
+        description="size of the representation: a linear layer on top of the encoder, trained "
+        "with the classifier; without it the representation is the encoder's own",
+    )
+
+
+class SentenceEncoder(TextEncoder[SentenceEncoderParams]):
+    """The mean of the vectors of a document's sentences, by a pretrained encoder.
+
+    The encoder is fixed: its vectors are computed once and kept on disk.
+    """
+
+    name = "sentence-encoder"
+    source = "Reimers and Gurevych 2019; Meehan et al. 2022 (DeepCandidate), equation 1"
+    Params = SentenceEncoderParams
+
+    @cached_property
+    def mask(self) -> str:
+        """The tokenizer's mask, where it has one."""
+        from transformers import AutoTokenizer
+
+        with readable(self.params.pretrained, _FIELD):
+            tokenizer = AutoTokenizer.from_pretrained(self.params.pretrained)
+        return str(tokenizer.mask_token or "[MASK]")
+
+    def frozen(self) -> bool:
+        """Always."""
+        return True
+
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
+        """Not of this model: it reads texts itself.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"{self.name} is frozen: it has no vocabulary here")
+
+    def load_vocabulary(self, folder: Path) -> Vocabulary:
+        """As `vocabulary`.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"{self.name} is frozen: it has no vocabulary here")
+
+    def brings_vocabulary(self) -> bool:
+        """The encoder has its own tokenizer."""
+        return True
+
+    def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
+        """Means over sentences; see `TextEncoder`."""
+        embedder = SentenceEmbedder(self.params.pretrained, device, _FIELD)
+        return document_means(split_sentences(texts), embedder, cache=cache)
+
+    def feature_size(self) -> int:
+        """Size of a sentence's vector."""
+        return self._size
+
+    @cached_property
+    def _size(self) -> int:
+        return SentenceEmbedder(self.params.pretrained, "cpu", _FIELD).size
+
+    def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """The projection, if any; see `TextEncoder`."""
+        from uedp_bench.models._encoder_network import Projection
+
+        return Projection(self.feature_size(), self.params.projection, seed)
