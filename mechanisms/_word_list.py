@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from uedp_bench.mechanisms._embedding import Embedding
 
 
 def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:
-    """The words of files with one word a line; blank lines and comments (`;`) do not count.
+    """The words of files with one word a line, `.gz` or plain; blank lines and comments (`;`) do not count.
 
     Files are UTF-8, or Latin-1 where they are not UTF-8, as lexicons of the web often are.
 
@@ -21,8 +23,10 @@ def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:
     for path in paths:
         try:
             content = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{field}: {path} cannot be read: {error.strerror}") from None
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+        except (OSError, EOFError, zlib.error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{field}: {path} cannot be read: {reason}") from None
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:

@@ -20,7 +20,6 @@ from uedp_bench.errors import InputError, UnknownNameError, nearest
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
 
-
 DEFAULT_MODEL, NO_MODEL = "lstm-small", "none"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 
 import numpy as np
 import pytest
@@ -60,11 +61,13 @@ def test_generator_decides_and_blocks_do_not(embedding, monkeypatch):
 
 
 def test_public_vocabulary_is_all_that_goes_in_and_out(embedding, tmp_path):
-    plain, latin = tmp_path / "a.txt", tmp_path / "b.txt"
-    plain.write_text("; a list\n\nRED\ngrey\n")
+    latin = tmp_path / "b.txt"
+    plain, packed = tmp_path / "a.txt", tmp_path / "c.txt.gz"
+    plain.write_text("; a list\n\nRED\n")
+    packed.write_bytes(gzip.compress(b"grey\n"))
     latin.write_bytes("blue\nna\xefve\n".encode("latin-1"))
     mechanism = MetricDP.create(
-        {"epsilon": 0.5, "embedding": embedding, "vocabulary": [plain, latin]}
+        {"epsilon": 0.5, "embedding": embedding, "vocabulary": [plain, latin, packed]}
     )
     run = Run(1, STATS)
     channel = mechanism.word_channel(run)

@@ -148,6 +148,15 @@ def test_runs_without_a_model(lexicon, tmp_path):
     assert math.isclose(proven[0].epsilon, 1.0)
 
 
+def test_proof_is_refused_for_what_was_published_alone(lexicon, tmp_path):
+    """Nothing was trained, so nothing that a trainer would have done is missing."""
+    result = execute(expand(spec_of(lexicon, "vickrey"))[0], Settings(tmp_path / "out", "cpu"))
+    assert result.utility["unchanged"].value == 0
+    (proven,) = [g for g in result.guarantees if g.kind == "proven"]
+    assert proven.status == "refused"
+    assert proven.reason.startswith("candidates is others")
+
+
 def test_result_is_a_spec_again(lexicon):
     (run,) = expand(spec_of(lexicon, "vickrey"))
     assert expand(parse_spec(run.model_dump(mode="json"))) == [run]
