@@ -6,6 +6,7 @@ be concluded from which canaries is in `docs/audits.md`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -121,6 +122,10 @@ class Audit(Attack[AuditParams]):
     needs: ClassVar[tuple[type, ...]] = (Completer, Updates)
     replaces_users = True
     planted_type = PlantedAudit
+
+    def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
+        """See `Attack`."""
+        return {"retrainings": self.params.retrainings}
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedAudit]:
         """Puts all canaries in; the rows of excluded ones are withdrawn by the runner.

@@ -1,38 +1,39 @@
-"""Membership inference from likelihoods: was this record, or this user, in the training data?
+"""Membership inference: was this record, or this user, in the training data?
 
-Scores are those of the literature (`_scores`); users are judged by the mean of their records. An
-AUC means little without the one that words alone reach, which is measured beside it.
+Scores are those of the literature, of language models (`_scores`) and of classifiers
+(`_shadow_scores`); users are judged by the mean of their records. An AUC means little without the
+one that words alone reach, which is measured beside it.
 """
 
 from __future__ import annotations
 
-import zlib
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from uedp_bench.attack import Attack, Leakage, Planted
-from uedp_bench.attacks._bag_of_words import out_of_fold_scores
-from uedp_bench.attacks._scores import score_texts
-from uedp_bench.component import Params
+from uedp_bench.attack import Attack, Leakage
+from uedp_bench.attacks._membership_classes import Shadows, class_scores
+from uedp_bench.attacks._membership_language import language_scores
+from uedp_bench.attacks._membership_records import PlantedMembership, digest, records_of
+from uedp_bench.attacks._membership_report import report
+from uedp_bench.component import Params, at
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Scorer
-from uedp_bench.statistics import (
-    Scores,
-    auc,
-    auc_estimate,
-    fraction_estimate,
-    roc_points,
-    tpr_at_fpr,
-)
+from uedp_bench.release import Classifier, Published, Scorer
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-    from uedp_bench.release import Release, TokenScores
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.release import Release
     from uedp_bench.run import Run
 
-LIMITS = {"tpr_at_1pct_fpr": 0.01, "tpr_at_0.1pct_fpr": 0.001}
+__all__ = ["Membership", "MembershipParams", "PlantedMembership"]
+
+VECTORS = (
+    "the classifier takes published vectors, and nobody but the mechanism can make those of "
+    "records that were held out"
+)
+"""Note."""
 
 
 class MembershipParams(Params):
@@ -53,60 +54,45 @@ class MembershipParams(Params):
         description="the reference model is trained on public users if they have this many rows, "
         "else on the users of the valid split",
     )
+    shadow_models: int = Field(
+        default=4,
+        ge=0,
+        exclude_if=at(4),
+        description="classifiers only: models trained on a random half of members and non-members "
+        "each, and on all other training users; even, and 0 leaves the loss alone",
+    )
+    shadow_mechanism: Literal["same", "none"] = Field(
+        default="same",
+        exclude_if=at("same"),
+        description="how they are trained. same: by the run's mechanism; none: without noise on "
+        "the original text, once for all mechanisms of a seed",
+    )
 
-
-class PlantedMembership(Planted):
-    """Who is in and who is out.
-
-    Attributes:
-        members, non_members: user ids, equally many.
-        rows: the records that are scored: training rows of members, and what were training rows
-            of non-members.
-        digests: CRC-32 of the text of each, to recognise records that were replaced afterwards.
-    """
-
-    members: tuple[int, ...]
-    non_members: tuple[int, ...]
-    rows: tuple[int, ...]
-    digests: tuple[int, ...]
-
-
-class Records(NamedTuple):
-    """What is scored: `texts`, with `users` and `member` (records,) of each."""
-
-    texts: list[str]
-    users: IntArray
-    member: BoolArray
-
-    def sides(self, values: FloatArray) -> tuple[Scores, Scores]:
-        """Scores of members and of non-members; `values` are high for members."""
-        inside, outside = self.member, ~self.member
-        return (
-            Scores(values[inside], self.users[inside]),
-            Scores(values[outside], self.users[outside]),
-        )
-
-    def by_user(self, values: FloatArray) -> tuple[Scores, Scores]:
-        """The same of users, each with the mean of its records."""
-        users, first, of_record = np.unique(self.users, return_index=True, return_inverse=True)
-        means = np.bincount(of_record, weights=values) / np.bincount(of_record)
-        return Records([], users, self.member[first]).sides(means)
+    @model_validator(mode="after")
+    def _halves(self) -> MembershipParams:
+        if self.shadow_models % 2:
+            raise ValueError(
+                f"shadow_models is {self.shadow_models}: give an even number, for each record is "
+                "in half of them"
+            )
+        return self
 
 
 class Membership(Attack[MembershipParams]):
-    """Tells training records and users from held-out ones by the likelihood of their text.
+    """Tells training records and users from held-out ones by what a model says of them.
 
-    `auc` is of a score that is fixed in advance: the loss relative to a reference model that
-    saw neither side, or the loss where there is nobody to train a reference on.
+    `auc` is of a score that is fixed in advance. For language models: the loss relative to a
+    reference model that saw neither side, or the loss where there is nobody to train a reference
+    on. For classifiers: RMIA.
     """
 
     name = "membership"
     source = (
         "Yeom et al. 2018 (loss); Carlini et al. 2021 (zlib, ratio); Shi et al. 2024 (Min-K%); "
-        "Zhang et al. 2025 (Min-K%++)"
+        "Zhang et al. 2025 (Min-K%++); Carlini et al. 2022 (LiRA); Zarifzadeh et al. 2024 (RMIA)"
     )
     Params = MembershipParams
-    needs: ClassVar[tuple[type, ...]] = (Scorer,)
+    needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier)
     holds_out = True
     planted_type = PlantedMembership
 
@@ -133,131 +119,57 @@ class Membership(Attack[MembershipParams]):
             members=tuple(members.tolist()),
             non_members=tuple(out.tolist()),
             rows=tuple(rows),
-            digests=tuple(_digest(corpus.texts[row]) for row in rows),
+            digests=tuple(digest(corpus.texts[row]) for row in rows),
         )
         moved = corpus.where("train", "valid") & np.isin(corpus.users, out)
         return corpus.with_split(moved, "held_out"), planted
+
+    def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
+        """One reference model for language models, the shadow models for classifiers."""
+        if Scorer in needs:
+            return {"": 1}
+        return {"shadow_models": self.params.shadow_models} if Classifier in needs else {}
 
     def run(
         self, release: Release, planted: PlantedMembership, corpus: Corpus, run: Run
     ) -> Leakage:
         """Scores all members and non-members, and how well each score tells them apart."""
+        if isinstance(release, Classifier) and not isinstance(release, Scorer):
+            return self._of_classifier(release, planted, corpus, run)
         if not isinstance(release, Scorer):
-            raise CapabilityError(f"membership needs a Scorer, not {type(release).__name__}")
-        records, left_out = _records(planted, corpus)
-        run.progress("membership: reference", 0, 3)
-        reference, details = self._reference(records, planted, corpus, run)
-        run.progress("membership: scores", 1, 3)
-        scored = score_texts(
-            records.texts, release.token_logprobs(records.texts), reference, self.params.min_k
-        )
+            raise CapabilityError(
+                f"membership needs a Scorer or a Classifier, not {type(release).__name__}"
+            )
+        records, replaced = records_of(planted, corpus)
+        p = self.params
+        high, details = language_scores(release, records, corpus, p.reference_rows, p.min_k, run)
         run.progress("membership: statistics", 2, 3)
-        rng = run.rng("membership", "bootstrap")
-        # Scores are low for members; statistics take what is high for them.
-        high = {name: -values for name, values in scored.items()}
-        words = out_of_fold_scores(
-            records.texts, records.member, records.users, run.rng("membership", "folds")
-        )
         main = "ratio" if "ratio" in high else "loss"
-        best = max(high, key=lambda name: auc(*_values(records.sides(high[name]))))
-        metrics = {
-            "auc": auc_estimate(*records.sides(high[main]), rng),
-            "auc_user": auc_estimate(*records.by_user(high[main]), rng),
-            "auc_bag_of_words": auc_estimate(*records.sides(words), rng),
-        }
-        inside, outside = _values(records.sides(high[best]))
-        for name, limit in LIMITS.items():
-            rate = tpr_at_fpr(inside, outside, limit)
-            metrics[name] = fraction_estimate(rate.hits, rate.positives)
-            if rate.zero_false_positives:
-                details["notes"].append(
-                    f"{name}: {len(outside)} non-member records cannot resolve this limit; it is "
-                    "the rate at zero false positives"
-                )
-        details["notes"].append(
-            "the strongest score is chosen on the records that it is reported on; auc is not"
+        metrics, found = report(records, high, main, None, run)
+        return Leakage(metrics, _joined(details, found, planted, replaced))
+
+    def _of_classifier(
+        self, release: Classifier, planted: PlantedMembership, corpus: Corpus, run: Run
+    ) -> Leakage:
+        if isinstance(release, Published) and release.published.vectors is not None:
+            return Leakage({}, {"notes": [VECTORS]})
+        records, replaced = records_of(planted, corpus)
+        shadows = Shadows(self.params.shadow_models, self.params.shadow_mechanism)
+        records, high, main, details = class_scores(
+            release, (records, planted), corpus, shadows, run
         )
-        details |= {
-            "main_score": main,
-            "strongest_score": best,
-            "scores": {name: _table(records, values, rng) for name, values in high.items()},
-            "roc_user": roc_points(*_values(records.by_user(high[main]))),
-            "users": {"members": len(planted.members), "non_members": len(planted.non_members)},
-            "records": {"members": len(inside), "non_members": len(outside)},
-            "records_replaced_by_other_attacks": left_out,
-        }
-        return Leakage(metrics, details)
-
-    def _reference(
-        self, records: Records, planted: PlantedMembership, corpus: Corpus, run: Run
-    ) -> tuple[list[TokenScores] | None, dict[str, Any]]:
-        """Scores under the reference model, or None; and what details say about it."""
-        found = self._reference_users(corpus, run)
-        if found is None or run.retrainer is None:
-            why = "no users outside training" if found is None else "this run cannot retrain"
-            return None, {"reference": None, "notes": [f"no reference model: {why}"]}
-        split, users = found
-        mask = np.zeros(corpus.user_count, dtype=bool)
-        mask[users] = True
-        # The run's seed alone: all mechanisms of a seed share one reference.
-        model = run.retrain(mask, mechanism="none", seed=run.seed)
-        if not isinstance(model, Scorer):
-            raise CapabilityError(f"the reference model is a {type(model).__name__}, not a Scorer")
-        rows = int(mask[corpus.users[corpus.users >= 0]].sum())
-        about = {"users_of": split, "users": len(users), "rows": rows, "seed": run.seed}
-        return model.token_logprobs(records.texts), {"reference": about, "notes": []}
-
-    def _reference_users(self, corpus: Corpus, run: Run) -> tuple[str, IntArray] | None:
-        """The split that the reference's users are from, and at most as many as train."""
-        private = np.unique(corpus.users[corpus.where("train", "held_out")])
-        for split, least in (("public", self.params.reference_rows), ("valid", 1)):
-            usable = corpus.where(split) & (corpus.users >= 0) & ~np.isin(corpus.users, private)
-            if usable.sum() >= least:
-                users, most = np.unique(corpus.users[usable]), max(1, len(private))
-                rng = run.rng("membership", "reference")
-                return split, np.sort(rng.permutation(users)[:most])
-        return None
+        metrics, found = report(records, high, main, main, run)
+        return Leakage(metrics, _joined(details, found, planted, replaced))
 
 
-def _values(sides: tuple[Scores, Scores]) -> tuple[FloatArray, FloatArray]:
-    return sides[0].values, sides[1].values
-
-
-def _digest(text: str) -> int:
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
-
-
-def _records(planted: PlantedMembership, corpus: Corpus) -> tuple[Records, int]:
-    """The records to score, and how many other attacks have replaced since.
-
-    Replaced records (canaries) differ from held-out ones by what was planted, not by training.
-
-    Raises:
-        InputError: if nothing is left on one side.
-    """
-    same = np.array(
-        [
-            _digest(corpus.texts[row]) == digest
-            for row, digest in zip(planted.rows, planted.digests, strict=True)
-        ]
-    )
-    # Members whom an audit withdrew were not trained on.
-    every = np.array(planted.rows, dtype=np.int64)
-    same &= corpus.where("train")[every] | np.isin(corpus.users[every], planted.non_members)
-    rows = every[same]
-    users = corpus.users[rows]
-    member = np.isin(users, planted.members)
-    if not member.any() or member.all():
-        raise InputError("membership: other attacks replaced every record of one side")
-    return Records([corpus.texts[row] for row in rows.tolist()], users, member), int((~same).sum())
-
-
-def _table(records: Records, values: FloatArray, rng: np.random.Generator) -> dict[str, Any]:
-    """All numbers of one score, as JSON values."""
-    inside, outside = _values(records.sides(values))
+def _joined(
+    scored: dict[str, Any], found: dict[str, Any], planted: PlantedMembership, replaced: int
+) -> dict[str, Any]:
+    """Details of scores and of their statistics, with how many are behind them."""
     return {
-        "auc": auc_estimate(*records.sides(values), rng).model_dump(mode="json"),
-        "auc_user": auc_estimate(*records.by_user(values), rng).model_dump(mode="json"),
-        **{name: tpr_at_fpr(inside, outside, limit).value for name, limit in LIMITS.items()},
-        "roc": roc_points(inside, outside),
+        **scored,
+        **found,
+        "notes": [*scored["notes"], *found["notes"]],
+        "users": {"members": len(planted.members), "non_members": len(planted.non_members)},
+        "records_replaced_by_other_attacks": replaced,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -67,6 +68,17 @@ class Attack(Component[P]):
     holds_out: ClassVar[bool] = False
     replaces_users: ClassVar[bool] = False
     planted_type: ClassVar[type[Planted]] = Planted
+
+    def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
+        """How many models the attack may ask `Run.retrain` for; none by default.
+
+        Args:
+            needs: `Task.needs` of the run's task: what kind of release it makes.
+
+        Returns:
+            Number by the parameter that sets it, or by "" where no parameter does.
+        """
+        return {}
 
     @abstractmethod
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:

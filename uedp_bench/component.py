@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -38,6 +38,14 @@ class MayBePath:
     """
 
     words: tuple[str, ...] = ()
+
+
+def at(default: object) -> Callable[[object], bool]:
+    """For `exclude_if` of a parameter that was added later: at its default, specs leave it out.
+
+    So results from before it keep their identity.
+    """
+    return lambda value: value == default
 
 
 class Component(ABC, Generic[P]):

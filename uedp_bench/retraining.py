@@ -52,12 +52,19 @@ class Retraining:
     def bind(self, run: Run) -> Retrain:
         """The function behind `Run.retrain`."""
 
-        def retrain(users: BoolArray, *, mechanism: Literal["same", "none"], seed: int) -> Release:
-            folder = self._cache / self._key(users, mechanism, seed, run)
+        def retrain(
+            users: BoolArray,
+            *,
+            mechanism: Literal["same", "none"],
+            seed: int,
+            splits: tuple[str, ...] = SPLITS,
+        ) -> Release:
+            chosen = self._chosen(users, splits)
+            folder = self._cache / self._key(chosen, mechanism, seed, run)
             folder.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{folder}.lock"):
                 if not (folder / "done.json").is_file():
-                    self._train(users, mechanism, seed, folder, run)
+                    self._train(chosen, mechanism, seed, folder, run)
                 cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
             # Shared by several runs, and what each of them would have cost alone.
             run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
@@ -65,7 +72,7 @@ class Retraining:
 
         return retrain
 
-    def _train(self, users: BoolArray, mechanism: str, seed: int, folder: Path, run: Run) -> None:
+    def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path, run: Run) -> None:
         from uedp_bench.runner import Parts, protect
 
         start = time.perf_counter()
@@ -75,18 +82,18 @@ class Retraining:
             parts = Parts(parts.task, Pipeline.build([plain], plain), ())
         inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
                     progress=_renamed(run))  # fmt: skip
-        release, _ = protect(parts, self._chosen(users), inner, self._vocabulary)
+        release, _ = protect(parts, chosen, inner, self._vocabulary)
         release.save(folder / "release")
         done = {"seconds": round(time.perf_counter() - start, 3), "mechanism": mechanism}
         partial = folder / "done.partial"
         partial.write_text(json.dumps(done), encoding="utf-8")
         partial.replace(folder / "done.json")
 
-    def _chosen(self, users: BoolArray) -> Corpus:
+    def _chosen(self, users: BoolArray, splits: tuple[str, ...]) -> Corpus:
         """Rows of the chosen users as training split, after the public rows as they are."""
         corpus = self._corpus
         known = np.append(users, np.zeros(max(corpus.user_count - len(users), 0) + 1, dtype=bool))
-        chosen = np.flatnonzero(known[corpus.users])
+        chosen = np.flatnonzero(known[corpus.users] & corpus.where(*splits))
         if not len(chosen):
             raise InputError("retraining needs at least one user with text")
         public = np.flatnonzero(corpus.where("public"))
@@ -95,8 +102,8 @@ class Retraining:
         split[: len(public)] = SPLITS.index("public")
         return replace(taken, split=split)
 
-    def _key(self, users: BoolArray, mechanism: str, seed: int, run: Run) -> str:
-        chosen, refs = self._chosen(users), self._spec.mechanism
+    def _key(self, chosen: Corpus, mechanism: str, seed: int, run: Run) -> str:
+        refs = self._spec.mechanism
         if mechanism == "none":
             plain = registry.mechanisms.create("noiseless")
             refs = (ComponentSpec(name=plain.name, params=plain.params.model_dump(mode="json")),)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from uedp_bench.corpus import SPLITS
+
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray
     from uedp_bench.mechanism import CorpusStats
@@ -102,15 +104,21 @@ class Run:
             self.counts[name] = self.counts.get(name, 0.0) + value
 
     def retrain(
-        self, users: BoolArray, *, mechanism: Literal["same", "none"], seed: int
+        self,
+        users: BoolArray,
+        *,
+        mechanism: Literal["same", "none"],
+        seed: int,
+        splits: tuple[str, ...] = SPLITS,
     ) -> Release:
         """A release trained on the rows of the given users only (cached, counted in the cost).
 
         Args:
-            users: (user ids,) which users; their rows of any split become the training split.
+            users: (user ids,) which users; their rows become the training split.
             mechanism: "none" trains without noise on the original text.
             seed: of that training.
+            splits: rows of these splits only; all by default.
         """
         if self.retrainer is None:
             raise RuntimeError("this run cannot retrain: no trainer was given")
-        return self.retrainer(users, mechanism=mechanism, seed=seed)
+        return self.retrainer(users, mechanism=mechanism, seed=seed, splits=splits)

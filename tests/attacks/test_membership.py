@@ -51,7 +51,7 @@ def train_texts(corpus: Corpus) -> list[str]:
 
 
 def retrainer_of(release: Release, calls: list[tuple[BoolArray, str, int]]) -> Retrain:
-    def retrain(users: BoolArray, *, mechanism: str, seed: int) -> Release:
+    def retrain(users: BoolArray, *, mechanism: str, seed: int, **_: object) -> Release:
         calls.append((users, mechanism, seed))
         return release
 
