@@ -13,6 +13,7 @@ from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.results import LowerBound, Result, RunSpec, SkippedAttack, read_result
+from uedp_bench.task import Task
 
 COPIES = {"mlartifacts", "mlruns"}
 """Folders in which MLflow keeps copies of results: not read."""
@@ -298,14 +299,28 @@ _LEAST_CONFIDENCE = 0.8
 
 def headline(row: Row) -> tuple[str | None, bool]:
     """The name of the task's first metric, and whether more of it is better."""
+    task = _task(row)
+    if task is None:
+        return next(iter(row.utility), None), False
+    return task.utility[0], task.larger_is_better
+
+
+def by_vocabulary(row: Row) -> bool:
+    """Whether utility compares only between runs of one vocabulary; true where nobody knows."""
+    task = _task(row)
+    return task is None or task.by_vocabulary
+
+
+def _task(row: Row) -> type[Task[Any]] | None:
+    """None for a plug-in's result that is read without the plug-in."""
     from uedp_bench.errors import UedpBenchError
     from uedp_bench.registry import tasks
 
     try:
-        task = tasks.get(row.spec.task.name)
-    except UedpBenchError:  # a plug-in's result, read without the plug-in
-        return next(iter(row.utility), None), False
-    return task.utility[0], bool(task.larger_is_better)
+        found: type[Task[Any]] = tasks.get(row.spec.task.name)
+    except UedpBenchError:
+        return None
+    return found
 
 
 def _order(row: Row) -> tuple[Any, ...]:
@@ -313,7 +328,8 @@ def _order(row: Row) -> tuple[Any, ...]:
     stat = row.utility.get(name or "")
     value = math.inf if stat is None else (-stat.value if larger else stat.value)
     spec = row.spec
+    words = (row.vocabulary or "") if by_vocabulary(row) else ""
     return (
-        spec.task.name, spec.source.name, spec.model.name, row.corpus or "", row.vocabulary or "",
+        spec.task.name, spec.source.name, spec.model.name, row.corpus or "", words,
         value, row.label, row.group,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.rows import Row, Stat, by_vocabulary, headline
 
 NONE = "–"
 
@@ -71,7 +71,8 @@ def _key(row: Row) -> tuple[str, ...]:
     # Without a fingerprint, only equal parameters promise an equal corpus.
     corpus = row.corpus or spec.source.model_dump_json()
     task = spec.task.model_dump_json()
-    return task, spec.source.name, spec.model.name, corpus, row.vocabulary or ""
+    words = (row.vocabulary or "") if by_vocabulary(row) else ""
+    return task, spec.source.name, spec.model.name, corpus, words
 
 
 def _alike(row: Row, other: Row) -> bool:
@@ -82,7 +83,8 @@ def _alike(row: Row, other: Row) -> bool:
 def _title(board: Sequence[Row]) -> str:
     spec = board[0].spec
     corpus = f" (corpus {board[0].corpus[:8]})" if board[0].corpus else ""
-    words = f" (vocabulary {board[0].vocabulary[:8]})" if board[0].vocabulary else ""
+    shown = board[0].vocabulary if by_vocabulary(board[0]) else None
+    words = f" (vocabulary {shown[:8]})" if shown else ""
     return f"{spec.task.name} on {spec.source.name}{corpus}, {spec.model.name}{words}"
 
 
@@ -135,7 +137,11 @@ def _utility_names(board: Sequence[Row]) -> list[str]:
     """The headline metric and one more; floors and variants are for the run's own page."""
     first = headline(board[0])[0]
     names = list(dict.fromkeys([first, *(name for row in board for name in row.utility)]))
-    return [n for n in names if n and "_perplexity" not in n and "perplexity_" not in n][:2]
+    return [n for n in names if n and n not in _FLOORS and "perplexity_" not in n][:2]
+
+
+_FLOORS = ("unigram_perplexity", "bigram_perplexity", "majority_error", "random_error")
+"""What needs no mechanism: said below the table."""
 
 
 _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
@@ -155,7 +161,10 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """Columns of the built-in attacks; any other attack shows its first metric."""
 
-_RATES = ("accuracy", "extracted_", "tpr_")
+_RATES = (
+    "accuracy", "error", "extracted_", "macro_f1", "majority_", "misclassified", "random_error",
+    "tpr_", "unchanged",
+)  # fmt: skip
 _SPREAD = "exposure_entity_spread_"
 _WITHOUT_INTERVAL = {"exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb"}
 """Shown as means alone, to keep the table narrow; JSON and CSV have their intervals."""
@@ -274,9 +283,11 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
         notes.append("rows with 1 seed (n = 1) have no interval")
     floors = {
         name.replace("_", " "): number(stat.value)
+        if "perplexity" in name
+        else f"{number(100.0 * stat.value)} %"
         for row in reversed(board)
         for name, stat in row.utility.items()
-        if name.endswith("gram_perplexity")
+        if name in _FLOORS
     }
     if floors:
         shown = ", ".join(f"{name} {value}" for name, value in floors.items())

@@ -71,6 +71,7 @@ class NextWord(Task[NextWordParams]):
     Params = NextWordParams
     needs: ClassVar[tuple[type, ...]] = (Scorer,)
     models = LanguageModel
+    by_vocabulary = True
     utility = (
         "perplexity",
         "accuracy",

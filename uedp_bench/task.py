@@ -26,6 +26,7 @@ class Task(Component[P]):
         models: base class of the models that it can learn (`uedp_bench.model`), or None.
         utility: names of its metrics; the first is the headline.
         larger_is_better: of the headline metric.
+        by_vocabulary: utility compares only between runs of one vocabulary.
         scores_original: `score` gets the original test rows even where mechanisms perturb them at
             inference; what they published is in the release.
     """
@@ -34,6 +35,7 @@ class Task(Component[P]):
     models: ClassVar[type | None] = None
     utility: ClassVar[tuple[str, ...]]
     larger_is_better: ClassVar[bool] = False
+    by_vocabulary: ClassVar[bool] = False
     scores_original: ClassVar[bool] = False
 
     def __init__(self, params: P | None = None, model: Any = None) -> None:
