@@ -14,7 +14,7 @@ from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.errors import InputError, nearest
-from uedp_bench.subject import NOISE, MissingSizeError, Subject, has_parameter
+from uedp_bench.subject import NOISE, MissingSizeError, Subject, has_parameter, needs_parameter
 
 SOLVABLE = (
     NOISE, "users_per_round", "batch_size", "sampling_rate", "rounds", "steps", "epochs", "epsilon",
@@ -143,8 +143,11 @@ def _shown(
 
 
 def default_parameter(name: str) -> str:
-    """What is solved for where nothing is said: the noise, else the first that there is."""
-    return next((word for word in SOLVABLE if has_parameter(name, word)), NOISE)
+    """What is solved for where nothing is said: the noise, what must be given, the first."""
+    words = [word for word in SOLVABLE if has_parameter(name, word)]
+    if NOISE in words or not words:
+        return NOISE
+    return next((word for word in words if needs_parameter(name, word)), words[0])
 
 
 def _check(subject: Subject, parameter: str) -> None:

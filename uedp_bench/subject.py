@@ -316,9 +316,11 @@ def has_parameter(name: str, parameter: str) -> bool:
 
 
 def needs_parameter(name: str, parameter: str) -> bool:
-    """Whether it has this parameter, and no default for it."""
+    """Whether it has this parameter, and no default for it (None is one for the noise alone)."""
     found = component_class(name).Params.model_fields.get(parameter)
-    return found is not None and bool(found.is_required())
+    if found is None:
+        return False
+    return bool(found.is_required()) or (found.default is None and parameter != NOISE)
 
 
 def component_class(name: str) -> Any:

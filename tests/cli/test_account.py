@@ -218,7 +218,10 @@ def test_events_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
             "federated-secret-sharer.rounds is 0",
         ),
         (["account", "user-dp", "--set", "users"], "for instance rounds=50"),
-        (["account", "dpnr+user-dp", "--set", "users=9"], "dpnr is accounted for alone"),
+        (
+            ["account", "dp-vocabulary+user-dp", "--set", "users=9"],
+            "vocabulary is accounted for alone",
+        ),
         (["account", "user-dp+user-dp", "--set", "users=9"], "every mechanism once"),
         (["account", "user-dp+deidentify", *USERS], "in the order"),
         (["account", "deidentify+user-dp", "--set", "rouds=9"], "did you mean 'rounds'?"),
@@ -275,7 +278,8 @@ def test_the_solved_epsilon_is_not_the_proven_one(
     assert found["value"] == pytest.approx(8.0 / cost, rel=1e-3)
     assert found["epsilon"] == pytest.approx(8.0, rel=1e-3)
     again = told(capsys, ["account", system, "--set", f"epsilon={found['value']!r}"])
-    assert again[-1]["epsilon"] == pytest.approx(found["epsilon"], rel=1e-9)
+    proven = next(guarantee for guarantee in again if guarantee["kind"] == "proven")
+    assert proven["epsilon"] == pytest.approx(found["epsilon"], rel=1e-9)
     assert run_cli(["calibrate", system, "--epsilon", "8"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert f"epsilon (solved for) {found['value']:.4g}" in out

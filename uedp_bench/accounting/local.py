@@ -98,6 +98,20 @@ def dropout_epsilon(epsilon: float, dropout: float) -> float:
     return epsilon + math.log((1.0 - dropout) + dropout * math.exp(-epsilon))
 
 
+def before_dropout(epsilon: float, dropout: float) -> float:
+    """The inverse of `dropout_epsilon`: what may be spent without dropout to have this with it.
+
+    Args:
+        epsilon: with dropout, at least 0.
+        dropout: mu, in [0, 1).
+    """
+    if dropout == 0.0:
+        return epsilon
+    if epsilon < 1.0:
+        return math.log1p(math.expm1(epsilon) / (1.0 - dropout))
+    return epsilon + math.log1p(-dropout * math.exp(-epsilon)) - math.log1p(-dropout)
+
+
 def _cost(event: LocalEvent) -> tuple[float, float]:
     """(epsilon, delta) of one event."""
     if isinstance(event, ApproximateDP):

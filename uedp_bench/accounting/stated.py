@@ -29,7 +29,8 @@ class Stated:
         events: in order.
         declared: the point of the curve that they protect, where one is declared.
         conflicts: why they cannot be accounted for together; empty where they can.
-        unprotected: reasons of private data used without protection, in any stage.
+        unprotected: reasons of private data used without protection, in any stage but those that
+            say how they protect this very unit.
     """
 
     unit: PrivacyUnit
@@ -68,7 +69,6 @@ def stated(events: Sequence[PrivacyEvent]) -> tuple[Stated, ...]:
     groups: dict[_Key, list[PrivacyEvent]] = {}
     for event in (*events, *implied):
         groups.setdefault((event.unit, event.adjacency), []).append(event)
-    unprotected = tuple(e.event.reason for e in events if isinstance(e.event, NonPrivate))
     return tuple(
         Stated(
             unit=key[0],
@@ -76,9 +76,23 @@ def stated(events: Sequence[PrivacyEvent]) -> tuple[Stated, ...]:
             events=tuple(group),
             declared=_declared(group),
             conflicts=tuple(_conflicts(key, group, implied, stages, groups)),
-            unprotected=unprotected,
+            unprotected=_unprotected(group, events),
         )
         for key, group in groups.items()
+    )
+
+
+def _unprotected(group: Sequence[PrivacyEvent], events: Sequence[PrivacyEvent]) -> tuple[str, ...]:
+    """Why nothing protects the unit of a group.
+
+    A stage that names itself describes one release, each event for its own unit: what it does not
+    protect of another unit says nothing about a unit for which it has an event of its own.
+    """
+    own = {event.stage for event in group if event.stage}
+    return tuple(
+        event.event.reason
+        for event in events
+        if isinstance(event.event, NonPrivate) and (event in group or event.stage not in own)
     )
 
 

@@ -1,0 +1,137 @@
+"""Training of a network in two parts, which keeps the weights that were best on `valid` rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from uedp_bench.corpus import IntArray
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.learner import Batch, Learner, Losses, SplitLearner
+from uedp_bench.run import Run
+
+
+class Draws(NamedTuple):
+    """Random numbers of a pass over rows: `rng` for batches, `noise` on the device."""
+
+    rng: np.random.Generator
+    noise: torch.Generator
+
+
+RowLosses = Callable[[nn.Module, IntArray, Draws], Losses]
+"""Losses of rows under a module; in training mode they are what is minimised."""
+
+
+@dataclass(frozen=True)
+class SplitTraining:
+    """Epochs of shuffled minibatches with AdamW on the mean loss a row."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float = 0.0
+
+
+def in_two_parts(learner: Learner, name: str) -> SplitLearner:
+    """The learner as one of a network in two parts.
+
+    Args:
+        learner: any.
+        name: of the mechanism, for the message.
+
+    Raises:
+        CapabilityError: if it is none.
+    """
+    if not isinstance(learner, SplitLearner):
+        raise CapabilityError(
+            f"{name} trains a network in two parts (an encoder and a head), and a "
+            f"{type(learner).__name__} is none: use it for text-classification"
+        )
+    return learner
+
+
+def on_device(batch: Batch, device: str) -> Batch:
+    """The batch with all its tensors there."""
+    return {name: value.to(device) for name, value in batch.items()}
+
+
+def train_split(
+    plan: SplitTraining, learner: SplitLearner, run: Run, losses: RowLosses, held: RowLosses
+) -> nn.Module:
+    """A trained copy of the learner's module, in evaluation mode.
+
+    After each epoch the loss on the rows of the split `valid` is measured, always with the same
+    noise, and the weights of the epoch where it is least are returned; those of the last epoch
+    where there are no such rows.
+
+    Args:
+        plan: how.
+        learner: rows and module.
+        run: the series `train_loss` and `valid_loss` and the diagnostic `best_epoch` are its.
+        losses: of training rows.
+        held: of `valid` rows.
+
+    Raises:
+        InputError: if a loss stops being finite.
+    """
+    module = copy.deepcopy(learner.module).to(run.device).train()
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay
+    )
+    rows, valid = (np.flatnonzero(learner.corpus.where(name)) for name in ("train", "valid"))
+    draws = _draws(run, "train")
+    best, least = copy.deepcopy(module.state_dict()), np.inf
+    for epoch in range(plan.epochs):
+        total, count = 0.0, 0
+        for chosen in _batches(draws.rng.permutation(rows), plan.batch_size):
+            found = losses(module, chosen, draws)
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(found.nats.sum() / found.targets.sum())
+            optimizer.step()
+            total, count = total + float(found.nats.detach().sum()), count + len(chosen)
+            run.progress("train", epoch * len(rows) + count, plan.epochs * len(rows))
+        run.log("train_loss", epoch + 1, _finite(total / max(count, 1)))
+        loss = _held_loss(module, valid, held, plan.batch_size, run) if len(valid) else -epoch
+        if len(valid):
+            run.log("valid_loss", epoch + 1, loss)
+        if loss < least:
+            best, least = copy.deepcopy(module.state_dict()), loss
+            run.note(best_epoch=epoch + 1)
+    module.load_state_dict(best)
+    run.count({"rows_train": plan.epochs * len(rows)})
+    return module.eval()
+
+
+def _held_loss(
+    module: nn.Module, valid: IntArray, held: RowLosses, batch_size: int, run: Run
+) -> float:
+    """The mean loss of a target of the valid rows, in evaluation mode."""
+    draws = _draws(run, "valid")
+    module.eval()
+    with torch.no_grad():
+        found = [held(module, chosen, draws) for chosen in _batches(valid, batch_size)]
+    module.train()
+    nats, targets = (float(sum(part.sum() for part in parts)) for parts in zip(*found, strict=True))
+    return _finite(nats / targets)
+
+
+def _draws(run: Run, name: str) -> Draws:
+    noise = torch.Generator(run.device).manual_seed(run.torch_seed(name, "noise"))
+    return Draws(run.rng(name, "batches"), noise)
+
+
+def _batches(rows: IntArray, size: int) -> Iterator[IntArray]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def _finite(loss: float) -> float:
+    if not np.isfinite(loss):
+        raise InputError("training diverged: the loss is not finite; lower learning_rate")
+    return loss
