@@ -25,13 +25,16 @@ def fairness(release: object, corpus: Corpus, test: Seen, rng: np.random.Generat
 
     Returns:
         `fairness_gap_<attribute>` of each attribute with two groups or more, and details. Both are
-        empty for a release that is no classifier, and where no test row has a label.
+        empty for a release that is no classifier or has other classes than the source's labels,
+        and where no test row has a label.
 
     Raises:
         InputError: if the release's log-probabilities are NaN.
     """
     if not isinstance(release, Classifier) or corpus.labels is None:
         return {}, {}
+    if tuple(getattr(release, "classes", corpus.label_names)) != tuple(corpus.label_names):
+        return {}, {}  # it classifies an attribute
     labels = corpus.labels[test.rows]
     known = labels >= 0
     if not known.any():
