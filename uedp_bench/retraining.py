@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -119,6 +120,33 @@ class Retraining:
         }
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
         return f"retrain-{digest.hexdigest()[:16]}"
+
+
+def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
+    """Refuses runs whose attacks ask for more models than are allowed.
+
+    Fewer models give other results, so that fewer are trained only where parameters say so.
+
+    Args:
+        specs: runs to be started.
+        most: models that each may train beside its release.
+
+    Raises:
+        InputError: for the first that asks for more.
+    """
+    for spec in specs:
+        needs = registry.tasks.get(spec.task.name).needs
+        asked: dict[str, int] = {}
+        for ref in spec.attacks:
+            attack = registry.attacks.create(ref.name, ref.params)
+            for field, models in attack.retrainings(needs).items():
+                asked[f"attack.{ref.name}{field and '.'}{field}"] = models
+        if sum(asked.values()) > most:
+            counts = " and ".join(f"{name} asks for {n}" for name, n in asked.items() if n)
+            raise InputError(
+                f"--max-retrain {most}: {counts} models beside the release, {most} allowed: set "
+                f"it lower, leave an attack out, or allow {sum(asked.values())}"
+            )
 
 
 def _injected(mechanism: str, run: Run) -> tuple[int, ...]:

@@ -226,6 +226,44 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, arguments, said
     assert not out.exists()
 
 
+def asking(*more):
+    """A benchmark whose attacks ask for models to be trained beside the release."""
+    return ["--mechanism", "noiseless", "--set", "mechanism.epochs=1", "--attack", "membership",
+            "--set", "attack.membership.held_out_users=20", *more]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most", "said"),
+    [
+        (["--attack", "audit", "--set", "attack.audit.canaries=20",
+          "--set", "attack.audit.retrainings=6"], 6,
+         ["attack.membership asks for 1 and attack.audit.retrainings asks for 6", "allow 7"]),
+        ([], 0, ["attack.membership asks for 1 ", "0 allowed"]),
+        (["--task", "text-classification", "--model", "bilstm"], 3,
+         ["attack.membership.shadow_models asks for 4 ", "3 allowed", "allow 4"]),
+    ],
+)  # fmt: skip
+def test_more_models_than_allowed_are_refused_before_any_training(
+    tmp_path, capsys, arguments, most, said
+):
+    out = tmp_path / "out"
+    sizes = [part for part in flags(out) if "model." not in part]
+    sizes = [part for i, part in enumerate(sizes) if part != "--set" or "=" in sizes[i + 1]]
+    line = refused(capsys, [*sizes, *asking(*arguments), "--max-retrain", str(most)])
+    assert line.startswith(f"error: --max-retrain {most}: ")
+    for part in said:
+        assert part in line
+    assert not out.exists()
+
+
+def test_as_many_models_as_allowed_are_trained(tmp_path, capsys):
+    assert run(capsys, *flags(tmp_path, *asking("--max-retrain", "1")))[0] == 0
+    (result,) = results(tmp_path)
+    assert result.cost.model_dump()["reference_models"] == 1
+    # What is there already trains nothing.
+    assert run(capsys, *flags(tmp_path, *asking("--max-retrain", "0")))[0] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -37,6 +37,15 @@ Threads = Annotated[
         metavar="N", min=1, help="Threads of a process; another number may change last digits."
     ),
 ]
+MaxRetrain = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="Refuse runs whose attacks train more than N models (shadow models, references, "
+        "retrainings of an audit).",
+    ),
+]
 Tracking = Annotated[
     str | None,
     typer.Option(
@@ -92,6 +101,7 @@ def run_command(
     device: Device = "auto",
     workers: Workers = None,
     threads: Threads = 1,
+    max_retrain: MaxRetrain = None,
     out: Out = Path("runs"),
     as_json: Json = False,
     plugin: Plugins = None,
@@ -139,7 +149,9 @@ def run_command(
     for setting in settings or []:
         wanted = apply_setting(wanted, *parse_setting(setting))
     tracking = _tracking(tracking_uri, no_tracking)
-    options = Options(out, device, workers, threads, tracking, tuple(plugin or ()), log_model)
+    options = Options(
+        out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain
+    )
     benchmark(wanted.model_dump(), options, as_json)
 
 
@@ -166,6 +178,7 @@ class Options:
 
     Attributes:
         tracking: MLflow URI; "" for SQLite in `out`, None for no tracking.
+        max_retrain: models that the attacks of a run may train; None for any number.
     """
 
     out: Path
@@ -175,6 +188,7 @@ class Options:
     tracking: str | None = None
     plugins: tuple[Path, ...] = ()
     log_model: bool = False
+    max_retrain: int | None = None
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
@@ -195,6 +209,7 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
 
 def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
     from uedp_bench.cli.progress import ProgressBars
+    from uedp_bench.retraining import check_retrainings
     from uedp_bench.run import Speed
     from uedp_bench.runner import Settings as RunSettings
     from uedp_bench.scheduler import default_workers, plan_jobs, run_jobs
@@ -204,6 +219,8 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     runs = expand(parse_spec(data))
     choose_device(options.device, options.threads)
     jobs = plan_jobs(runs, options.out)
+    if options.max_retrain is not None:
+        check_retrainings((job.spec for job in jobs if job.done is None), options.max_retrain)
     try:
         options.out.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
