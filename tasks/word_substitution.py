@@ -96,7 +96,7 @@ class WordSubstitution(Task[WordSubstitutionParams]):
             raise InputError(
                 "word-substitution: no word of the vocabulary and its substitute carry labels"
             )
-        together = clusters(rows, seen)
+        together = clusters(rows, seen.row)
 
         def mean(values: FloatArray) -> Estimate:
             return mean_estimate(values[place], rng, together)

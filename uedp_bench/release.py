@@ -106,15 +106,17 @@ class Published(Protocol):
 
 
 class WordChannel(Protocol):
-    """A mechanism that replaces words one by one, as an adversary who knows it can run it.
+    """A mechanism that replaces words one by one, as an adversary who knows it can run it."""
 
-    Attributes:
-        words: the public vocabulary; words outside it are not substituted.
-        vectors: (words, d) their public vectors.
-    """
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The public vocabulary; words outside it are not substituted."""
+        ...
 
-    words: tuple[str, ...]
-    vectors: NDArray[np.float32]
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """(words, d) their public vectors."""
+        ...
 
     def split(self, text: str) -> list[str]:
         """The words of a text as the mechanism sees them, those that it does not know included."""

@@ -69,10 +69,10 @@ class Prior:
         return Prior(words, count / count.sum())
 
 
-def clusters(corpus: Corpus, occurrences: Occurrences) -> IntArray:
-    """(occurrences,) what is resampled together: a user, or a row that has none."""
-    users = corpus.users[occurrences.row]
-    return np.where(users >= 0, users, -1 - occurrences.row)
+def clusters(corpus: Corpus, row: IntArray) -> IntArray:
+    """(n,) what is resampled together of words in the rows (n,): a user, or a row without one."""
+    users = corpus.users[row]
+    return np.where(users >= 0, users, -1 - row)
 
 
 def word_labels(corpus: Corpus, channel: WordChannel) -> IntArray:
