@@ -29,6 +29,12 @@ class SourceParams(Params):
     public_rows: int | None = Field(
         default=None, ge=1, description="keep at most this many public rows (the first)"
     )
+    sample: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="keep the rows of this share of the users of all splits, drawn by hash",
+    )
     public_share: float = Field(
         default=0.0,
         ge=0,
@@ -48,7 +54,7 @@ class SourceParams(Params):
     @property
     def selects(self) -> bool:
         """Whether rows are left out or made public, so that documented sizes do not hold."""
-        return self.public_share > 0 or self.min_sentences > 1
+        return self.sample < 1 or self.public_share > 0 or self.min_sentences > 1
 
 
 class Source(Component[P]):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import SPLITS, Corpus, IntArray
+from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources._read import open_text
 
@@ -30,14 +30,15 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
     users of their own, no entities, no label and no attributes. At most `params.public_rows` public
     rows are kept, those that the source made itself first.
 
-    Before that, rows of too few sentences are left out (`min_sentences`, `test_sentences`), and
+    Before that, a sample of the users is drawn (`sample`), rows of too few sentences are left out (`min_sentences`, `test_sentences`), and
     with `public_share` some of the training users become public.
 
     Raises:
         InputError: for a file that is missing, unreadable or without a sentence, if users of the
             split `valid` are to be public and train as well, or if no training or test row is left.
     """
-    corpus = _share(_of_length(corpus, params), params.public_share)
+    corpus = _of_length(_sample(corpus, params.sample), params)
+    corpus = _share(corpus, params.public_share)
     if params.valid_is_public:
         _check_apart(corpus)
         corpus = corpus.with_split(corpus.where("valid"), "public")
@@ -74,14 +75,29 @@ def _of_length(corpus: Corpus, params: SourceParams) -> Corpus:
     return replace(kept, origin=np.arange(len(kept)))
 
 
+def _sample(corpus: Corpus, share: float) -> Corpus:
+    """The rows of a share of the users, drawn by the hash of their number."""
+    if share == 1:
+        return corpus
+    drawn = np.append(_hashed(b"sample", corpus.user_count) < share, True)  # rows of nobody stay
+    kept = corpus.take(np.flatnonzero(drawn[corpus.users]))
+    for split in ("train", "test"):
+        if corpus.where(split).any() and not kept.where(split).any():
+            raise InputError(f"source.sample={share} leaves no row in {split!r}; take more")
+    return replace(kept, origin=np.arange(len(kept)))
+
+
+def _hashed(what: bytes, users: int) -> FloatArray:
+    """(users,) numbers in [0, 1) that depend on a user's number alone."""
+    digests = (hashlib.sha256(b"%s %d" % (what, user)).digest() for user in range(users))
+    return np.array([int.from_bytes(digest[:4], "big") / 2**32 for digest in digests])
+
+
 def _share(corpus: Corpus, share: float) -> Corpus:
     """With a share of the training users, drawn by the hash of their number, made public."""
     if share == 0:
         return corpus
-    hashed = np.array(
-        [int(hashlib.sha256(b"public %d" % user).hexdigest()[:8], 16) / 2**32
-         for user in range(corpus.user_count)]
-    )  # fmt: skip
+    hashed = _hashed(b"public", corpus.user_count)
     elsewhere = np.zeros(corpus.user_count, dtype=bool)
     there = corpus.users >= 0
     elsewhere[corpus.users[there & ~corpus.where("train", "public")]] = True

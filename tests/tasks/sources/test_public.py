@@ -115,3 +115,74 @@ def test_gzip_is_known_by_content_not_by_name(tmp_path):
     file.write_bytes(gzip.compress(b"\xef\xbb\xbfone\r\ntwo\n"))
     with open_text(file) as text:
         assert text.read() == "one\ntwo\n"
+
+
+def documents(rows: int = 40) -> Corpus:
+    """Two rows a user; row i has 1 + i % 4 sentences; the last users are in test."""
+    texts = tuple("We came . " * (1 + i % 4) for i in range(rows))
+    split = np.array([SPLITS.index("train" if i < rows - 12 else "test") for i in range(rows)])
+    return Corpus(texts=texts, groups={"user": np.arange(rows) // 2}, split=split)
+
+
+def test_a_share_of_the_training_users_becomes_public_as_a_whole():
+    before = documents(400)
+    after = add_public(before, SourceParams(public_share=0.3))
+    public = after.only("public")
+    assert 0.2 * 400 < len(public) < 0.4 * 400
+    assert not set(public.users) & set(after.only("train").users)
+    assert after.only("test").fingerprint == before.only("test").fingerprint
+    again = add_public(before, SourceParams(public_share=0.3))
+    assert again.fingerprint == after.fingerprint
+    more = add_public(before, SourceParams(public_share=0.6)).only("public")
+    assert set(public.users) < set(more.users)
+
+
+def test_users_with_test_rows_never_become_public():
+    shared = replace(documents(60), groups={"user": np.arange(60) % 30})
+    held = set(shared.only("test").users)
+    after = add_public(shared, SourceParams(public_share=0.9))
+    assert held
+    assert not held & set(after.only("public").users)
+
+
+def test_short_rows_are_left_out_of_every_split():
+    after = add_public(documents(), SourceParams(min_sentences=3))
+    assert {text.count(".") for text in after.texts} == {3, 4}
+    assert after.origin.tolist() == list(range(len(after)))
+    assert len(after.only("test")) == 6
+
+
+def test_test_rows_of_some_numbers_of_sentences():
+    after = add_public(documents(), SourceParams(test_sentences=(2, 3)))
+    assert {text.count(".") for text in after.only("test").texts} == {2, 3}
+    assert len(after.only("train")) == 28
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"min_sentences": 5}, "min_sentences=5.*'train'.*up to 4"),
+        ({"test_sentences": (7, 9)}, r"test_sentences=\(7, 9\).*'test'.*up to 4"),
+        ({"public_share": 1e-9}, "public_share=1e-09 draws no training user"),
+    ],
+)
+def test_nothing_left_is_an_error_that_says_what_there_is(params, words):
+    with pytest.raises(InputError, match=words):
+        add_public(documents(), SourceParams(**params))
+
+
+def test_sizes_are_not_the_documented_ones_where_rows_were_moved():
+    assert not SourceParams(test_sentences=(1, 2)).selects
+    assert SourceParams(min_sentences=2).selects
+    assert SourceParams(public_share=0.1).selects
+
+
+def test_a_sample_keeps_whole_users_of_all_splits():
+    before = documents(400)
+    after = add_public(before, SourceParams(sample=0.25))
+    assert 0.15 * 400 < len(after) < 0.35 * 400
+    assert (np.bincount(np.unique(after.users, return_inverse=True)[1]) == 2).all()
+    assert len(after.only("test"))
+    assert SourceParams(sample=0.25).selects
+    with pytest.raises(InputError, match="sample=1e-09 leaves no row in 'train'"):
+        add_public(before, SourceParams(sample=1e-9))
