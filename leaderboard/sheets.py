@@ -158,12 +158,21 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
         ("auc_bag_of_words", "bag of words AUC"),
         ("tpr_at_1pct_fpr", "TPR % at 1 % FPR"),
     ),
+    "attribute-inference": (
+        ("empirical_privacy", "empirical privacy"),
+        ("empirical_privacy_majority", "majority's privacy"),
+    ),
+    "embedding-inversion": (
+        ("gain_bits", "inversion gain bits"),
+        ("gain_average_precision", "inversion gain AP"),
+        ("average_precision", "inversion AP"),
+    ),
 }
 """Columns of the built-in attacks; any other attack shows its first metric."""
 
 _RATES = (
-    "accuracy", "error", "extracted_", "macro_f1", "majority_", "misclassified", "random_error",
-    "tpr_", "unchanged",
+    "accuracy", "empirical_privacy", "error", "extracted_", "macro_f1", "majority_",
+    "misclassified", "random_error", "tpr_", "unchanged",
 )  # fmt: skip
 _SPREAD = "exposure_entity_spread_"
 _WITHOUT_INTERVAL = {"exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb"}
