@@ -30,8 +30,9 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
     users of their own, no entities, no label and no attributes. At most `params.public_rows` public
     rows are kept, those that the source made itself first.
 
-    Before that, a sample of the users is drawn (`sample`), rows of too few sentences are left out (`min_sentences`, `test_sentences`), and
-    with `public_share` some of the training users become public.
+    Before that, a sample of the users is drawn (`sample`), rows of too few sentences are left out
+    (`min_sentences`, `test_sentences`), and with `public_share` some of the training users become
+    public.
 
     Raises:
         InputError: for a file that is missing, unreadable or without a sentence, if users of the
