@@ -27,6 +27,7 @@ from uedp_bench.mechanisms._word_noise import Noise, WordNoise
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.release import WordChannel
     from uedp_bench.run import Run
 
 MASK = "<unk>"
@@ -173,7 +174,7 @@ class WordMechanism(PublishingMechanism[W]):
         kept = [(row, start, end, kind) for row, start, end, kind in mentions.tolist()]
         return corpus.with_texts(texts, kept), self.plan(run.stats)
 
-    def word_channel(self, run: Run) -> EmbeddingChannel:
+    def word_channel(self, run: Run) -> WordChannel:
         """The mechanism at these parameters, for any words and any generator."""
         embedding = self._embedding()
         search = Nearest(embedding.vectors, run.device)
