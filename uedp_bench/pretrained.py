@@ -1,23 +1,15 @@
-"""Pretrained models that turn texts into vectors: which one it is, and its vectors kept on disk."""
+"""Pretrained models that turn texts into vectors: where they are, and which one it is."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import numpy as np
-
-from uedp_bench.array_cache import load_arrays, save_arrays
-from uedp_bench.entities import cache_folder
 from uedp_bench.errors import InputError, MissingExtraError
-from uedp_bench.model import FeatureArray
-
-_FORMAT = 1  # of the cached files; raised when the same key would mean something else
 
 
 @contextmanager
@@ -99,44 +91,3 @@ def encoders_version(package: str, use: str) -> str:
         raise MissingExtraError(
             f"{package} ({use})", "pip install 'uedp-bench[encoders]'"
         ) from None
-
-
-def cached_vectors(
-    key: Sequence[object],
-    texts: Sequence[str],
-    compute: Callable[[list[str]], FeatureArray],
-    *,
-    cache: bool,
-) -> FeatureArray:
-    """A vector for each text; equal texts are computed once, and kept on disk for the next run.
-
-    Args:
-        key: everything but the texts that the vectors depend on.
-        texts: at least one.
-        compute: (n, size) vectors of n different texts, sorted.
-        cache: False neither reads nor writes files.
-
-    Raises:
-        InputError: if a vector is not finite.
-    """
-    unique = sorted(set(texts))
-    model = hashlib.sha256(json.dumps([_FORMAT, *key]).encode()).hexdigest()[:16]
-    file = cache_folder() / "sentences" / model / f"{_digest(unique)}.npz"
-    vectors = load_arrays(file, lambda data: data["vectors"]) if cache else None
-    if vectors is None or len(vectors) != len(unique):
-        vectors = compute(unique)
-        if not np.isfinite(vectors).all():
-            raise InputError("the pretrained encoder gives vectors that are not finite numbers")
-        if cache:
-            save_arrays(file, "vectors of sentences", vectors=vectors)
-    at = {text: index for index, text in enumerate(unique)}
-    chosen: FeatureArray = vectors[[at[text] for text in texts]]
-    return chosen
-
-
-def _digest(texts: Sequence[str]) -> str:
-    digest = hashlib.sha256()
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()

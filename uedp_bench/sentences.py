@@ -11,12 +11,12 @@ import numpy as np
 
 from uedp_bench.model import FeatureArray
 from uedp_bench.pretrained import (
-    cached_vectors,
     encoders_version,
     model_identity,
     readable,
     revision,
 )
+from uedp_bench.vector_cache import cached_vectors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -71,6 +71,9 @@ class SentenceEmbedder:
         device: torch device to compute on.
         field: the parameter that names it, for messages.
 
+    Attributes:
+        key: everything but the sentences that the vectors depend on; no path is in it.
+
     Raises:
         InputError: if there is no such model.
         MissingExtraError: if sentence-transformers is not installed.
@@ -80,7 +83,7 @@ class SentenceEmbedder:
         self.name, self.device, self.field = name, device, field
         software = encoders_version("sentence-transformers", "embeds sentences")
         self._identity = model_identity(name, field)
-        self._key = ("sentence-transformers", software, self._identity, device.split(":")[0])
+        self.key = ("sentence-transformers", software, self._identity, device.split(":")[0])
 
     @cached_property
     def size(self) -> int:
@@ -99,7 +102,7 @@ class SentenceEmbedder:
         """
         if not sentences:
             return np.empty((0, self.size), dtype=np.float32)
-        return cached_vectors(self._key, sentences, self._compute, cache=cache)
+        return cached_vectors(self.key, sentences, self._compute, cache=cache)
 
     def _compute(self, sentences: list[str]) -> FeatureArray:
         # The library sorts by length before it makes batches.

@@ -14,7 +14,8 @@ from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError
 from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
 from uedp_bench.models.vocabulary import TokenizerVocabulary
-from uedp_bench.pretrained import cached_vectors, model_identity, readable, revision
+from uedp_bench.pretrained import model_identity, readable, revision
+from uedp_bench.vector_cache import cached_vectors
 
 if TYPE_CHECKING:
     from torch import nn

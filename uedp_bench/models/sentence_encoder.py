@@ -11,8 +11,9 @@ from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
-from uedp_bench.pretrained import readable
+from uedp_bench.pretrained import encoders_version, readable
 from uedp_bench.sentences import SentenceEmbedder, document_means, split_sentences
+from uedp_bench.vector_cache import cached_vectors
 
 if TYPE_CHECKING:
     from torch import nn
@@ -81,7 +82,15 @@ class SentenceEncoder(TextEncoder[SentenceEncoderParams]):
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
         """Means over sentences; see `TextEncoder`."""
         embedder = SentenceEmbedder(self.params.pretrained, device, _FIELD)
-        return document_means(split_sentences(texts), embedder, cache=cache)
+
+        def means(some: Sequence[str]) -> FeatureArray:
+            return document_means(split_sentences(some), embedder, cache=cache)
+
+        if not texts:
+            return means(texts)
+        # Splitting takes seconds a thousand documents: their means are kept as well.
+        splitter = encoders_version("spacy", "splits sentences")
+        return cached_vectors(("means", splitter, *embedder.key), texts, means, cache=cache)
 
     def feature_size(self) -> int:
         """Size of a sentence's vector."""

@@ -1,0 +1,70 @@
+"""Vectors are kept text by text: what is known is never computed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uedp_bench import vector_cache
+from uedp_bench.model import FeatureArray
+from uedp_bench.vector_cache import cached_vectors
+
+
+class Counting:
+    """The vector of a text is its length and its number of letters a."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, texts: list[str]) -> FeatureArray:
+        self.asked += texts
+        return np.array([[len(t), t.count("a")] for t in texts], dtype=np.float32)
+
+
+@pytest.fixture
+def compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counting:
+    monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path))
+    return Counting()
+
+
+def test_only_new_texts_are_computed(compute: Counting) -> None:
+    first = cached_vectors(["k"], ["b", "aa", "b"], compute, cache=True)
+    assert first.tolist() == [[1, 0], [2, 2], [1, 0]]
+    assert compute.asked == ["aa", "b"]
+    again = cached_vectors(["k"], ["ca", "aa"], compute, cache=True)
+    assert again.tolist() == [[2, 1], [2, 2]]
+    assert compute.asked == ["aa", "b", "ca"]
+
+
+def test_what_was_computed_before_a_stop_is_there(
+    compute: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_cache, "_PART", 2)
+
+    def stops(texts: list[str]) -> FeatureArray:
+        if "e" in texts:
+            raise KeyboardInterrupt
+        return compute(texts)
+
+    with pytest.raises(KeyboardInterrupt):
+        cached_vectors(["k"], list("abcdef"), stops, cache=True)
+    assert compute.asked == list("abcd")
+    cached_vectors(["k"], list("abcdef"), compute, cache=True)
+    assert compute.asked == list("abcdef")
+
+
+def test_without_the_cache_nothing_is_read_or_written(compute: Counting, tmp_path: Path) -> None:
+    for _ in range(2):
+        cached_vectors(["k"], ["a"], compute, cache=False)
+    assert compute.asked == ["a", "a"]
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(
+    compute: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "file"))
+    assert cached_vectors(["k"], ["a"], compute, cache=True).tolist() == [[1, 1]]

@@ -1,0 +1,112 @@
+"""Vectors of texts by pretrained encoders, kept on disk text by text.
+
+A text is computed once, whatever texts are asked for beside it. Vectors lie in
+`$UEDP_BENCH_CACHE`, else in `~/.cache/uedp-bench`, in parts that are written as they are computed,
+so that a run that is stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from uedp_bench.array_cache import load_arrays, save_arrays
+from uedp_bench.corpus import BoolArray
+from uedp_bench.entities import cache_folder
+from uedp_bench.errors import InputError
+from uedp_bench.model import FeatureArray
+
+_FORMAT = 2  # of the cached files; raised when the same key would mean something else
+_PART = 4096
+"""Texts computed before their vectors are written."""
+
+Compute = Callable[[list[str]], FeatureArray]
+Names = NDArray[np.uint64]
+
+
+def cached_vectors(
+    key: Sequence[object], texts: Sequence[str], compute: Compute, *, cache: bool
+) -> FeatureArray:
+    """A vector for each text; equal texts are computed once, and kept on disk for the next run.
+
+    Args:
+        key: everything but the texts that the vectors depend on.
+        texts: at least one.
+        compute: (n, size) vectors of n different texts, sorted.
+        cache: False neither reads nor writes files.
+
+    Raises:
+        InputError: if a vector is not finite.
+    """
+    unique = sorted(set(texts))
+    vectors = _kept(key, unique, compute) if cache else _finite(compute(unique))
+    at = {text: index for index, text in enumerate(unique)}
+    chosen: FeatureArray = vectors[[at[text] for text in texts]]
+    return chosen
+
+
+def _kept(key: Sequence[object], unique: list[str], compute: Compute) -> FeatureArray:
+    model = hashlib.sha256(json.dumps([_FORMAT, *key]).encode()).hexdigest()[:16]
+    folder = cache_folder() / "vectors" / model
+    names = np.array([_name(text) for text in unique], dtype=np.uint64)
+    out: FeatureArray | None = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return _finite(compute(unique))
+    # Others who want the same texts wait, and find them.
+    with FileLock(f"{folder}.lock"):
+        there = np.zeros(len(unique), dtype=bool)
+        for file in sorted(folder.glob("*.npz")):
+            found = load_arrays(file, partial(_those, names))
+            if found is not None and found[0].any():
+                hit, vectors = found
+                out = np.empty((len(unique), vectors.shape[1]), np.float32) if out is None else out
+                out[hit] = vectors
+                there |= hit
+        missing = np.flatnonzero(~there)
+        for start in range(0, len(missing), _PART):
+            rows = missing[start : start + _PART]
+            made = _finite(compute([unique[row] for row in rows]))
+            out = np.empty((len(unique), made.shape[1]), np.float32) if out is None else out
+            out[rows] = made
+            _write(folder, names[rows], made)
+    if out is None:
+        raise ValueError("at least one text is needed")
+    return out
+
+
+def _those(names: Names, data: Mapping[str, Any]) -> tuple[BoolArray, FeatureArray]:
+    """(names,) which of the names a part has, and their vectors, read only if it has any."""
+    known = data["names"]
+    at = np.searchsorted(known, names)
+    hit = at < len(known)
+    hit[hit] = known[at[hit]] == names[hit]
+    return hit, data["vectors"][at[hit]] if hit.any() else np.empty((0, 0), np.float32)
+
+
+def _write(folder: Path, names: Names, vectors: FeatureArray) -> None:
+    order = np.argsort(names)
+    digest = hashlib.sha256(names[order].tobytes()).hexdigest()[:16]
+    save_arrays(
+        folder / f"{digest}.npz", "vectors of texts", names=names[order], vectors=vectors[order]
+    )
+
+
+def _name(text: str) -> int:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big")
+
+
+def _finite(vectors: FeatureArray) -> FeatureArray:
+    if not np.isfinite(vectors).all():
+        raise InputError("the pretrained encoder gives vectors that are not finite numbers")
+    return vectors
