@@ -30,7 +30,7 @@ def normalised(z: Tensor) -> Tensor:
     return ((z - low) / torch.where(span > 0, span, 1.0)).clamp(0.0, 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass
 class LaplaceChannel:
     """A `RepresentationChannel`: word dropout, min-max normalisation, Laplace noise.
 
@@ -73,4 +73,5 @@ class LaplaceChannel:
         # The difference of two exponential variables has the Laplace distribution.
         drawn = torch.empty(shape, device=z.device, dtype=z.dtype)
         first, second = drawn.exponential_(generator=generator)
-        return normalised(z) + self.scale * (first - second)
+        noisy: Tensor = normalised(z) + self.scale * (first - second)
+        return noisy

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
+from uedp_bench.accounting import systems
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.accounting.local import before_dropout
-from uedp_bench.accounting.systems import DPNR as DPNRSystem
 from uedp_bench.accounting.systems import Reading
 from uedp_bench.component import Params
 from uedp_bench.errors import InputError
@@ -160,9 +160,9 @@ class DPNR(RepresentationMechanism[DPNRParams]):
         run.note(noise_scale=channel.scale)
         return module, self.plan(run.stats)
 
-    def _system(self) -> DPNRSystem:
+    def _system(self) -> systems.DPNR:
         p = self.params
-        system: DPNRSystem = DPNRSystem.create(
+        system: systems.DPNR = systems.DPNR.create(
             {
                 "epsilon": p.per_coordinate,
                 "dimension": p.dimension,

@@ -1,0 +1,129 @@
+"""Adversarial training: a classifier whose representation is to mislead attackers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError, nearest
+from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.learner import Learner, Losses
+    from uedp_bench.run import Run
+    from uedp_bench.training.split import Draws
+
+_EVENTS = (
+    PrivacyEvent(
+        unit="record", event=NonPrivate(reason="trained against attackers, without noise")
+    ),
+)
+
+
+class AdversarialParams(Params):
+    """Which private variables are hidden, how hard, and how the classifier is trained."""
+
+    attributes: tuple[str, ...] = Field(
+        default=(), description="private variables of the source to hide; none given: all of them"
+    )
+    adversary_weight: float = Field(
+        default=1.0, ge=0, description="of misleading an attacker, beside 1 for the main task"
+    )
+    attacker_hidden: int = Field(
+        default=512, ge=1, description="hidden units (ReLU) of each attacker"
+    )
+    attacker_steps: int = Field(
+        default=1, ge=1, description="steps of the attackers for one of the classifier"
+    )
+    attacker_learning_rate: float = Field(default=1e-3, gt=0, description="of the attackers' Adam")
+    epochs: int = Field(default=4, ge=1, description="passes over the training rows")
+    batch_size: int = Field(default=64, ge=1, description="rows a step")
+    learning_rate: float = Field(
+        default=5e-5, gt=0, description="of AdamW; the default is for a pretrained encoder"
+    )
+    weight_decay: float = Field(default=0.0, ge=0, description="decoupled (AdamW)")
+
+
+class Adversarial(TrainingMechanism[AdversarialParams]):
+    """Main classifier and attackers of the private variables take steps in turn.
+
+    Attackers minimise their cross-entropy -log P(z | r) on the representation r, which is fixed for
+    them. Encoder and head minimise -log P(y | r) - weight sum over variables of log P(not z | r),
+    the attackers being fixed; P(not z | r) is 1 - P(z | r). Nothing is promised.
+    """
+
+    name = "adversarial"
+    source = "Coavoux, Narayan, Cohen 2018, adversarial classification (multidetasking)"
+    Params = AdversarialParams
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """Private text is used without protection, in training and at inference."""
+        return _EVENTS
+
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """Trains a copy of the learner's module; the epoch with the least main loss is kept.
+
+        Raises:
+            CapabilityError: if the learner's network is not in two parts.
+            InputError: if the corpus has no such private variable, or one with a single class.
+        """
+        from uedp_bench.training.attackers import Attackers
+        from uedp_bench.training.split import SplitTraining, in_two_parts, on_device, train_split
+
+        p = self.params
+        split = in_two_parts(learner, self.name)
+        truth, classes = self._private(corpus)
+        attackers = Attackers(
+            split.width, classes, p.attacker_hidden, run.torch_seed(self.name, "attackers")
+        ).to(run.device)
+        attackers.start(p.attacker_learning_rate)
+
+        def main(module: nn.Module, rows: IntArray, draws: Draws) -> Losses:
+            batch = on_device(split.batch(rows, draws.rng), run.device)
+            return split.head_losses(module, split.encode(module, batch), batch)
+
+        def misleading(module: nn.Module, rows: IntArray, draws: Draws) -> Losses:
+            batch = on_device(split.batch(rows, draws.rng), run.device)
+            z, private = split.encode(module, batch), attackers.truth(truth, rows)
+            for _ in range(p.attacker_steps):
+                attackers.step(z, private)
+            losses = split.head_losses(module, z, batch)
+            fooled = attackers.fooling_nats(z, private)
+            return losses._replace(nats=losses.nats + p.adversary_weight * fooled)
+
+        plan = SplitTraining(p.epochs, p.batch_size, p.learning_rate, p.weight_decay)
+        return train_split(plan, split, run, misleading, main), _EVENTS
+
+    def _private(self, corpus: Corpus) -> tuple[Mapping[str, IntArray], Mapping[str, int]]:
+        """Values (rows,) of each private variable, -1 for unknown, and its number of classes."""
+        known = corpus.attribute_names
+        if not known:
+            raise InputError(f"{self.name} needs a source with attributes; this one has none")
+        for name in self.params.attributes:
+            if name not in known:
+                near = nearest(name, known)
+                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+                raise InputError(f"{self.name}.attributes: no attribute is named {name!r}; {hint}")
+        chosen = tuple(dict.fromkeys(self.params.attributes)) or tuple(known)
+        train = corpus.where("train")
+        for name in chosen:
+            values = corpus.attributes[name]
+            found = np.unique(values[train & (values >= 0)])
+            if len(found) < 2:
+                there = ", ".join(known[name][value] for value in found) or "none"
+                raise InputError(
+                    f"{self.name}.attributes: {name!r} has fewer than two classes among the "
+                    f"training rows: {there}; nothing is there to hide"
+                )
+        return (
+            {name: corpus.attributes[name] for name in chosen},
+            {name: len(known[name]) for name in chosen},
+        )
