@@ -187,7 +187,7 @@ def test_nothing_is_seen_where_nothing_leaks(lab):
 
 @pytest.mark.parametrize("models", [1, 3, -2])
 def test_odd_numbers_of_shadow_models_are_refused(models):
-    with pytest.raises(InputError, match="membership.shadow_models|shadow_models is"):
+    with pytest.raises(InputError, match="shadow_models"):
         Membership.create({"shadow_models": models})
 
 
