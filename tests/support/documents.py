@@ -13,7 +13,7 @@ from uedp_bench.mechanism import CorpusStats
 from uedp_bench.run import Run
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=0, entities=0, public=True)
-SIZE = 6
+SIZE = 16
 
 
 def seeded(text: str) -> np.random.Generator:
