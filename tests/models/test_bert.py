@@ -191,6 +191,14 @@ def test_a_broken_directory_is_one_clear_line(
     assert "\n" not in str(caught.value)
 
 
+def test_damaged_weights_are_one_clear_line(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"damaged")
+    model = models.create("bert", {"pretrained": str(folder)})
+    with pytest.raises(InputError, match=r"^bert\.pretrained '.*random'") as caught:
+        model.build_encoder(model.vocabulary([], origin="", private=False), seed=0)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_causal_language_model_is_no_encoder(tmp_path: Path) -> None:
     vocabulary = TokenizerVocabulary.train(TEXTS, 290, origin="test")
     sizes = {"n_layer": 1, "n_embd": 8, "n_head": 2, "n_positions": 24}

@@ -245,5 +245,7 @@ def test_wordpieces_of_the_same_text_are_the_same() -> None:
     assert first.private
     assert first.size <= 2_000
     assert len(first.encode(["the"])[0]) == 1, "frequent words are whole"
-    assert first.decode(first.encode(["The ##cat, singing"])[0]) == "the [UNK] [UNK] cat [UNK] singing"
+    assert (
+        first.decode(first.encode(["The ##cat, singing"])[0]) == "the [UNK] [UNK] cat [UNK] singing"
+    )
     assert np.unique([first.begin, first.end, first.unknown]).size == 3

