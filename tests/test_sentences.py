@@ -31,17 +31,17 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_sentences_end_at_marks_and_line_breaks() -> None:
+def test_sentences_end_at_marks_and_paragraphs() -> None:
     texts = [
         "Mr. Smith left. Did he? Yes!",
-        "one line\nanother<br /><BR>a third<br/>",
+        "one line\n wrapped\r\n\r\nanother<br /><BR>a third<br/>",
         "",
         " \n <br /> ",
         "no mark at all",
     ]
     assert split_sentences(texts) == [
         ["Mr. Smith left.", "Did he?", "Yes!"],
-        ["one line", "another", "a third"],
+        ["one line wrapped", "another", "a third"],
         [],
         [],
         ["no mark at all"],

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 _BATCH = 32  # sentences; on two cores larger batches are no faster
 
-_LINE_BREAK = re.compile(r"<br\s*/?>|[\n\r\u2028\u2029]+", re.IGNORECASE)
+_PARAGRAPH = re.compile(r"<br\s*/?>|\u2029|\n\s*\n", re.IGNORECASE)
 
 
 def split_sentences(texts: Sequence[str]) -> list[list[str]]:
-    """Sentences of each text, stripped, without blank ones.
+    """Sentences of each text with single spaces, without blank ones.
 
     They end at full stops, question and exclamation marks by the rules of spaCy's `sentencizer`
-    (its English tokenizer knows abbreviations), and at line breaks, `<br />` among them.
+    (its English tokenizer knows abbreviations), and at blank lines and `<br />`; single line
+    breaks are space, for many a text is wrapped.
 
     Raises:
         MissingExtraError: if spaCy is not installed.
@@ -39,7 +40,7 @@ def split_sentences(texts: Sequence[str]) -> list[list[str]]:
     parts = [
         (part, row)
         for row, text in enumerate(texts)
-        for part in map(str.strip, _LINE_BREAK.split(text))
+        for part in (" ".join(paragraph.split()) for paragraph in _PARAGRAPH.split(text))
         if part
     ]
     sentences: list[list[str]] = [[] for _ in texts]
