@@ -21,6 +21,7 @@ from uedp_bench.statistics import (
     ratio_estimate,
     roc_points,
     seed_estimate,
+    sum_of_ratios_estimate,
     tpr_at_fpr,
 )
 
@@ -173,6 +174,28 @@ def test_ratio_weighs_clusters_by_their_denominators() -> None:
     assert ratio_estimate(top, bottom, rng(), np.zeros(3, dtype=np.int64)).low is None
     with pytest.raises(InputError, match="sum to zero"):
         ratio_estimate([1.0], [0.0], rng())
+
+
+def test_ratios_of_one_sum_see_the_same_resamples() -> None:
+    draw = rng(7)
+    hits, ones = (draw.random(200) < 0.3).astype(float), np.ones(200)
+    users = np.arange(200) // 4
+    alike = sum_of_ratios_estimate(
+        np.stack([hits, hits]), np.stack([ones, ones]), [1.0, -1.0], rng(), users
+    )
+    assert (alike.value, alike.low, alike.high) == (0.0, 0.0, 0.0)
+    one, other = (ones.cumsum() <= 50).astype(float), (ones.cumsum() > 120).astype(float)
+    found = sum_of_ratios_estimate(
+        np.stack([hits * one, hits * other]), np.stack([one, other]), [1.0, -1.0], rng(), users
+    )
+    means = [hits[:50].mean(), hits[120:].mean()]
+    assert found.value == pytest.approx(means[0] - means[1])
+    # The interval of a difference of independent groups, from the variances of their user means.
+    by_user = hits.reshape(50, 4).mean(axis=1)
+    error = math.hypot(stats.sem(by_user[:13]), stats.sem(by_user[30:]))
+    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.2)
+    with pytest.raises(InputError, match="sum to zero"):
+        sum_of_ratios_estimate(np.zeros((2, 3)), np.eye(2, 3) * [[1], [0]], [1.0, 1.0], rng())
 
 
 def test_intervals_are_reproducible() -> None:
