@@ -166,7 +166,7 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
             raise InputError(
                 f"{self.name} publishes no document of fewer than {least} sentences "
                 f"({self.name}.min_sentences), and {int((~enough).sum())} of {len(corpus)} are "
-                f"such; set {self.name}.short=drop to leave them out"
+                f"such; leave them out with source.min_sentences={least} or {self.name}.short=drop"
             )
         short = int((~enough & ~corpus.where("public")).sum())
         # Training rows and test rows are published by two calls.

@@ -154,6 +154,18 @@ def test_rows_are_alone_and_reproducible(hashed_sentences):
         np.testing.assert_array_equal(alone.vectors[-1], whole[row])
 
 
+def test_another_text_of_a_row_has_other_noise(hashed_sentences):
+    """With the same noise, a row's vectors for two texts would differ by their means alone."""
+    corpus = corpus_on_topics({"public": 20, "train": 3})
+    other = corpus.with_texts([*corpus.texts[:-1], corpus.texts[-1].replace("22", "23")])
+    first, second = (
+        Truncation.create({"epsilon": 1e-9}).publish(each, run_of())[0].vectors
+        for each in (corpus, other)
+    )
+    np.testing.assert_array_equal(first[:-1], second[:-1])
+    assert np.abs(first[-1] - second[-1]).max() > 1e6
+
+
 def test_ledger_and_errors(hashed_sentences):
     mechanism = Truncation.create({"epsilon": 3.0})
     (event,) = mechanism.plan(STATS)
