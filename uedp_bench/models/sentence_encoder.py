@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 _FIELD = "sentence-encoder.pretrained"
+_MEANS = "means 2"  # another number where `split_sentences` ends sentences elsewhere
 
 
 class SentenceEncoderParams(Params):
@@ -90,7 +91,7 @@ class SentenceEncoder(TextEncoder[SentenceEncoderParams]):
             return means(texts)
         # Splitting takes seconds a thousand documents: their means are kept as well.
         splitter = encoders_version("spacy", "splits sentences")
-        return cached_vectors(("means", splitter, *embedder.key), texts, means, cache=cache)
+        return cached_vectors((_MEANS, splitter, *embedder.key), texts, means, cache=cache)
 
     def feature_size(self) -> int:
         """Size of a sentence's vector."""
