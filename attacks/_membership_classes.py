@@ -19,6 +19,7 @@ from uedp_bench.attacks._shadow_scores import (
     offline_slope,
     rmia,
     true_logprobs,
+    without_ties,
 )
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Classifier
@@ -128,9 +129,9 @@ def class_scores(
     means = [np.where(side, sure, 0.0).sum(axis=0) / side.sum(axis=0) for side in (inside, ~inside)]
     slope = offline_slope(*means)
     there = np.exp(true_logprobs(population.logprobs(release), population.labels))
-    high["rmia"] = rmia(
-        Confidence(np.exp(high["loss"]), means[1]), Confidence(there, outer.mean(axis=0)), slope
-    )
+    mine_sure, others = Confidence(np.exp(high["loss"]), means[1]), outer.mean(axis=0)
+    shares = rmia(mine_sure, Confidence(there, others), slope)
+    high["rmia"] = without_ties(shares, mine_sure.ratio(slope), len(there))
     details["shadows"]["rmia_a"] = slope
     return records, high, "rmia", details
 

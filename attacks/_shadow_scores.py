@@ -185,3 +185,18 @@ def rmia(records: Confidence, population: Confidence, slope: float) -> FloatArra
     """
     beaten = np.sort(population.ratio(slope))
     return np.searchsorted(beaten, records.ratio(slope), side="left") / len(beaten)
+
+
+def without_ties(shares: FloatArray, ratios: FloatArray, size: int) -> FloatArray:
+    """(records,) RMIA scores that order records of equal score by their own likelihood ratio.
+
+    As a larger population would: the score is a monotone function of that ratio. With few rows,
+    many records beat all of them, and no threshold at a low false-positive rate could tell these
+    apart.
+
+    Args:
+        shares: (records,) scores of `rmia`.
+        ratios: (records,) likelihood ratios of the records, at least 0.
+        size: population rows, of which a share counts multiples.
+    """
+    return np.asarray(shares + ratios / (1.0 + ratios) / (2.0 * size))

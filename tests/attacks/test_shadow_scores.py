@@ -17,6 +17,7 @@ from uedp_bench.attacks._shadow_scores import (
     offline_slope,
     rmia,
     true_logprobs,
+    without_ties,
 )
 from uedp_bench.errors import InputError
 from uedp_bench.statistics import Scores, auc, auc_estimate
@@ -56,6 +57,19 @@ def test_rmia_is_that_of_the_reference_implementation():
         slope=0.3,
     )
     assert found == pytest.approx([1.0, 0.2, 1.0, 0.6])
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=9), st.integers(1, 5))
+def test_ties_of_rmia_are_ordered_by_the_likelihood_ratio(ratios, size):
+    ratio = np.array(ratios)
+    records = Confidence(ratio / 2.0, np.zeros(len(ratio)))  # p is 1/2 at a = 0
+    shares = rmia(records, Confidence(np.arange(size) / 2.0, np.zeros(size)), 0.0)
+    found = without_ties(shares, records.ratio(0.0), size)
+    assert (np.abs(found - shares) * size < 1).all()
+    order = np.argsort(ratio)
+    assert (np.diff(found[order]) >= -1e-12).all()
+    two = without_ties(np.ones(2), np.array([1.5, 2.0]), size)
+    assert two[0] < two[1]
 
 
 def test_one_variance_is_pooled_within_records():
