@@ -17,9 +17,9 @@ from uedp_bench.task import Task
 from uedp_bench.words import Occurrences, Substitution, Unlabelled, clusters, draw, word_labels
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import Corpus, FloatArray
+    from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
-    from uedp_bench.release import Release
+    from uedp_bench.release import Release, WordChannel
     from uedp_bench.results import Estimate
     from uedp_bench.run import Run
 
@@ -76,40 +76,56 @@ class WordSubstitution(Task[WordSubstitutionParams]):
         """
         if not isinstance(release, Channel):
             raise CapabilityError("word-substitution scores releases that are Channels")
-        channel, p = release.word_channel, self.params
-        label = word_labels(corpus, channel)
+        p = self.params
         wanted = corpus.where("train", "valid", "test") if p.rows == "all" else corpus.where("test")
-        rows = corpus.take(np.flatnonzero(wanted))
-        every = Occurrences.of(rows, channel)
-        seen = every.known
-        if not len(seen.word):
-            raise InputError(
-                f"word-substitution: no word of {len(rows)} rows (task.rows={p.rows}) is in the "
-                "vocabulary of the mechanism"
-            )
+        if not wanted.any():
+            raise InputError(f"word-substitution: the corpus has no row (task.rows={p.rows})")
         # The published text is a function of the run's seed, which tasks do not know.
         rng = np.random.default_rng(int(release.published.fingerprint, 16))
-        words, place = np.unique(seen.word, return_inverse=True)
-        drawn = draw(words, p.samples, channel, rng)
-        found = Substitution.of(words, drawn, channel, label, p.unlabelled)
-        if not found.labelled.any():
-            raise InputError(
-                "word-substitution: no word of the vocabulary and its substitute carry labels"
-            )
-        together = clusters(rows, seen.row)
-
-        def mean(values: FloatArray) -> Estimate:
-            return mean_estimate(values[place], rng, together)
-
-        return {
-            "misclassified": ratio_estimate(
-                found.wrong[place], found.labelled[place], rng, together
-            ),
-            "unchanged": mean(found.unchanged),
-            "distance": mean(found.distance),
-            "unknown": fraction_estimate(len(every.word) - len(seen.word), len(every.word)),
-        }
+        rows = corpus.take(np.flatnonzero(wanted))
+        return substitute(rows, release.word_channel, p.samples, p.unlabelled, rng, labelled=corpus)
 
     def load(self, folder: Path) -> Release:
         """What was published; it is made again by the run, not saved."""
         return PublishedOnly()
+
+
+def substitute(
+    rows: Corpus,
+    channel: WordChannel,
+    samples: int,
+    unlabelled: Unlabelled,
+    rng: np.random.Generator,
+    *,
+    labelled: Corpus | None = None,
+) -> dict[str, Estimate]:
+    """The metrics of the task for the words of some rows.
+
+    Args:
+        rows: whose words are replaced.
+        channel: how.
+        samples: substitutes drawn for each word.
+        unlabelled: see the parameters.
+        rng: of substitutes and intervals.
+        labelled: rows that say which label a word has; `rows` by default.
+
+    Raises:
+        InputError: if there are no labels, or no word with one that the mechanism can replace.
+    """
+    label = word_labels(rows if labelled is None else labelled, channel)
+    every = Occurrences.of(rows, channel)
+    seen = every.known
+    if not len(seen.word):
+        raise InputError(f"no word of {len(rows)} rows is in the vocabulary of the mechanism")
+    words, place = np.unique(seen.word, return_inverse=True)
+    drawn = draw(words, samples, channel, rng)
+    found = Substitution.of(words, drawn, channel, label, unlabelled)
+    if not found.labelled.any():
+        raise InputError("no word of the vocabulary and its substitute carry labels")
+    together = clusters(rows, seen.row)
+    return {
+        "misclassified": ratio_estimate(found.wrong[place], found.labelled[place], rng, together),
+        "unchanged": mean_estimate(found.unchanged[place], rng, together),
+        "distance": mean_estimate(found.distance[place], rng, together),
+        "unknown": fraction_estimate(len(every.word) - len(seen.word), len(every.word)),
+    }

@@ -78,8 +78,10 @@ def test_bad_corpora():
     channel = Table(WORDS, MATRIX)
     with pytest.raises(InputError, match="no labels"):
         score(corpus_of(["good"], [-1]), channel)
-    with pytest.raises(InputError, match=r"no word of 1 rows \(task.rows=test\)"):
+    with pytest.raises(InputError, match="no word of 1 rows is in"):
         score(corpus_of(["chair", "good"], [1, 1], [TEST, TRAIN]), channel)
+    with pytest.raises(InputError, match=r"no row \(task.rows=test\)"):
+        score(corpus_of(["good"], [1], [TRAIN]), channel)
     with pytest.raises(InputError, match="carry labels"):
         score(corpus_of(["table", "good"], [-1, 1], [TEST, TRAIN]), channel)
 

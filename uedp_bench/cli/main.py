@@ -16,6 +16,7 @@ from uedp_bench import __version__
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.run import quickstart_command, run_command
+from uedp_bench.cli.tradeoff import tradeoff_command
 from uedp_bench.errors import InputError, UedpBenchError
 
 INTERRUPTED = 130
@@ -31,6 +32,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench account uedp --set NAME=VALUE    its guarantees, claimed and proven
   uedp-bench calibrate user-dp --epsilon 8    the noise that a proven guarantee needs
   uedp-bench bound --members A --nonmembers B the epsilon that an attack's scores refute
+  uedp-bench tradeoff vickrey --source NAME   inference error against utility of replaced words
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
   uedp-bench leaderboard --results runs       its table
 """
@@ -70,6 +72,7 @@ app.command("list")(listing.list_command)
 app.command("describe")(listing.describe_command)
 app.command("account")(account_command)
 app.command("calibrate")(calibrate_command)
+app.command("tradeoff")(tradeoff_command)
 app.add_typer(bound.app, name="bound")
 app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")
