@@ -16,6 +16,7 @@ from uedp_bench.accounting.events import (
     Claim,
     FixedSizeSampled,
     Gaussian,
+    LaplaceVector,
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
@@ -157,6 +158,23 @@ def test_unprotected_use_is_infinite_everywhere() -> None:
         assert (result.epsilon, result.notion, result.status) == (math.inf, "none", "given")
         assert result.reason == "text published as it is"
         assert result.delta == DELTA
+
+
+def test_unprotected_use_of_one_unit_leaves_what_the_same_stage_says_of_another() -> None:
+    word = PrivacyEvent(unit="word", event=LaplaceVector(scale=2.0, sensitivity=6.0), stage="one")
+    raw = PrivacyEvent(unit="record", event=NonPrivate(reason="as it is"), stage="one")
+    found = {g.unit: g for g in proven([word, raw], delta=DELTA)}
+    assert (found["word"].epsilon, found["word"].status) == (3.0, "given")
+    assert (found["record"].epsilon, found["record"].reason) == (math.inf, "as it is")
+    # Of another stage, of no stage, or of the unit itself it counts as before.
+    for other in (
+        raw.model_copy(update={"stage": "two"}),
+        raw.model_copy(update={"stage": ""}),
+        raw.model_copy(update={"unit": "word"}),
+    ):
+        assert {g.epsilon for g in proven([word, other], delta=DELTA)} == {math.inf}
+    nameless = [event.model_copy(update={"stage": ""}) for event in (word, raw)]
+    assert {g.epsilon for g in proven(nameless, delta=DELTA)} == {math.inf}
 
 
 def test_refusals_are_joined() -> None:
