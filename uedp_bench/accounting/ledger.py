@@ -65,9 +65,10 @@ def proven(
     release, each for its own unit; every stage releases something of its own, so a unit is refused
     unless every stage that emitted anything speaks of it. Private data used without protection
     anywhere makes every epsilon infinite, unless it is another unit's event of a stage that names
-    itself and protects this one (as of text that is sent, beside text that was trained on). What holds for a user together with an entity holds for
-    a user alone (spread 0, no sentences of others), so events of the unit user-entity also give
-    the unit "user" where their stage does not speak of it; nothing follows in the other direction.
+    itself and protects this one (as of text that is sent, beside text that was trained on). What
+    holds for a user together with an entity holds for a user alone (spread 0, no sentences of
+    others), so events of the unit user-entity also give the unit "user" where their stage does not
+    speak of it; nothing follows in the other direction.
 
     Args:
         events: what happened; none gives no guarantee, for there is no unit to speak of.
