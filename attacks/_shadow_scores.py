@@ -1,8 +1,8 @@
 """Membership scores of classifiers: loss, LiRA and RMIA; high means member.
 
 Loss: Yeom et al. 2018. LiRA: Carlini et al. 2022, "Membership Inference Attacks From First
-Principles", algorithm 1 (online) and section VI-C (offline, fixed variance). RMIA: Zarifzadeh, Liu
-and Shokri 2024, "Low-Cost High-Power Membership Inference Attacks", algorithm 1.
+Principles" (online, offline, and one variance for few models). RMIA: Zarifzadeh, Liu and Shokri
+2024, "Low-Cost High-Power Membership Inference Attacks" (its offline form).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Reidentify(Attack[ReidentifyParams]):
 
     name = "reidentify"
     source = (
-        "authorship attribution by profiles: Stamatatos 2009, section 4.1 (character n-grams); "
+        "authorship attribution by profiles, on n-grams: Stamatatos 2009; "
         "Narayanan et al. 2012 (linking at scale)"
     )
     Params = ReidentifyParams

@@ -167,12 +167,17 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
         ("gain_average_precision", "inversion gain AP"),
         ("average_precision", "inversion AP"),
     ),
+    "reidentify": (
+        ("recall_at_1", "reidentified %"),
+        ("recall_at_10", "reidentified % in 10"),
+        ("recall_at_1_unprotected", "reidentified % unprotected"),
+    ),
 }
 """Columns of the built-in attacks; any other attack shows its first metric."""
 
 _RATES = (
     "accuracy", "empirical_privacy", "error", "extracted_", "macro_f1", "majority_",
-    "misclassified", "random_error", "tpr_", "unchanged",
+    "misclassified", "random_error", "recall_at_", "tpr_", "unchanged",
 )  # fmt: skip
 _SPREAD = "exposure_entity_spread_"
 _WITHOUT_INTERVAL = {"exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb"}

@@ -11,6 +11,7 @@ import pytest
 from tiny import MODEL, NOISELESS, SPIES, USER_DP, plugged, runs
 
 from uedp_bench import registry
+from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import InputError
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.retraining import Retraining
@@ -156,6 +157,29 @@ def test_chosen_users_train_whatever_their_split_and_nobody_else_does(tmp_path, 
     assert sorted(set(shown.only("train").users.tolist())) == sorted(chosen)
     assert shown.only("public").texts == corpus.only("public").texts
     assert not len(shown.only("test", "valid", "held_out"))
+
+
+def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypatch):
+    seen = []
+
+    def spy(parts, corpus, run, vocabulary=None):
+        seen.append(corpus)
+        raise InputError("seen enough")
+
+    monkeypatch.setattr("uedp_bench.runner.protect", spy)
+    (spec,) = runs(USER_DP)
+    corpus = load_corpus(spec.source.model_dump_json())
+    (author,) = np.unique(corpus.only("train").users)[:1]
+    mine = np.flatnonzero(corpus.users == author)
+    tested = np.isin(np.arange(len(corpus)), mine[:1])
+    mixed = corpus.with_split(tested, "test")
+    run = Run(spec.seed, public_sizes(spec, mixed))
+    run.retrainer = Retraining(spec, build(spec), mixed, None, tmp_path).bind(run)
+    users = np.arange(mixed.user_count) == author
+    for splits, rows in ((("train", "held_out"), mine[1:]), (SPLITS, mine)):
+        with pytest.raises(InputError, match="seen enough"):
+            run.retrain(users, mechanism="none", seed=1, splits=splits)
+        assert seen[-1].only("train").origin.tolist() == rows.tolist()
 
 
 def test_nobody_cannot_train(tmp_path):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import runs
 
 from uedp_bench.attacks.membership import VECTORS, Membership
 from uedp_bench.attacks.secret_sharer import SecretSharer
@@ -15,6 +17,7 @@ from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
 from uedp_bench.release import Classifier, Completer, Release, Scorer
 from uedp_bench.run import Run
+from uedp_bench.runner import Settings, execute
 
 RunMaker = Callable[..., Run]
 CLASSES = ("news", "sport", "other")
@@ -194,3 +197,23 @@ def test_odd_numbers_of_shadow_models_are_refused(models):
 def test_parameters_of_shadow_models_leave_older_results_their_identity():
     assert "shadow_models" not in Membership.create().params.model_dump(mode="json")
     assert Membership.create({"shadow_models": 8}).params.model_dump()["shadow_models"] == 8
+
+
+def test_shadow_models_of_a_run_are_trained_once_and_paid_for(tmp_path: Path) -> None:
+    sizes = {"users": 60, "valid_users": 2, "test_users": 10, "public_users": 20}
+    (spec,) = runs(
+        {"name": "noiseless", "params": {"epochs": 6, "batch_size": 16}},
+        source={"name": "embedded", "params": sizes},
+        task="text-classification",
+        model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8}},
+        attacks=[{"name": "membership", "params": {"held_out_users": 20, "shadow_models": 2}}],
+    )
+    found = [execute(spec, Settings(tmp_path, "cpu")) for _ in range(2)]
+    for result in found:
+        assert result.error is None
+        assert result.cost.model_dump()["reference_models"] == 2
+    assert len(list(tmp_path.glob("cache/retrain-*/done.json"))) == 2
+    assert found[0].leakage == found[1].leakage
+    details = found[0].details["membership"]
+    assert details["main_score"] == "rmia"
+    assert 0.0 <= details["shadows"]["rmia_a"] <= 1.0
