@@ -34,7 +34,7 @@ PRINTED = {
 TEST_ROWS = {"tp-us": 2767, "ag": 1457, "blog": 887}
 
 TOTALS = (1.0, 2.0, 4.0, 8.0, 16.0, 38.4, 100.0)
-DIMENSIONS = (1, 16, 128, 384, 768)
+DIMENSIONS = (2, 16, 128, 384, 768)
 
 
 def printed_and_possible(dimension: int) -> list[dict[str, object]]:
