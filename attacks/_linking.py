@@ -140,7 +140,8 @@ def _unit(vectors: FloatArray) -> FloatArray:
     if np.isnan(vectors).any():
         raise InputError("reidentify: a representation is NaN")
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float64), where=norms > 0)
+    # A zero vector has no direction: it is as far from everything.
+    return np.asarray(vectors / np.where(norms > 0, norms, 1.0), dtype=np.float64)
 
 
 def _sums(documents: Any, owner: IntArray, authors: int) -> Any:
