@@ -57,7 +57,7 @@ class Candidates:
 
 def directions(count: int, size: int, rng: np.random.Generator) -> FloatArray:
     """(count, size) uniform on the unit sphere; fewer of them are the first of more."""
-    vectors = rng.normal(size=(max(count, PROJECTIONS[-1]), size))[:count]
+    vectors = rng.normal(size=(count, size))
     unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
 

@@ -13,7 +13,7 @@ from scipy import stats
 from uedp_bench.accounting.events import PureDP
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanisms import deepcandidate
+from uedp_bench.mechanisms import _documents, deepcandidate
 from uedp_bench.mechanisms._candidates import (
     PROJECTIONS,
     Candidates,
@@ -117,7 +117,7 @@ def test_published_rows_are_candidates_and_keep_their_columns(hashed_sentences):
     assert events == mechanism.plan(STATS)
 
 
-def test_rows_are_alone_and_reproducible(hashed_sentences):
+def test_rows_are_alone_and_reproducible(hashed_sentences, monkeypatch):
     corpus = corpus_on_topics({"public": 150, "train": 10, "test": 4})
     texts = list(corpus.texts)
     texts[151:155] = [texts[150]] * 4
@@ -135,6 +135,9 @@ def test_rows_are_alone_and_reproducible(hashed_sentences):
     for row in (150, 155, 160, 163):
         alone = published(corpus.take(np.append(np.arange(150), row)))
         np.testing.assert_array_equal(alone[-1], whole[row])
+    with monkeypatch.context() as patch:
+        patch.setattr(_documents, "_BLOCK", 3)
+        np.testing.assert_array_equal(published(corpus), whole)
     planted = replace(corpus, origin=np.where(np.arange(164) < 150, np.arange(164), -1))
     assert len({row.tobytes() for row in published(planted)[150:155]}) > 1
 
@@ -213,7 +216,8 @@ def test_projections_are_those_of_the_least_expected_error():
     points = rng.normal(size=(lengths.sum(), 6)).astype(np.float32)
     documents = Documents(points, lengths)
     vectors = rng.normal(size=(40, 6)) / 2
-    lines = directions(100, 6, rng)
+    lines = directions(100, 6, np.random.default_rng(8))
+    np.testing.assert_array_equal(directions(10, 6, np.random.default_rng(8)), lines[:10])
     assert np.linalg.norm(lines, axis=1) == pytest.approx(1.0)
     best, errors = best_projections(documents, vectors, lines, 6.0, "lowest")
     assert set(errors) == set(PROJECTIONS) == set(range(10, 101, 10))
