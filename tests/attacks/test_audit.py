@@ -9,8 +9,9 @@ import pytest
 from tiny import MODEL, SOURCE, plugged, tiny
 from toy import ToyLearner
 
+from uedp_bench.attacks._membership_records import records_of
 from uedp_bench.attacks.audit import Audit
-from uedp_bench.attacks.membership import Membership, _records
+from uedp_bench.attacks.membership import Membership
 from uedp_bench.attacks.secret_sharer import SecretSharer
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
@@ -134,7 +135,7 @@ def test_no_other_attack_shows_who_is_out(development_corpus, make_run):
     assert not set(canaries) & set(what["membership"].non_members)
     assert sum(canary.occurrences for canary in what["secret-sharer"].canaries) > 0
     after = corpus.with_split(withdrawn(what, len(corpus)), "held_out")
-    records, left_out = _records(what["membership"], after)
+    records, left_out = records_of(what["membership"], after)
     assert left_out > 0
     assert not set(records.users.tolist()) & set(canaries)
 
