@@ -32,7 +32,7 @@ TRAINING = "training text is the server's and has no protection"
 ASSUMPTIONS = (
     "the text that is protected is the text sent at inference, not that of training",
     "a text is sent once, or every time with the same noise",
-    f"noise is that of real numbers, rounded to multiples of 2^-{FINENESS} of its scale",
+    f"noise is that of real numbers, rounded to a grid of at most 2^-{FINENESS - 1} of its scale",
 )
 
 
