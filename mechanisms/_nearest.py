@@ -8,34 +8,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.mechanisms._screen import Screen
 
 _BLOCK_ENTRIES = 1 << 24
-"""Scores held at once: 64 MiB in float32."""
+"""Scores held at once: 32 or 64 MiB."""
 
 _PAIR_ENTRIES = 1 << 22
 """Numbers held at once while candidates are compared exactly."""
+
+_HALVINGS = 5
+"""Scores are looked at in groups of 2^5 points."""
+
+_GROUPED = 4096
+"""Fewer points than this are looked at one by one."""
 
 
 class Nearest:
     """Finds the points nearest to queries in Euclidean distance.
 
-    Scores |y|^2 / 2 - x.y in float32 differ from the true ones by rounding. All points whose score
-    is within twice a bound of that error from the k-th best are compared in float64, so what is
-    found is what comparing every pair in float64 finds; equal distances go to the smaller index.
+    Scores of all points come from one product in low precision, with a bound on its error
+    (`_screen`). All points whose score is within the bound of the k-th best are compared in
+    float64, so what is found is what comparing every pair in float64 finds; equal distances go to
+    the smaller index.
 
     Args:
         points: (points, d).
         device: torch device of the products.
+        precision: bfloat16 or float32; by default the faster. The outcome is the same.
     """
 
-    def __init__(self, points: NDArray[Any], device: str = "cpu") -> None:
-        import torch
-
+    def __init__(self, points: NDArray[Any], device: str = "cpu", precision: str = "") -> None:
         self._points: FloatArray = np.asarray(points, dtype=np.float64)
-        norms = (self._points**2).sum(axis=1)
-        self._largest = float(np.sqrt(norms.max()))
-        self._table = torch.tensor(self._points.T, dtype=torch.float32, device=device).contiguous()
-        self._half = torch.tensor(norms / 2, dtype=torch.float32, device=device)
+        self._halvings = _HALVINGS if len(self._points) >= _GROUPED else 0
+        self._screen = Screen(self._points, device, precision, multiple=2**self._halvings)
 
     def __call__(
         self, queries: FloatArray, k: int = 1, excluded: IntArray | None = None
@@ -69,21 +74,27 @@ class Nearest:
         """(query, point) of all pairs that can be among the k nearest, ordered by query."""
         import torch
 
-        device = self._table.device
-        scores = torch.addmm(
-            self._half, torch.tensor(queries, dtype=torch.float32, device=device), self._table,
-            alpha=-1,
-        )  # fmt: skip
+        scores, error = self._screen(queries)
         if excluded is not None:
-            rows = torch.arange(len(queries), device=device)
-            scores[rows, torch.tensor(excluded, device=device)] = torch.inf
-        kth = scores.amin(1) if k == 1 else scores.topk(k, largest=False).values[:, -1]
-        # Rounding of the inputs, the products, their sum in any order, and the addition.
-        sizes = np.sqrt((queries**2).sum(axis=1)) + self._largest
-        error = (queries.shape[1] + 8) * 2.0**-24 * sizes * self._largest
-        limit = kth + torch.tensor(4 * error, dtype=torch.float32, device=device)
-        pairs = (scores <= limit[:, None]).nonzero().cpu().numpy()
-        return pairs[:, 0], pairs[:, 1]
+            rows = torch.arange(len(queries), device=scores.device)
+            scores[rows, torch.from_numpy(excluded).to(scores.device)] = torch.inf
+        least = scores
+        # Group g holds the points g, g + groups, ...: halves are compared entry by entry.
+        for _ in range(self._halvings if k <= scores.shape[1] >> self._halvings else 0):
+            middle = least.shape[1] // 2
+            least = torch.minimum(least[:, :middle], least[:, middle:])
+        # The k-th best group is no better than the k-th best point.
+        kth = least.amin(1) if k == 1 else least.topk(k, largest=False).values[:, -1]
+        limit = self._screen.limit(kth, error)
+        row, group = (least <= limit[:, None]).nonzero(as_tuple=True)
+        members = torch.arange(0, scores.shape[1], least.shape[1], device=scores.device)
+        point = group[:, None] + members
+        pair, place = (scores[row[:, None], point] <= limit[row, None]).nonzero(as_tuple=True)
+        owner, candidate = row[pair].cpu().numpy(), point[pair, place].cpu().numpy()
+        counts = candidate < len(self._points)  # the rest is padding
+        if excluded is not None:
+            counts &= candidate != excluded[owner]
+        return owner[counts], candidate[counts]
 
     def _best(
         self, queries: FloatArray, owner: IntArray, candidate: IntArray, k: int
