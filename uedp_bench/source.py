@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from uedp_bench.component import Component, P, Params
+from uedp_bench.component import Component, P, Params, at
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanism import CorpusStats
 
@@ -31,22 +31,28 @@ class SourceParams(Params):
     )
     sample: float = Field(
         default=1.0,
+        exclude_if=at(1.0),
         gt=0,
         le=1,
         description="keep the rows of this share of the users of all splits, drawn by hash",
     )
     public_share: float = Field(
         default=0.0,
+        exclude_if=at(0.0),
         ge=0,
         lt=1,
         description="declare the text of this share of the training users public, drawn by hash: "
         "for mechanisms that need public documents of the same kind",
     )
     min_sentences: int = Field(
-        default=1, ge=1, description="leave out rows of any split with fewer sentences"
+        default=1,
+        exclude_if=at(1),
+        ge=1,
+        description="leave out rows of any split with fewer sentences",
     )
     test_sentences: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = Field(
         default=None,
+        exclude_if=at(None),
         description="leave out test rows with fewer sentences than the first number or more than "
         "the second",
     )
