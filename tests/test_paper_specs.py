@@ -29,11 +29,11 @@ PAPER: dict[str, Printed] = {
 
 # Specs of mechanisms on text and on representations, with the number of runs of a seed.
 PRIVATE_TEXT = {
-    "paper/dpnr-ag": 15,
-    "paper/dpnr-ag-quick": 11,
+    "paper/dpnr-ag": 17,
+    "paper/dpnr-ag-quick": 13,
     "paper/dpnr-ag-dropout-quick": 5,
-    "paper/dpnr-blog": 15,
-    "paper/dpnr-blog-quick": 11,
+    "paper/dpnr-blog": 17,
+    "paper/dpnr-blog-quick": 13,
     "paper/vickrey-product-reviews": 47,
     "paper/vickrey-imdb": 21,
     "paper/vickrey-imdb-quick": 7,
