@@ -29,6 +29,7 @@ PAPER: dict[str, Printed] = {
 
 # Specs of mechanisms on text and on representations, with the number of runs of a seed.
 PRIVATE_TEXT = {
+    "paper/uedp-ag-news-bert": 4,
     "paper/dpnr-ag": 17,
     "paper/dpnr-ag-quick": 13,
     "paper/dpnr-ag-dropout-quick": 5,
