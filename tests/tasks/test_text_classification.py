@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import encoders
+import text_encoders
 import numpy as np
 import pytest
 import torch
@@ -54,7 +54,7 @@ def words(seed: int = 0, rows: int = 90) -> Corpus:
 
 
 def task(model: str = "mean-of-words", **params: Any) -> TextClassification:
-    kind = encoders.MeanOfWords if model == "mean-of-words" else encoders.HashedWords
+    kind = text_encoders.MeanOfWords if model == "mean-of-words" else text_encoders.HashedWords
     made: TextClassification = TextClassification.create(params)
     made.model = kind.create({"width": 12})
     return made
