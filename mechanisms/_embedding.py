@@ -1,4 +1,4 @@
-"""Word vectors in text format: GloVe, and fastText or word2vec with their first line of sizes."""
+"""Word vectors: GloVe, fastText and word2vec text here, formats of libraries beside."""
 
 from __future__ import annotations
 
@@ -41,19 +41,31 @@ class Embedding:
         return self._index.get(word.lower(), -1) if found is None else found
 
 
-def read_embedding(path: Path, field: str) -> Embedding:
-    """The embedding in a text file, in UTF-8, `.gz` or plain: a word and d numbers a line.
+def read_embedding(path: Path | str, field: str) -> Embedding:
+    """The embedding in a file: text in UTF-8, `.gz` or plain, a word and d numbers a line.
 
     A first line of two whole numbers declares the number of words and d (fastText, word2vec).
+    Files that end as gensim's do are read by it; a folder is a pipeline of spaCy, and
+    `spacy:NAME` an installed one.
 
     Args:
-        path: of the file.
+        path: see above.
         field: the parameter that names it, for messages.
 
     Raises:
         InputError: if it cannot be read, or a line has another number of values than the first,
             a value that is no finite number, or a word that was there before; it names the line.
     """
+    from uedp_bench.mechanisms._embedding_formats import SPACY, read_spacy
+
+    if str(path).startswith(SPACY):
+        name = str(path).removeprefix(SPACY)
+        if Path(name).is_dir():
+            raise InputError(f"{field}: {path} is a folder; give it without {SPACY!r}")
+        return read_spacy(name, field)
+    path = Path(path)
+    if path.is_dir():
+        return read_spacy(str(path), field)
     try:
         status = path.stat()
         return _read(path.resolve(), field, status.st_mtime_ns, status.st_size)
@@ -67,6 +79,10 @@ def read_embedding(path: Path, field: str) -> Embedding:
 @lru_cache(maxsize=1)
 def _read(path: Path, field: str, changed: int, size: int) -> Embedding:
     # Time and size are arguments so that a file that was written anew is read anew.
+    from uedp_bench.mechanisms._embedding_formats import GENSIM, read_gensim
+
+    if path.suffix in GENSIM:
+        return read_gensim(path, field)
     if path.suffix == ".gz":
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
             return _parse(file, f"{field}: {path.name}")

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.accounting.systems import MetricDP as MetricSystem
 from uedp_bench.accounting.systems import Reading
 from uedp_bench.component import Params
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.mechanisms._approximate import ApproximateNearest
 from uedp_bench.mechanisms._embedding import Embedding, read_embedding
 from uedp_bench.mechanisms._nearest import Nearest
 from uedp_bench.mechanisms._word_channel import EmbeddingChannel, split_words
@@ -36,6 +37,11 @@ MASK = "<unk>"
 _BATCH = 8192
 _SAMPLE = 2000
 
+APPROXIMATE = (
+    "search is hnsw: an approximate index publishes other words than the nearest ones that the "
+    "analysis is about"
+)
+
 KEPT = "unknown is keep: words outside the vocabulary are published as they are; drop or mask them"
 
 
@@ -45,8 +51,9 @@ class WordParams(Params):
     epsilon: float = Field(gt=0, description="per unit of distance between word vectors")
     embedding: Path | None = Field(
         default=None,
-        description="public word vectors, a word and its numbers a line (GloVe, fastText, "
-        "word2vec text; .gz too); a run needs it, accounting does not",
+        description="public word vectors: text, a word and its numbers a line (GloVe, fastText, "
+        "word2vec; .gz too), gensim's .kv, .model or .bin, the folder of a spaCy pipeline, or "
+        "spacy:NAME of an installed one; a run needs them, accounting does not",
     )
     vocabulary: tuple[Path, ...] = Field(
         default=(),
@@ -64,6 +71,11 @@ class WordParams(Params):
     unknown: Literal["keep", "drop", "mask"] = Field(
         default="mask",
         description="words outside the vocabulary: published as they are, dropped, or <unk>",
+    )
+    search: Literal["exact", "hnsw"] = Field(
+        default="exact",
+        description="how the nearest words are found: exact, or by an approximate index of faiss, "
+        "and then nothing is proven",
     )
     words: int = Field(default=1, ge=1, description="words of a row at which epsilon is also given")
     distances: tuple[Annotated[float, Field(ge=0)], ...] = Field(
@@ -84,6 +96,8 @@ class WordParams(Params):
         return 0.2 if self.regularisation is None else self.regularisation
 
 
+Search = Nearest | ApproximateNearest
+
 W = TypeVar("W", bound=WordParams)
 
 
@@ -99,7 +113,7 @@ class WordMechanism(PublishingMechanism[W]):
     at_inference = True
 
     @abstractmethod
-    def choose(self, search: Nearest, word: IntArray, noisy: FloatArray, coin: FloatArray) -> Any:
+    def choose(self, search: Search, word: IntArray, noisy: FloatArray, coin: FloatArray) -> Any:
         """(n,) words published for n words.
 
         Args:
@@ -119,7 +133,7 @@ class WordMechanism(PublishingMechanism[W]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """Metric DP for one word that is replaced by another of the vocabulary."""
-        reason = self.unproven()
+        reason = "; ".join(filter(None, (self.unproven(), self._approximate())))
         if reason:
             return (
                 PrivacyEvent(unit="word", adjacency="replace-one", event=NonPrivate(reason=reason)),
@@ -132,6 +146,15 @@ class WordMechanism(PublishingMechanism[W]):
             "noise is that of real numbers; labels and users of rows are not protected",
         )
         return (event.model_copy(update={"assumptions": assumptions}),)
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """Epsilon per unit of distance, with a note where another mechanism runs."""
+        return tuple(
+            claim.model_copy(
+                update={"note": "; ".join(filter(None, (self._approximate(), claim.note)))}
+            )
+            for claim in self._system().claims()
+        )
 
     def readings(self) -> tuple[Reading, ...]:
         """Epsilon at the distances asked for."""
@@ -148,7 +171,7 @@ class WordMechanism(PublishingMechanism[W]):
         embedding = self._embedding()
         vectors = embedding.vectors
         noise = self._noise(embedding)
-        search = Nearest(vectors, run.device)
+        search = self._search(embedding, run)
         texts = list(corpus.texts)
         private = np.flatnonzero(~corpus.where("public"))
         tally = _Tally()
@@ -177,7 +200,7 @@ class WordMechanism(PublishingMechanism[W]):
     def word_channel(self, run: Run) -> WordChannel:
         """The mechanism at these parameters, for any words and any generator."""
         embedding = self._embedding()
-        search = Nearest(embedding.vectors, run.device)
+        search = self._search(embedding, run)
         return EmbeddingChannel(embedding, self._noise(embedding), partial(self.choose, search))
 
     def _draw(
@@ -215,6 +238,14 @@ class WordMechanism(PublishingMechanism[W]):
                 f"{self.candidates()} are needed"
             )
         return embedding
+
+    def _search(self, embedding: Embedding, run: Run) -> Search:
+        if self.params.search == "exact":
+            return Nearest(embedding.vectors, run.device)
+        return ApproximateNearest(embedding.vectors)
+
+    def _approximate(self) -> str:
+        return "" if self.params.search == "exact" else APPROXIMATE
 
     def _noise(self, embedding: Embedding) -> WordNoise:
         p = self.params

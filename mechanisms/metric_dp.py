@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uedp_bench.accounting.events import Claim
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms._words import KEPT, WordMechanism, WordParams
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray, IntArray
-    from uedp_bench.mechanisms._nearest import Nearest
+    from uedp_bench.mechanisms._words import Search
 
 
 class MetricDPParams(WordParams):
@@ -29,7 +27,7 @@ class MetricDP(WordMechanism[MetricDPParams]):
     Params = MetricDPParams
 
     def choose(
-        self, search: Nearest, word: IntArray, noisy: FloatArray, coin: FloatArray
+        self, search: Search, word: IntArray, noisy: FloatArray, coin: FloatArray
     ) -> IntArray:
         """The nearest word; the input word is one of the candidates."""
         return search(noisy)[0][:, 0]
@@ -37,7 +35,3 @@ class MetricDP(WordMechanism[MetricDPParams]):
     def unproven(self) -> str:
         """Words that pass unchanged have no noise at all."""
         return KEPT if self.params.unknown == "keep" else ""
-
-    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """Epsilon per unit of distance."""
-        return self._system().claims()

@@ -13,7 +13,7 @@ from uedp_bench.mechanisms._words import KEPT, WordMechanism, WordParams
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray, IntArray
-    from uedp_bench.mechanisms._nearest import Nearest
+    from uedp_bench.mechanisms._words import Search
 
 EXCLUDED = (
     "candidates is others: the input word is left out after the noise, so a word is never "
@@ -62,7 +62,7 @@ class Vickrey(WordMechanism[VickreyParams]):
     Params = VickreyParams
 
     def choose(
-        self, search: Nearest, word: IntArray, noisy: FloatArray, coin: FloatArray
+        self, search: Search, word: IntArray, noisy: FloatArray, coin: FloatArray
     ) -> IntArray:
         """One of the k nearest candidates, by the odds of Algorithm 1 or 3."""
         p = self.params
@@ -86,7 +86,8 @@ class Vickrey(WordMechanism[VickreyParams]):
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Epsilon per unit of distance, whatever the candidates."""
-        note = EXCLUDED if self.params.candidates == "others" else ""
+        excluded = EXCLUDED if self.params.candidates == "others" else ""
+        note = "; ".join(filter(None, (excluded, self._approximate())))
         theorem = 1 if self.params.rates is None else 2
         source = f"Xu et al. 2021, Theorem {theorem}"
         return tuple(

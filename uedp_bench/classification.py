@@ -21,7 +21,8 @@ def f1_by_class(counts: FloatArray) -> FloatArray:
     """(..., classes) F1 of confusion counts (..., classes, classes); 0 where there is no hit."""
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
     both = counts.sum(axis=-1) + counts.sum(axis=-2)
-    return np.divide(2.0 * hits, both, out=np.zeros_like(hits), where=both > 0)
+    f1: FloatArray = np.divide(2.0 * hits, both, out=np.zeros_like(hits), where=both > 0)
+    return f1
 
 
 def macro_f1(counts: FloatArray) -> FloatArray:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import text_encoders
 import numpy as np
 import pytest
+import text_encoders
 import torch
 
 from uedp_bench.corpus import SPLITS, Corpus
