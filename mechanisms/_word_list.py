@@ -14,7 +14,8 @@ from uedp_bench.mechanisms._embedding import Embedding
 def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:
     """The words of files with one word a line; blank lines and comments (`;`) do not count.
 
-    Files are plain or `.gz`, in UTF-8, or Latin-1 where they are not UTF-8, as lexicons of the web often are.
+    Files are plain or `.gz`, in UTF-8, or in Latin-1 where they are not UTF-8, as older lexicons
+    often are.
 
     Raises:
         InputError: if a file cannot be read or has no word.
