@@ -83,6 +83,7 @@ class TextClassification(Task[TextClassificationParams]):
     Params = TextClassificationParams
     needs: ClassVar[tuple[type, ...]] = (Classifier,)
     models = TextEncoder
+    default_model = "bilstm"
     utility = ("error", "macro_f1", "accuracy", "majority_error", "random_error")
 
     def vocabulary(self, corpus: Corpus) -> Vocabulary | None:

@@ -20,7 +20,7 @@ from uedp_bench.errors import InputError, UnknownNameError, nearest
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
 
-DEFAULT_MODEL, NO_MODEL = "lstm-small", "none"
+NO_MODEL = "none"
 
 
 class Ref(BaseModel):
@@ -54,7 +54,7 @@ class Spec(BaseModel):
     task: Ref = Ref(name="next-word")
     source: Ref = Ref(name="embedded")
     model: Ref | None = Field(
-        default=None, description="none for a task that trains nothing, else lstm-small"
+        default=None, description="the task's own by default; none for a task that trains nothing"
     )
     mechanisms: list[list[Ref]] = Field(default=[], description="compositions to compare")
     attacks: list[Ref] = []
@@ -148,7 +148,7 @@ def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:
     if kind == "delta" and not rest:
         return parse_spec({**data, "delta": value})
     if kind == "model" and data["model"] is None:
-        data["model"] = {"name": DEFAULT_MODEL, "params": {}}
+        data["model"] = {"name": _model(spec).name, "params": {}}
     if kind in ("task", "source", "model") and len(rest) == 1:
         data[kind]["params"][rest[0]] = value
     elif kind in ("mechanism", "attack") and 1 <= len(rest) <= 2:
@@ -212,8 +212,9 @@ def expand(spec: Spec) -> list[RunSpec]:
 
 def _model(spec: Spec) -> Ref:
     """The model of a spec: for a task that trains nothing it is `none`, and no other fits."""
-    if registry.tasks.get(spec.task.name).models is not None:
-        return spec.model or Ref(name=DEFAULT_MODEL)
+    task = registry.tasks.get(spec.task.name)
+    if task.models is not None:
+        return spec.model or Ref(name=task.default_model)
     if spec.model is not None and spec.model.name != NO_MODEL:
         raise InputError(
             f"the task {spec.task.name} trains nothing: leave out the model {spec.model.name}"

@@ -24,6 +24,7 @@ class Task(Component[P]):
     Attributes:
         needs: capabilities of the release that `score` asks; any one of them.
         models: base class of the models that it can learn (`uedp_bench.model`), or None.
+        default_model: of these, where a spec names none.
         utility: names of its metrics; the first is the headline.
         larger_is_better: of the headline metric.
         by_vocabulary: utility compares only between runs of one vocabulary.
@@ -33,6 +34,7 @@ class Task(Component[P]):
 
     needs: ClassVar[tuple[type, ...]]
     models: ClassVar[type | None] = None
+    default_model: ClassVar[str] = "lstm-small"
     utility: ClassVar[tuple[str, ...]]
     larger_is_better: ClassVar[bool] = False
     by_vocabulary: ClassVar[bool] = False

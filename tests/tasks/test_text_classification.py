@@ -20,7 +20,7 @@ from uedp_bench.release import Classifier, Encoder, capabilities
 from uedp_bench.results import Result
 from uedp_bench.run import Run
 from uedp_bench.runner import Settings, execute
-from uedp_bench.spec import expand, parse_spec
+from uedp_bench.spec import apply_setting, expand, parse_spec
 from uedp_bench.tasks._classifier_release import ClassifierRelease
 from uedp_bench.tasks.text_classification import TextClassification
 
@@ -295,3 +295,11 @@ def test_an_audit_of_a_classifier_sees_the_update(tmp_path: Path) -> None:
     result = benchmark(tmp_path, mechanism, attacks=[audit])
     assert not result.skipped_attacks
     assert result.lower_bounds
+
+
+def test_a_spec_without_a_model_takes_one_that_encodes_text() -> None:
+    spec = parse_spec({"task": "text-classification", "mechanisms": ["noiseless"]})
+    (run,) = expand(spec)
+    assert run.model.name == "bilstm"
+    (changed,) = expand(apply_setting(spec, ["model", "units"], 5))
+    assert (changed.model.name, changed.model.params["units"]) == ("bilstm", 5)
