@@ -86,7 +86,7 @@ def run_command(
         Path | None, typer.Option(metavar="PATH", help="File or folder that the source reads.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What learns it. [default: lstm-small]")
+        str | None, typer.Option(metavar="NAME", help="What learns it. [default: the task's own]")
     ] = None,
     mechanism: Annotated[
         list[str] | None,
