@@ -6,6 +6,7 @@ Definitions of Lyu, He and Li 2020 (section 4.2): 1 - X, X the mean accuracy ove
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 PRESENCE = ("absent", "present")
 """Classes of an attribute that says whether a row mentions something."""
 
+RELEASED = "released"
+"""The view of the paper's attacker."""
+
 Means = Literal["accuracy", "f1"]
 
 
@@ -31,18 +35,26 @@ class Inferred:
     Attributes:
         name, classes: the attribute.
         truth: (test rows,) -1 for unknown.
-        said, majority: (test rows,) the attacker's class, and the most frequent one of the truth.
+        by_view: what was learnt from -> (test rows,) the attacker's class.
+        view: the one that the attacker chose.
+        majority: (test rows,) the most frequent class of the truth.
         users: (test rows,) what is resampled together.
-        model: the attacker.
+        models: what was learnt from -> the attacker.
     """
 
     name: str
     classes: tuple[str, ...]
     truth: IntArray
-    said: IntArray
+    by_view: Mapping[str, IntArray]
+    view: str
     majority: IntArray
     users: IntArray
-    model: Perceptron
+    models: Mapping[str, Perceptron]
+
+    @property
+    def said(self) -> IntArray:
+        """(test rows,) what the attacker says."""
+        return self.by_view[self.view]
 
     @property
     def known(self) -> BoolArray:
@@ -56,10 +68,13 @@ def empirical_privacy(
     """Empirical privacy of the attackers, and of the majority class of the test split."""
     truth, known = (np.stack([getattr(one, key) for one in found]) for key in ("truth", "known"))
     users, metrics = found[0].users, {}
-    for metric, said in (
-        ("empirical_privacy", np.stack([one.said for one in found])),
-        ("empirical_privacy_majority", np.stack([one.majority for one in found])),
-    ):
+    sides = {
+        "empirical_privacy": [one.said for one in found],
+        "empirical_privacy_majority": [one.majority for one in found],
+    }
+    if RELEASED in found[0].by_view:
+        sides["empirical_privacy_released"] = [one.by_view[RELEASED] for one in found]
+    for metric, said in ((name, np.stack(columns)) for name, columns in sides.items()):
         if mean == "f1":
             hits = (known & (truth == 1) & (said == 1)).sum(axis=0)
             marked = (known & (truth == 1)).sum(axis=0) + (known & (said == 1)).sum(axis=0)
@@ -102,8 +117,9 @@ def describe(one: Inferred, rng: np.random.Generator) -> dict[str, Any]:
             for i, c in enumerate(there)
         },
         "confusion": table.tolist(),
-        "epoch": one.model.epoch,
-        "valid_loss": list(one.model.losses),
+        "view": one.view,
+        "epoch": {view: model.epoch for view, model in one.models.items()},
+        "valid_loss": {view: list(model.losses) for view, model in one.models.items()},
     }
 
 

@@ -196,7 +196,7 @@ def test_an_attacker_who_finds_nothing_decides_by_the_prior() -> None:
     constant = np.ones((len(corpus), 5))
     found = attack(TableEncoder(constant), corpus)
     assert found.metrics["accuracy_sex"].value == found.metrics["majority_sex"].value
-    assert math.isfinite(found.details["attributes"]["sex"]["valid_loss"][0])
+    assert math.isfinite(found.details["attributes"]["sex"]["valid_loss"]["released"][0])
 
 
 def one_class(corpus: Corpus, split: str) -> Corpus:
@@ -230,3 +230,18 @@ def test_representations_that_are_not_numbers_are_refused() -> None:
         attack(TableEncoder(table), corpus)
     with pytest.raises(InputError, match=r"shape \(600, 2, 4\)"):
         attack(TableEncoder(noise(corpus, 1).reshape(-1, 2, 4)), corpus)
+
+
+def test_noise_that_all_coordinates_share_hides_nothing_from_a_centring_attacker() -> None:
+    corpus = authors(0, share=0.5)
+    rng = np.random.default_rng(4)
+    table = rng.normal(size=(len(corpus), 6))
+    table[:, 0] += 4.0 * corpus.attributes["sex"]
+    shared = table + rng.laplace(scale=400.0, size=(len(corpus), 1))
+    found = attack(TableEncoder(shared), corpus)
+    assert found.metrics["accuracy_sex"].value > 0.9
+    assert found.details["attributes"]["sex"]["view"] == "row-centred"
+    plain = attack(TableEncoder(shared), corpus, views=["released"])
+    assert plain.metrics["accuracy_sex"].value < 0.75
+    kept = found.metrics["empirical_privacy_released"].value
+    assert kept == plain.metrics["empirical_privacy"].value
