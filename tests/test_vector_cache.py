@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from uedp_bench import vector_cache
+from uedp_bench.array_cache import load_arrays, save_arrays
 from uedp_bench.model import FeatureArray
 from uedp_bench.vector_cache import cached_vectors
 
@@ -68,3 +69,17 @@ def test_a_folder_that_cannot_be_made_is_no_error(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "file"))
     assert cached_vectors(["k"], ["a"], compute, cache=True).tolist() == [[1, 1]]
+
+
+def test_a_file_with_any_byte_changed_is_read_or_made_again(tmp_path: Path) -> None:
+    """Broken compression and flags that nobody set are damage like any other."""
+    file = tmp_path / "part.npz"
+    save_arrays(file, "numbers", numbers=np.arange(40))
+    good = file.read_bytes()
+    found = []
+    for at in range(0, len(good), 3):
+        for flip in (0xFF, 0x01):
+            file.write_bytes(good[:at] + bytes([good[at] ^ flip]) + good[at + 1 :])
+            found.append(load_arrays(file, lambda data: data["numbers"]))
+    assert any(each is None for each in found)
+    assert all(each is None or np.array_equal(each, np.arange(40)) for each in found)

@@ -6,6 +6,7 @@ import os
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,13 +15,18 @@ import numpy as np
 
 T = TypeVar("T")
 
+_DAMAGED = (
+    OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
+    NotImplementedError, RuntimeError,  # flags of a zip file that nobody set
+)  # fmt: skip
+
 
 def load_arrays(file: Path, read: Callable[[Mapping[str, Any]], T]) -> T | None:
     """What `read` makes of a file's arrays by name; None where it is not there, or damaged."""
     try:
         with np.load(file, allow_pickle=False) as data:
             return read(data)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except _DAMAGED:
         return None
 
 
