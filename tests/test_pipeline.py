@@ -20,7 +20,9 @@ from uedp_bench.mechanism import (
     ServingMechanism,
     VocabularyMechanism,
 )
+from uedp_bench.mechanisms.deepcandidate import DeepCandidate
 from uedp_bench.mechanisms.deidentify import Deidentify
+from uedp_bench.mechanisms.dpnr import DPNR
 from uedp_bench.mechanisms.metric_dp import MetricDP
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.user_dp import UserDP
@@ -174,6 +176,27 @@ def test_training_without_noise_on_protected_text_costs_no_word():
     for plan in (leaky.plan(STATS), mixed.plan(STATS)):
         assert all(each.epsilon == float("inf") for each in proven(plan, delta=1e-5))
     assert "trained without noise" in reasons(leaky)
+
+
+def test_a_word_of_published_text_is_no_word_of_the_text():
+    """Amplification by word dropout needs the words that neighbours differ in."""
+    perturb = MetricDP.create({"epsilon": 2.0})
+    for rate, refused in ((0.5, True), (0.0, False)):
+        send = DPNR.create({"epsilon": 1.0, "dimension": 4, "word_dropout": rate})
+        assert not build(Deidentify(), send).refusals(STATS)  # text at inference is the original
+        pipeline = build(perturb, send)
+        assert any("word_dropout to 0" in why for why in pipeline.refusals(STATS)) is refused
+        found = proven(pipeline.plan(STATS), delta=1e-5, refusals=pipeline.refusals(STATS))
+        (word,) = (each for each in found if each.unit == "word")
+        assert word.epsilon == (float("inf") if refused else 4.0)
+
+
+def test_a_sentence_of_published_text_is_no_sentence_of_the_text():
+    perturb, choose = MetricDP.create({"epsilon": 2.0}), DeepCandidate.create({"epsilon": 1.0})
+    assert build(choose).refusals(STATS) == ()
+    (refusal,) = build(perturb, choose).refusals(STATS)
+    assert "protects a sentence of what metric-dp published" in refusal
+    assert build(perturb, choose, user_dp()).refusals(STATS) == ()  # none of it is released
 
 
 def test_choosing_the_vocabulary_always_counts_and_pre_processing_still_does_not():

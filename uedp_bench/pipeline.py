@@ -13,6 +13,7 @@ from uedp_bench.mechanism import (
     Events,
     Mechanism,
     PublishingMechanism,
+    RepresentationMechanism,
     ServingMechanism,
     TrainingMechanism,
     VocabularyMechanism,
@@ -150,6 +151,26 @@ class Pipeline:
                 "longer belong to one user"
                 for part in self.publishers
                 if not part.rowwise
+            ]
+        return (*reasons, *self._other_elements())
+
+    def _other_elements(self) -> tuple[str, ...]:
+        """Why what a part protects is no element of the text that an earlier part has read."""
+        at_inference = [part.name for part in self.publishers if part.at_inference]
+        trainer, reasons = self.trainer, []
+        if isinstance(trainer, RepresentationMechanism) and at_inference:
+            if trainer.channel().word_dropout > 0:
+                reasons.append(
+                    f"{trainer.name} drops the words that {at_inference[-1]} published, and a word "
+                    f"of the text may be several of these or none: set {trainer.name}.word_dropout "
+                    "to 0"
+                )
+        elif trainer.unit is None:
+            reasons += [
+                f"{part.name} protects a sentence of what {self.publishers[0].name} published, and "
+                "a sentence of the text may be several of these"
+                for part in self.publishers[1:]
+                if part.unit == "sentence"
             ]
         return tuple(reasons)
 
