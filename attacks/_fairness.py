@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from uedp_bench.attacks._representations import Seen, clusters
+from uedp_bench.attacks._truth import target_of, true_classes
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.release import Classifier
@@ -24,18 +25,17 @@ def fairness(release: object, corpus: Corpus, test: Seen, rng: np.random.Generat
     these two groups, so that 0 is inside where they cannot be told apart.
 
     Returns:
-        `fairness_gap_<attribute>` of each attribute with two groups or more, and details. Both are
-        empty for a release that is no classifier or has other classes than the source's labels,
-        and where no test row has a label.
+        `fairness_gap_<attribute>` of each attribute with two groups or more but the one that is
+        predicted, and details. Both are empty for a release that is no classifier, and where no
+        test row has a class.
 
     Raises:
         InputError: if the release's log-probabilities are NaN.
     """
-    if not isinstance(release, Classifier) or corpus.labels is None:
+    target = target_of(release)
+    if not isinstance(release, Classifier) or (target == "label" and corpus.labels is None):
         return {}, {}
-    if tuple(getattr(release, "classes", corpus.label_names)) != tuple(corpus.label_names):
-        return {}, {}  # it classifies an attribute
-    labels = corpus.labels[test.rows]
+    labels = true_classes(release, corpus, "attribute-inference")[test.rows]
     known = labels >= 0
     if not known.any():
         return {}, {}
@@ -47,6 +47,8 @@ def fairness(release: object, corpus: Corpus, test: Seen, rng: np.random.Generat
     users = clusters(corpus.users[rows])
     metrics, tables = {}, {}
     for name, names in corpus.attribute_names.items():
+        if name == target:  # by its own classes, accuracy says nothing of fairness
+            continue
         groups = corpus.attributes[name][rows]
         tables[name] = _table(correct, groups, names, users, rng)
         gap = _gap(correct, groups, users, rng)

@@ -21,7 +21,8 @@ from uedp_bench.attacks._shadow_scores import (
     true_logprobs,
     without_ties,
 )
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.attacks._truth import true_classes
+from uedp_bench.errors import CapabilityError
 from uedp_bench.release import Classifier
 
 if TYPE_CHECKING:
@@ -62,26 +63,6 @@ class _Asked(NamedTuple):
         return release.class_logprobs(self.corpus)
 
 
-def true_classes(release: Classifier, corpus: Corpus) -> IntArray:
-    """(rows,) true class of each row as the release counts them, -1 for none.
-
-    A release that names its `classes` may have learnt an attribute in place of the labels.
-
-    Raises:
-        InputError: if the corpus has no such classes.
-    """
-    names = getattr(release, "classes", corpus.label_names)
-    if corpus.labels is not None and tuple(names) == corpus.label_names:
-        return corpus.labels
-    for attribute, classes in corpus.attribute_names.items():
-        if tuple(names) == classes:
-            return corpus.attributes[attribute]
-    raise InputError(
-        f"membership: the release tells {', '.join(names) or 'no classes'} apart, and these are "
-        "neither the corpus' labels nor the values of an attribute"
-    )
-
-
 def class_scores(
     release: Classifier,
     judged: tuple[Records, PlantedMembership],
@@ -104,7 +85,7 @@ def class_scores(
     Returns:
         Records, scores, name of the main score, details.
     """
-    truth = true_classes(release, corpus)
+    truth = true_classes(release, corpus, "membership")
     before, planted = judged
     labelled = truth[before.rows] >= 0
     records = before.only(labelled, "rows without a class are")

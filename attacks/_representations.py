@@ -36,13 +36,13 @@ def see(
     attack: str,
     sample: tuple[int, np.random.Generator] | None = None,
 ) -> Seen:
-    """Representations of a split: of its published rows, or of the corpus' own where none are.
+    """Representations of a split: of its protected rows, or of the corpus' own where none are.
 
     Rows that an attack planted say nothing about anybody and are left out. Rows are ordered by
     the source's row, so that nothing depends on the order of a published corpus.
 
     Args:
-        release: may be `Published` as well.
+        release: may be `Published` as well, or have `inputs` (see `Release`).
         corpus: the original corpus, all splits.
         split: which.
         attack: named in errors.
@@ -51,7 +51,8 @@ def see(
     Raises:
         InputError: for a split without rows, or representations that are no finite (rows, d).
     """
-    published = getattr(release, "published", None)
+    # Where inputs are protected as well, it is protected rows that are represented.
+    published = getattr(release, "published", getattr(release, "inputs", None))
     shown = corpus.only(split) if published is None else published.only(split)
     if not len(shown):
         # Mechanisms that do not protect inputs publish no test rows: those are asked for as is.

@@ -16,6 +16,7 @@ from uedp_bench.attacks._label_prior import LabelledWords, fit_prior
 from uedp_bench.attacks._multilabel import Predictor, WordScores, best_threshold, score_words
 from uedp_bench.attacks._perceptron import Examples, PerceptronParams, fit
 from uedp_bench.attacks._representations import Seen, clusters, see
+from uedp_bench.attacks._truth import target_of, true_classes
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Encoder
 from uedp_bench.statistics import mean_estimate, ratio_estimate
@@ -69,13 +70,12 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
         train = see(release, corpus, "train", self.name, sample)
         valid, test = (see(release, corpus, split, self.name) for split in ("valid", "test"))
         targets = self._words(corpus, (train, valid, test))
-        # Rows without a label are a class of their own.
-        labels = np.zeros(len(corpus), np.int64) if corpus.labels is None else corpus.labels + 1
+        labels, count = self._classes(release, corpus)
         sides = [
             LabelledWords(words, labels[seen.rows])
             for words, seen in zip(targets, (train, valid, test), strict=True)
         ]
-        prior = fit_prior(sides[0], sides[2], 1 + len(corpus.label_names))
+        prior = fit_prior(sides[0], sides[2], count)
         run.progress(self.name, 0, 1)
         examples = (Examples(train.inputs, targets[0]), Examples(valid.inputs, targets[1]))
         model = fit(examples, prior.overall, self.params, run, self.name)
@@ -104,6 +104,16 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
         }
         rng = run.rng(self.name, "bootstrap")
         return Leakage(_metrics((attacker, of_prior), self.params.top, users, rng), details)
+
+    def _classes(self, release: Release, corpus: Corpus) -> tuple[IntArray, int]:
+        """Classes (rows,) that the representation is there to tell, and how many there are.
+
+        Rows without one are a class of their own, the first.
+        """
+        if target_of(release) == "label" and corpus.labels is None:
+            return np.zeros(len(corpus), np.int64), 1
+        classes = true_classes(release, corpus, self.name) + 1
+        return classes, 1 + int(classes.max(initial=0))
 
     def _words(self, corpus: Corpus, sides: tuple[Seen, ...]) -> list[Any]:
         """Sparse (rows, words) of each side; words most frequent first, for that breaks ties."""

@@ -30,7 +30,12 @@ class ClassifierLearner:
         score_rows: rows that the release classifies at once.
         plan: of a stage on public data, how to train it; None for the private stage.
         shows_update: the release tells how training moved the weights (for audits).
+
+    Attributes:
+        target: whose classes the labels are: "label", or the name of an attribute.
     """
+
+    target: str = "label"
 
     def __init__(
         self,
@@ -96,9 +101,11 @@ class ClassifierLearner:
 
         names = self.corpus.label_names
         release = ClassifierRelease(self._reader, module, names, score_rows=self._score_rows)
-        if not self._shows_update or module is self.module:  # trained in place: nothing is left
-            return release
-        return UpdatedClassifier(release, difference(module, self.module))
+        # Trained in place, nothing is left to compare with.
+        if self._shows_update and module is not self.module:
+            release = UpdatedClassifier(release, difference(module, self.module))
+        release.target, release.takes_vectors = self.target, self.corpus.vectors is not None
+        return release
 
     def _labelled(self, batch: Batch, rows: IntArray, rng: np.random.Generator) -> Batch:
         import torch

@@ -97,7 +97,9 @@ class InputReader:
     def masked(self, corpus: Corpus, rate: float, rngs: Sequence[np.random.Generator]) -> Rows:
         """Inputs of all rows with words dropped by independent coins: row i's from `rngs[i]`.
 
-        Generators may be the same one, which then tosses the coins of the rows in order.
+        Generators may be the same one, which then tosses the coins of the rows in order. Words are
+        those of the text as it is, so that one that preprocessing removes has its coin as well: a
+        dropped word leaves the mask whatever it was.
 
         Raises:
             InputError: for published vectors, which have no words.
@@ -105,15 +107,16 @@ class InputReader:
         if corpus.vectors is not None:
             raise InputError("word_dropout: published vectors have no words; leave it at 0")
         texts = [
-            " ".join(
-                self.model.mask if dropped else word
-                for word, dropped in zip(words, rng.random(len(words)) < rate, strict=True)
-            )
-            for words, rng in zip(
-                map(str.split, prepare(corpus.texts, self.preprocessing)), rngs, strict=True
-            )
+            self._dropped(text.split(), rng, rate)
+            for text, rng in zip(corpus.texts, rngs, strict=True)
         ]
         return self._texts(texts, cache=False)
+
+    def _dropped(self, words: list[str], rng: np.random.Generator, rate: float) -> str:
+        dropped = rng.random(len(words)) < rate
+        shown = zip(prepare(words, self.preprocessing), dropped, strict=True)
+        kept = [self.model.mask if gone else word for word, gone in shown]
+        return " ".join(word for word in kept if word)
 
     def _texts(self, texts: Sequence[str], *, cache: bool) -> Rows:
         if self.model.frozen():

@@ -40,9 +40,15 @@ class ClassifierRelease(Release):
         module: the network; it is put into evaluation mode.
         classes: names of the classes.
         score_rows: rows at once, at most.
+
+    Attributes:
+        target: whose classes they are: "label", or the name of an attribute.
+        takes_vectors: it classifies published vectors, not text.
     """
 
     view = "model weights, representations of inputs"
+    target: str = "label"
+    takes_vectors: bool = False
 
     def __init__(
         self, reader: InputReader, module: nn.Module, classes: tuple[str, ...], *, score_rows: int
@@ -108,6 +114,8 @@ class ClassifierRelease(Release):
             "preprocessing": reader.preprocessing,
             "max_tokens": reader.max_tokens,
             "classes": self.classes,
+            "target": self.target,
+            "takes_vectors": self.takes_vectors,
             "vectors": int(module.width) if given else None,  # type: ignore[arg-type]
             "hidden": [layer.out_features for layer in head][:-1],
             "channel": None if self._mechanism is None else _named(self._mechanism),
@@ -146,6 +154,7 @@ class ClassifierRelease(Release):
         release = ClassifierRelease(reader, module, classes, score_rows=content["score_rows"])
         if (folder / UPDATE).is_file():
             release = UpdatedClassifier(release, np.load(folder / UPDATE))
+        release.target, release.takes_vectors = content["target"], content["takes_vectors"]
         if content["channel"] is None:
             return release
         return release.through(mechanisms.create(**content["channel"]), content["seed"])
@@ -171,6 +180,8 @@ class ClassifierRelease(Release):
         return out
 
     def _read(self, corpus: Corpus, rngs: list[np.random.Generator]) -> Rows:
+        if self.takes_vectors and corpus.vectors is None:
+            raise InputError("the classifier takes published vectors, and was given text")
         rate = 0.0 if self._mechanism is None else self._mechanism.channel().word_dropout
         return self.reader.masked(corpus, rate, rngs) if rate > 0 else self.reader.read(corpus)
 

@@ -224,6 +224,7 @@ class TextClassification(Task[TextClassificationParams]):
             plan=plan,
             shows_update=bool(run.injected),
         )
+        learner.target = p.target
         run.count({"rows_truncated": learner.truncated})
         return learner
 

@@ -127,7 +127,12 @@ def test_what_was_planted_reads_back(out, grid):
 
 
 def test_attacks_that_do_not_apply_are_listed_with_the_reason(grid):
-    for result in grid.values():
+    for name, result in grid.items():
+        if name == "spies":  # they publish text without protection
+            assert set(result.details["needs-published"]["published_splits"]) == {
+                "train", "valid", "public",
+            }  # fmt: skip
+            continue
         (skipped,) = result.skipped_attacks
         assert skipped.name == "needs-published"
         assert "needs a release that is a Published; this one offers Scorer" in skipped.reason

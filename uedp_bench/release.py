@@ -165,12 +165,16 @@ class Release:
         view: what the adversary sees, in words ("model weights", "sanitised text").
         published, word_channel: see `Published` and `Channel`; set by the runner, and missing where
             nothing was published.
+        inputs: rows as they enter the model, where mechanisms perturb inputs and what they make is
+            not published; set by the runner. It is no part of what is released, but classes and
+            representations of inputs are those of these.
     """
 
     view: ClassVar[str] = "model"
     events: tuple[PrivacyEvent, ...] = ()
     published: Corpus
     word_channel: WordChannel
+    inputs: Corpus
 
     def save(self, folder: Path) -> None:
         """Writes everything that is needed to ask the release again."""

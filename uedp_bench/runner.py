@@ -28,7 +28,13 @@ from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.model import Vocabulary
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
-from uedp_bench.release import PublishedOnly, Release, capabilities
+from uedp_bench.release import (
+    Classifier,
+    Published,
+    PublishedOnly,
+    Release,
+    capabilities,
+)
 from uedp_bench.results import (
     ComponentSpec,
     Cost,
@@ -166,7 +172,13 @@ def protect(
     visible = corpus.only("train", "valid", "public")
     if vocabulary is None and pipeline.vocabulary is not None:
         vocabulary, chosen = pipeline.vocabulary.vocabulary(visible, run)
-    for publisher in pipeline.publishers:
+    for number, publisher in enumerate(pipeline.publishers):
+        if visible.vectors is not None:
+            before = pipeline.publishers[number - 1].name
+            raise CapabilityError(
+                f"{publisher.name} reads text, and {before} before it publishes vectors: name "
+                f"{publisher.name} first, or leave one out"
+            )
         visible, events = publisher.publish(visible, run)
         published += pipeline.staged(publisher, events)
     if vocabulary is None:
@@ -197,6 +209,8 @@ def protect(
         channels = [part.word_channel(run) for part in pipeline.publishers]
         if len(channels) == 1 and channels[0] is not None:
             release.word_channel = channels[0]
+    elif any(part.at_inference for part in pipeline.publishers):
+        release.inputs = visible
     return release, vocabulary
 
 
@@ -218,6 +232,19 @@ def lacks(needs: tuple[type, ...], release: Release) -> str | None:
     return f"needs a release that is a {names}; this one offers {offers}"
 
 
+def withheld(needs: tuple[type, ...], release: object) -> str | None:
+    """Why attacks on classes cannot ask for those of rows that they choose; None where they can.
+
+    A classifier takes vectors that only the mechanism makes, and none of them were released.
+    """
+    asked = [need for need in needs if isinstance(release, need)]
+    if isinstance(release, Published) or not getattr(release, "takes_vectors", False):
+        return None
+    if asked != [Classifier]:
+        return None
+    return "the classifier takes vectors that only the mechanism makes, and none were released"
+
+
 def attack_all(
     parts: Parts, release: Release, planted: dict[str, Planted], corpus: Corpus, run: Run
 ) -> dict[str, Any]:
@@ -228,7 +255,8 @@ def attack_all(
     skipped: list[SkippedAttack] = []
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
-        if (reason := lacks(attack.needs, release)) is not None:
+        reason = lacks(attack.needs, release) or withheld(attack.needs, release)
+        if reason is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue
         found = attack.run(release, planted[attack.name], corpus, run)
@@ -421,12 +449,13 @@ def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corp
     for publisher in publishers:
         test, _ = publisher.publish(test, run)
     test = test.only("test")
-    shown: Corpus | None = getattr(release, "published", None)
-    if shown is not None:
-        shown = release.published = concatenate(shown, test)
+    if parts.pipeline.shows_published:
+        shown = release.published = concatenate(release.published, test)
+    else:
+        shown = release.inputs = concatenate(release.inputs, test)
     if parts.task.scores_original:
         return corpus
-    if test.vectors is not None and shown is not None:
+    if test.vectors is not None:
         return shown
     return concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
 

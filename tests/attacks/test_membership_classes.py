@@ -141,11 +141,12 @@ def test_rows_without_a_class_and_replaced_rows_are_left_out_and_counted(lab):
 def test_a_release_may_have_learnt_an_attribute(lab):
     here = lab()
     other = np.random.default_rng(9).integers(3, size=len(here.corpus))
+    twin = np.zeros_like(other)  # of the same classes, and not what was learnt
     here.corpus = replace(
-        here.corpus, attributes={"place": other}, attribute_names={"place": CLASSES},
-        label_names=("a", "b", "c"),
+        here.corpus, attributes={"twin": twin, "place": other},
+        attribute_names={"twin": CLASSES, "place": CLASSES},
     )  # fmt: skip
-    here.target.column = here.column = "place"
+    here.target.column = here.column = here.target.target = "place"
     assert here.found().metrics["auc"].low > 0.8
     here.target.classes = ("x", "y")
     with pytest.raises(InputError, match="x, y apart"):

@@ -11,6 +11,7 @@ import pytest
 import text_encoders
 import torch
 
+from uedp_bench.attacks._truth import true_classes
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.learner import SplitLearner
@@ -152,6 +153,26 @@ def test_texts_that_differ_in_a_dropped_word_give_one_batch() -> None:
     dropped = batches[0][:, 1] == pairs[0].vocabulary.unknown
     assert torch.equal(same, dropped)
     assert 0.4 < dropped.float().mean() < 0.8
+
+
+def test_a_dropped_word_leaves_the_mask_even_if_preprocessing_removes_it() -> None:
+    shown = []
+    for sign in ("--", "fine"):
+        made = task(preprocessing="paper")
+        corpus = words()
+        learner = learner_of(
+            made, replace(corpus, texts=tuple(f"{sign} {t}" for t in corpus.texts))
+        )
+        rows = np.arange(len(learner.corpus))
+        shown.append(learner.masked_batch(rows, np.random.default_rng(3), 0.5))
+    same = [
+        a[:m].tolist() == b[:n].tolist()
+        for a, m, b, n in zip(shown[0]["tokens"], shown[0]["lengths"], shown[1]["tokens"],
+                              shown[1]["lengths"], strict=True)
+    ]  # fmt: skip
+    assert 0.2 < np.mean(same) < 0.8
+    assert all(s == (m == n) for s, m, n in zip(same, shown[0]["lengths"], shown[1]["lengths"],
+                                                strict=True))  # fmt: skip
 
 
 def test_masked_words_follow_the_rate_and_keep_their_number() -> None:
@@ -303,3 +324,44 @@ def test_a_spec_without_a_model_takes_one_that_encodes_text() -> None:
     assert run.model.name == "bilstm"
     (changed,) = expand(apply_setting(spec, ["model", "units"], 5))
     assert (changed.model.name, changed.model.params["units"]) == ("bilstm", 5)
+
+
+USER_DP = {"name": "user-dp", "params": {"rounds": 2, "users_per_round": 10}}
+INFER = {"name": "attribute-inference", "params": {"attributes": ["gender"], "epochs": 1}}
+
+
+@pytest.mark.parametrize("model", ["mean-of-words", "hashed-words"])
+def test_vectors_behind_protected_training_are_scored_and_not_published(
+    model: str, tmp_path: Path
+) -> None:
+    """Test rows are scored as they are sent, also where a frozen encoder could read their text."""
+    membership = {"name": "membership", "params": {"held_out_users": 10}}
+    result = benchmark(
+        tmp_path, [{"name": "majority"}, USER_DP], attacks=[INFER, membership, "reidentify"],
+        model={"name": model, "params": {"width": 8}},
+    )  # fmt: skip
+    shown = result.utility
+    assert shown["macro_f1"].value < 0.11  # one class for all
+    found = result.leakage["attribute-inference"]
+    said, most = found["accuracy_gender"].value, found["majority_gender"].value
+    assert min(abs(said - most), abs(said - (1 - most))) < 1e-9  # one of the two for everybody
+    why = {skipped.name: skipped.reason for skipped in result.skipped_attacks}
+    assert "takes vectors that only the mechanism makes" in why["membership"]
+    assert "Published" in why["reidentify"]
+    assert [g.unit for g in result.guarantees if g.kind == "proven"] == ["user"]
+
+
+def test_a_publisher_of_text_after_vectors_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="deidentify reads text, and majority before it"):
+        benchmark(tmp_path, [{"name": "majority"}, {"name": "deidentify"}])
+
+
+def test_a_release_knows_its_target(tmp_path: Path) -> None:
+    corpus = words()
+    release = trained(task(target="who"), corpus)
+    release.save(tmp_path)
+    loaded = ClassifierRelease.load(tmp_path)
+    assert (loaded.target, loaded.takes_vectors) == (release.target, False) == ("who", False)
+    assert (true_classes(loaded, corpus, "x") == corpus.attributes["who"]).all()
+    with pytest.raises(InputError, match="given text"):
+        trained(task(), corpus.with_vectors(np.eye(len(corpus)))).class_logprobs(corpus)

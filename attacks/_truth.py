@@ -1,0 +1,41 @@
+"""What a released classifier was trained to tell apart, in the original corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, IntArray
+
+
+def target_of(release: object) -> str:
+    """The name of the attribute that a classifier predicts, or "label"."""
+    return str(getattr(release, "target", "label"))
+
+
+def true_classes(release: object, corpus: Corpus, attack: str) -> IntArray:
+    """(rows,) true class of each row as the release counts them, -1 for none.
+
+    Args:
+        release: a classifier; its `target` says what it predicts, which its classes do not: many
+            attributes may have the same.
+        corpus: the original one.
+        attack: named in errors.
+
+    Raises:
+        InputError: if the corpus has no such classes.
+    """
+    target = target_of(release)
+    if target == "label":
+        truth, names = corpus.labels, corpus.label_names
+    else:
+        truth, names = corpus.attributes.get(target), corpus.attribute_names.get(target, ())
+    told = tuple(getattr(release, "classes", names))
+    if truth is None or told != tuple(names):
+        raise InputError(
+            f"{attack}: the release tells {', '.join(told) or 'no classes'} apart, and these are "
+            f"not the corpus' classes of {target!r}"
+        )
+    return truth
