@@ -157,12 +157,13 @@ def test_texts_that_differ_in_a_dropped_word_give_one_batch() -> None:
 
 def test_a_dropped_word_leaves_the_mask_even_if_preprocessing_removes_it() -> None:
     shown = []
+    corpus = words()
     for sign in ("--", "fine"):
-        made = task(preprocessing="paper")
-        corpus = words()
-        learner = learner_of(
-            made, replace(corpus, texts=tuple(f"{sign} {t}" for t in corpus.texts))
+        texts = tuple(
+            text if public else f"{sign} {text}"
+            for text, public in zip(corpus.texts, corpus.where("public"), strict=True)
         )
+        learner = learner_of(task(preprocessing="paper"), replace(corpus, texts=texts))
         rows = np.arange(len(learner.corpus))
         shown.append(learner.masked_batch(rows, np.random.default_rng(3), 0.5))
     same = [
