@@ -215,7 +215,7 @@ def _model(spec: Spec) -> Ref:
     task = registry.tasks.get(spec.task.name)
     if task.models is not None:
         return spec.model or Ref(name=task.default_model)
-    if spec.model is not None and spec.model.name != NO_MODEL:
+    if spec.model is not None and (spec.model.name != NO_MODEL or spec.model.params):
         raise InputError(
             f"the task {spec.task.name} trains nothing: leave out the model {spec.model.name}"
         )

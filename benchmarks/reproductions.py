@@ -1,0 +1,217 @@
+"""The tables of docs/reproductions: what we measured beside what the papers printed.
+
+    cd leaderboard/results/reproductions
+    python ../../../benchmarks/reproductions.py dpnr dpnr-ag
+    python ../../../benchmarks/reproductions.py vickrey vickrey-product-reviews
+    python ../../../benchmarks/reproductions.py deepcandidate deepcandidate-imdb
+
+Numbers of rows are means over seeds, with half of the 95 % interval (Student's t) where there are
+several; all in percent but epsilon and inference errors.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.leaderboard.rows import load_results
+from uedp_bench.results import Result
+from uedp_bench.statistics import seed_estimate
+
+# Lyu, He and Li 2020, Tables 2 to 7: accuracy of the main task, empirical privacy (percent).
+PRINTED: dict[str, dict[str, tuple[str, str]]] = {
+    "dpnlp-ag": {
+        "majority": ("57.79", "49.34"),
+        "noiseless": ("78.75", "23.24"),
+        "adversarial": ("57.04", "49.67"),
+        "0.05": ("80.87", "54.37"),
+        "0.1": ("80.78", ""),
+        "0.5": ("79.71", ""),
+        "1": ("79.36", ""),
+        "5": ("79.59", ""),
+        "mu 0.1": ("80.71", ""),
+        "mu 0.3": ("79.18", ""),
+        "mu 0.5": ("77.42", ""),
+        "mu 0.8": ("69.57", ""),
+    },
+    "blog-authorship": {
+        "majority": ("34.16", "46.96"),
+        "noiseless": ("97.07", "33.88"),
+        "adversarial": ("94.63", "35.04"),
+        "0.05": ("96.69", "49.74"),
+        "0.1": ("96.39", ""),
+        "0.5": ("96.84", ""),
+        "1": ("96.39", ""),
+        "5": ("96.66", ""),
+    },
+}
+
+Measure = Callable[[Result], float]
+
+
+def main(paper: str, folder: Path) -> None:
+    results = [r for r in load_results([folder]) if r.status == "finished"]
+    {"dpnr": dpnr, "vickrey": vickrey, "deepcandidate": deepcandidate}[paper](results)
+
+
+def dpnr(results: Sequence[Result]) -> None:
+    groups = _groups(results, _dpnr_key)
+    printed = PRINTED[results[0].spec.source.name]
+    rows = []
+    for key, found in groups.items():
+        claims = {g.epsilon for r in found for g in r.guarantees if g.kind == "claimed"}
+        proofs = {g.epsilon for r in found for g in r.guarantees if g.unit == "word"
+                  and g.kind == "proven"}  # fmt: skip
+        name = key.removeprefix("shared ")
+        accuracy, privacy = printed.get(name, ("", ""))
+        rows.append(
+            (key, _numbers(claims), _numbers(proofs), _cell(found, _utility("accuracy"), 100),
+             accuracy, _cell(found, _leak("empirical_privacy_released"), 100),
+             privacy, _cell(found, _leak("empirical_privacy"), 100))
+        )  # fmt: skip
+    head = ("mechanism", "claimed ε", "proven ε", "accuracy", "printed", "1 − X or 1 − F, the "
+            "paper's attacker", "printed", "attacker who centres too")  # fmt: skip
+    _table(head, rows)
+    for title, chosen in (("attackers by class (Tables 5)", _attacked),
+                          ("main task by group (Tables 6 and 7)", _by_group)):  # fmt: skip
+        print(f"\n{title}\n")
+        names = list(results[0].details["attribute-inference"]["attributes"])
+        kinds = [key for key in groups if not key.startswith(("mu", "total"))]
+        table = [(key, *[chosen(groups[key], name) for name in names]) for key in kinds]
+        _table(("mechanism", *names), table)
+
+
+def _dpnr_key(result: Result) -> str:
+    part = result.spec.mechanism[0]
+    if part.name != "dpnr":
+        return part.name
+    p = part.params
+    if p["word_dropout"]:
+        return f"mu {p['word_dropout']:g}"
+    name = f"total {p['total_epsilon']:g}" if p["epsilon"] is None else f"{p['epsilon']:g}"
+    return f"shared {name}" if p["noise"] == "shared" else name
+
+
+def _attacked(found: Sequence[Result], attribute: str) -> str:
+    """Accuracy of the attacker on each class of an attribute."""
+    return _both(found, lambda r: [
+        (name, cell["accuracy"]["value"])
+        for name, cell in r.details["attribute-inference"]["attributes"][attribute][
+            "by_class"].items()
+    ])  # fmt: skip
+
+
+def _by_group(found: Sequence[Result], attribute: str) -> str:
+    """Accuracy of the main task in each group of an attribute."""
+    return _both(found, lambda r: [
+        (name, cell["accuracy"]["value"])
+        for name, cell in r.details["attribute-inference"]["main_task_by_group"][attribute].items()
+        if name != "difference"
+    ])  # fmt: skip
+
+
+def _both(found: Sequence[Result], read: Callable[[Result], list[tuple[str, float]]]) -> str:
+    cells = [dict(read(result)) for result in found]
+    return ", ".join(
+        f"{name} {100 * seed_estimate([cell[name] for cell in cells]).value:.1f}"
+        for name in cells[0]
+    )
+
+
+def vickrey(results: Sequence[Result]) -> None:
+    groups = _groups(results, _words_key)
+    rows = [
+        (key, _cell(found, lambda r: float(r.spec.mechanism[0].params["epsilon"])),
+         *(_cell(found, _leak(name), 1, 2) for name in ("inference_error", "inference_error_map",
+                                                      "inference_error_nearest")),
+         _cell(found, _loss, 100))
+        for key, found in groups.items()
+    ]  # fmt: skip
+    rows.sort(key=lambda row: (row[0].rpartition(" ")[0], float(row[1])))
+    head = ("mechanism", "ε", "inference error (eq. 4)", "of the most likely word",
+            "of the nearest word", "utility loss")  # fmt: skip
+    _table(head, [(row[0].rpartition(" ")[0], *row[1:]) for row in rows])
+
+
+def _words_key(result: Result) -> str:
+    part = result.spec.mechanism[0]
+    p = part.params
+    if part.name == "noiseless":
+        return "noiseless 0"
+    what = f"vickrey t={p['t']:g}, {p['candidates']}" if "t" in p else f"metric-dp, {p['noise']}"
+    return f"{what} {p['epsilon']:g}"
+
+
+def _loss(result: Result) -> float:
+    utility = result.utility
+    return utility["misclassified" if "misclassified" in utility else "error"].value
+
+
+def deepcandidate(results: Sequence[Result]) -> None:
+    groups = _groups(results, _sentences_key)
+    rows = [
+        (key, _numbers({g.epsilon for r in found for g in r.guarantees if g.kind == "proven"}),
+         _cell(found, _utility("macro_f1"), 100), _cell(found, _utility("accuracy"), 100))
+        for key, found in groups.items()
+    ]  # fmt: skip
+    _table(("mechanism", "proven ε", "macro-F1", "accuracy"), rows)
+    one = results[0].utility
+    print(f"\nrandom guessing: accuracy {100 - 100 * one['random_error'].value:.1f}; "
+          f"majority: {100 - 100 * one['majority_error'].value:.1f}")  # fmt: skip
+
+
+def _sentences_key(result: Result) -> str:
+    part = result.spec.mechanism[0]
+    if part.name == "noiseless":
+        return part.name
+    depth = f", {part.params['depth']}" if "depth" in part.params else ""
+    return f"{part.name}{depth}, ε {part.params['epsilon']:g}"
+
+
+def _groups(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:
+    out: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda r: (r.spec.mechanism[0].name, _epsilon(r), key(r))):
+        out.setdefault(key(result), []).append(result)
+    return out
+
+
+def _epsilon(result: Result) -> float:
+    params: dict[str, Any] = result.spec.mechanism[0].params
+    return float(params.get("epsilon") or 1e6 + float(params.get("total_epsilon") or 0))
+
+
+def _utility(name: str) -> Measure:
+    return lambda result: result.utility[name].value
+
+
+def _leak(name: str) -> Measure:
+    return lambda result: next(m[name].value for m in result.leakage.values() if name in m)
+
+
+def _cell(found: Sequence[Result], measure: Measure, scale: float = 1, digits: int = 1) -> str:
+    try:
+        estimate = seed_estimate([scale * measure(result) for result in found])
+    except StopIteration:
+        return ""
+    if scale == 1 and digits == 1:
+        return f"{estimate.value:g}"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.{digits}f}"
+    return f"{estimate.value:.{digits}f} ±{(estimate.high - estimate.low) / 2:.{digits}f}"
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return ", ".join("∞" if v == float("inf") else f"{v:.3g}" for v in sorted(values)) or "–"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    print(f"| {' | '.join(head)} |")
+    print(f"|{' :-- |'}{' --: |' * (len(head) - 1)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
