@@ -199,6 +199,13 @@ def test_a_sentence_of_published_text_is_no_sentence_of_the_text():
     assert build(perturb, choose, user_dp()).refusals(STATS) == ()  # none of it is released
 
 
+def test_noise_that_is_drawn_once_does_not_compose_with_itself():
+    perturb = [MetricDP.create({"epsilon": 0.1}) for _ in range(2)]
+    (refusal,) = build(*perturb).refusals(STATS)
+    assert "metric-dp acts twice" in refusal
+    assert build(*perturb, user_dp()).refusals(STATS) == ()
+
+
 def test_choosing_the_vocabulary_always_counts_and_pre_processing_still_does_not():
     words, train = Words(), user_dp()
     pipeline = build(words, Publish(), train)

@@ -155,9 +155,19 @@ class Pipeline:
         return (*reasons, *self._other_elements())
 
     def _other_elements(self) -> tuple[str, ...]:
-        """Why what a part protects is no element of the text that an earlier part has read."""
+        """Why guarantees for elements of a text do not compose, of publishers and what follows.
+
+        What a part protects may be no element of the text that an earlier part has read.
+        """
         at_inference = [part.name for part in self.publishers if part.at_inference]
-        trainer, reasons = self.trainer, []
+        trainer, reasons = self.trainer, list[str]()
+        if trainer.unit is None:
+            reasons += [
+                f"{name} acts twice, and its noise is the same where the first left a text as it "
+                "was: use it once"
+                for name in dict.fromkeys(at_inference)
+                if at_inference.count(name) > 1
+            ]
         if isinstance(trainer, RepresentationMechanism) and at_inference:
             if trainer.channel().word_dropout > 0:
                 reasons.append(
