@@ -219,3 +219,13 @@ def test_nan_and_nothing_are_refused(call) -> None:
         call([0.0, math.nan])
     with pytest.raises(InputError, match="no values"):
         call([])
+
+
+def test_many_groups_of_one_user_have_no_interval():
+    """A resample hardly ever holds all of them."""
+    groups = np.eye(15)
+    found = sum_of_ratios_estimate(
+        groups * 0.5, groups, np.full(15, 1 / 15), np.random.default_rng(0)
+    )
+    assert found.value == pytest.approx(0.5)
+    assert found.low is None

@@ -151,7 +151,8 @@ def sum_of_ratios_estimate(
     """Weighted sum over k of sum(tops[k]) / sum(bottoms[k]), with a percentile bootstrap.
 
     All ratios see the same resample: a difference of two groups or a mean over classes keeps what
-    the records of a cluster share.
+    the records of a cluster share. There is no interval where fewer than a tenth of the resamples
+    have all denominators.
 
     Args:
         tops: (k, records) numerators without NaN.
@@ -183,7 +184,10 @@ def sum_of_ratios_estimate(
         # A resample without any denominator says nothing; it cannot happen with positive ones.
         some = (below != 0.0).all(axis=1)
         draws.append((above[some] / below[some]) @ signs)
-    return _percentiles(value, np.concatenate(draws))
+    found = np.concatenate(draws)
+    if len(found) < RESAMPLES // 10:  # many groups of few units: resamples rarely have them all
+        return Estimate(value=value)
+    return _percentiles(value, found)
 
 
 # ---------------------------------------------------------------------------- ROC
