@@ -85,7 +85,15 @@ class NextWord(Task[NextWordParams]):
         """See `Task`; "private" takes the training split, canaries and all.
 
         A pretrained model brings its own, whatever the parameter says.
+
+        Raises:
+            InputError: if vectors were published in place of text.
         """
+        if corpus.vectors is not None:
+            raise InputError(
+                "next-word learns from text, and the mechanism publishes vectors: use it for "
+                "text-classification"
+            )
         return make_vocabulary(
             self._model(), self.params.vocabulary, corpus, self.params.preprocessing
         )

@@ -338,3 +338,11 @@ def test_out_of_vocabulary_words_count_as_they_are() -> None:
     texts = np.where(corpus.where("test"), text, np.array(corpus.texts)).tolist()
     score = task.score(release, corpus.with_texts(texts))
     assert score["oov_rate"].value == pytest.approx(0.5)  # two of three words and an end
+
+
+def test_vectors_in_place_of_text_are_refused() -> None:
+    corpus = chain_corpus()
+    task = tasks.create("next-word", {"vocabulary": "private"})
+    task.model = models.create("lstm-small", SMALL["lstm-small"])
+    with pytest.raises(InputError, match="learns from text, and the mechanism publishes vectors"):
+        task.vocabulary(corpus.with_vectors(np.ones((len(corpus), 1))))
