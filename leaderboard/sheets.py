@@ -85,7 +85,9 @@ def _title(board: Sequence[Row]) -> str:
     corpus = f" (corpus {board[0].corpus[:8]})" if board[0].corpus else ""
     shown = board[0].vocabulary if by_vocabulary(board[0]) else None
     words = f" (vocabulary {shown[:8]})" if shown else ""
-    return f"{spec.task.name} on {spec.source.name}{corpus}, {spec.model.name}{words}"
+    target = spec.task.params.get("target", "label")
+    task = spec.task.name if target == "label" else f"{spec.task.name} of {target}"
+    return f"{task} on {spec.source.name}{corpus}, {spec.model.name}{words}"
 
 
 def _labels(board: Sequence[Row]) -> list[str]:
@@ -289,22 +291,25 @@ def _lower_bounds(row: Row) -> str:
 # ------------------------------------------------------------------------------------------- notes
 
 
+def _floor(name: str, values: Sequence[float]) -> str:
+    """A floor, from the least to the largest where rows of a table were trained on others."""
+    percent = "perplexity" not in name
+    ends = dict.fromkeys(number(100.0 * v if percent else v) for v in (min(values), max(values)))
+    return f"{name.replace('_', ' ')} {' to '.join(ends)}{' %' if percent else ''}"
+
+
 def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     deltas = sorted({row.spec.delta for row in board})
     notes = [f"δ = {', '.join(f'{delta:g}' for delta in deltas)}; ± is half of the 95 % interval "
              "over seeds (Student's t)"]  # fmt: skip
     if any(len(row.seeds) == 1 for row in board):
         notes.append("rows with 1 seed (n = 1) have no interval")
-    floors = {
-        name.replace("_", " "): number(stat.value)
-        if "perplexity" in name
-        else f"{number(100.0 * stat.value)} %"
-        for row in reversed(board)
-        for name, stat in row.utility.items()
-        if name in _FLOORS
-    }
+    floors: dict[str, list[float]] = {}
+    for name, stat in (item for row in reversed(board) for item in row.utility.items()):
+        if name in _FLOORS:
+            floors.setdefault(name, []).append(stat.value)
     if floors:
-        shown = ", ".join(f"{name} {value}" for name, value in floors.items())
+        shown = ", ".join(_floor(name, values) for name, values in floors.items())
         notes.append(f"floors, without privacy: {shown}")
     failures = (f"failed: {row.label}, seed {run.seed}: {run.error}"
                 for row in board for run in row.failed)  # fmt: skip

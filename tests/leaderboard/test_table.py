@@ -184,6 +184,27 @@ def test_different_vocabularies_never_share_a_table():
     assert all(len(sheet.cells) == 1 for sheet in made)
 
 
+def test_floors_of_rows_that_were_trained_on_others_are_a_range():
+    one, two = (
+        result(name, 1, utility={"error": Estimate(value=0.5), "majority_error": Estimate(value=v)})
+        for name, v in (("noiseless", 0.8), ("user-dp", 0.84))
+    )
+    assert "majority error 80.0 to 84.0 %" in shown(aggregate([one, two]))
+    assert "majority error 80.0 %" in shown(aggregate([one]))
+
+
+def test_what_is_predicted_stands_in_the_title():
+    rows = []
+    for target in ("label", "gender"):
+        made = result("noiseless", 1)
+        task = ComponentSpec(name="text-classification", params={"target": target})
+        spec = made.spec.model_copy(update={"task": task})
+        rows.append(made.model_copy(update={"spec": spec, "id": target, "group": target}))
+    text = shown(aggregate(rows))
+    assert "text-classification on embedded" in text
+    assert "text-classification of gender on embedded" in text
+
+
 def test_rows_of_one_name_show_the_parameters_in_which_they_differ():
     rows = aggregate([
         result("user-dp", 1, 50.0, params={"rounds": 50, "clip": 0.1}),
