@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from uedp_bench import vector_cache
 from uedp_bench.array_cache import load_arrays, save_arrays
@@ -83,3 +84,29 @@ def test_a_file_with_any_byte_changed_is_read_or_made_again(tmp_path: Path) -> N
             found.append(load_arrays(file, lambda data: data["numbers"]))
     assert any(each is None for each in found)
     assert all(each is None or np.array_equal(each, np.arange(40)) for each in found)
+
+
+def test_what_others_compute_meanwhile_is_taken(compute: Counting) -> None:
+    def slow(texts: list[str]) -> FeatureArray:
+        # Another process finishes the second part while this one computes the first.
+        if texts == ["a"]:
+            cached = compute(["b"])
+            folder = next(vector_cache.cache_folder().glob("vectors/*/"))
+            vector_cache._write(folder, np.array([vector_cache._name("b")], np.uint64), cached)
+        return compute(texts)
+
+    vector_cache_part = vector_cache._PART
+    try:
+        vector_cache._PART = 1
+        found = cached_vectors(["k"], ["b", "a"], slow, cache=True)
+    finally:
+        vector_cache._PART = vector_cache_part
+    assert found.tolist() == [[1, 0], [1, 1]]
+    assert sorted(compute.asked) == ["a", "b"]
+
+
+def test_a_part_is_read_while_another_is_computed(compute: Counting) -> None:
+    cached_vectors(["k"], ["a"], compute, cache=True)
+    folder = next(path for path in vector_cache.cache_folder().glob("vectors/*") if path.is_dir())
+    with FileLock(f"{folder}.lock"):  # somebody computes something else
+        assert cached_vectors(["k"], ["a"], compute, cache=True).tolist() == [[1, 1]]

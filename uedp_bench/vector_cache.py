@@ -19,7 +19,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from uedp_bench.array_cache import load_arrays, save_arrays
-from uedp_bench.corpus import BoolArray
+from uedp_bench.corpus import BoolArray, IntArray
 from uedp_bench.entities import cache_folder
 from uedp_bench.errors import InputError
 from uedp_bench.model import FeatureArray
@@ -57,31 +57,58 @@ def _kept(key: Sequence[object], unique: list[str], compute: Compute) -> Feature
     model = hashlib.sha256(json.dumps([_FORMAT, *key]).encode()).hexdigest()[:16]
     folder = cache_folder() / "vectors" / model
     names = np.array([_name(text) for text in unique], dtype=np.uint64)
-    out: FeatureArray | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return _finite(compute(unique))
-    # Others who want the same texts wait, and find them.
-    with FileLock(f"{folder}.lock"):
-        there = np.zeros(len(unique), dtype=bool)
-        for file in sorted(folder.glob("*.npz")):
-            found = load_arrays(file, partial(_those, names))
-            if found is not None and found[0].any():
-                hit, vectors = found
-                out = np.empty((len(unique), vectors.shape[1]), np.float32) if out is None else out
-                out[hit] = vectors
-                there |= hit
-        missing = np.flatnonzero(~there)
-        for start in range(0, len(missing), _PART):
-            rows = missing[start : start + _PART]
-            made = _finite(compute([unique[row] for row in rows]))
-            out = np.empty((len(unique), made.shape[1]), np.float32) if out is None else out
-            out[rows] = made
-            _write(folder, names[rows], made)
-    if out is None:
+    held = _Held(folder, names)
+    held.read()
+    while len(missing := np.flatnonzero(~held.there)):
+        # Who wants the same texts waits for a part of them, and finds it.
+        with FileLock(f"{folder}.lock"):
+            held.read()
+            rows = missing[~held.there[missing]][:_PART]
+            if len(rows):
+                made = _finite(compute([unique[row] for row in rows]))
+                held.put(rows, made)
+                _write(folder, names[rows], made)
+    if held.vectors is None:
         raise ValueError("at least one text is needed")
-    return out
+    return held.vectors
+
+
+class _Held:
+    """Vectors of the names that were found so far.
+
+    Args:
+        folder: of the parts.
+        names: (names,) what is wanted.
+
+    Attributes:
+        there: (names,) whether a vector was found.
+        vectors: (names, size), of those; None as long as there is none.
+    """
+
+    def __init__(self, folder: Path, names: Names) -> None:
+        self._folder, self._names = folder, names
+        self._seen: set[Path] = set()
+        self.there: BoolArray = np.zeros(len(names), dtype=bool)
+        self.vectors: FeatureArray | None = None
+
+    def read(self) -> None:
+        """Takes what parts hold that were not there before."""
+        for file in sorted(set(self._folder.glob("*.npz")) - self._seen):
+            self._seen.add(file)
+            found = load_arrays(file, partial(_those, self._names))
+            if found is not None and found[0].any():
+                self.put(np.flatnonzero(found[0]), found[1])
+
+    def put(self, rows: IntArray, vectors: FeatureArray) -> None:
+        """Sets vectors (rows, size) of some of the names."""
+        if self.vectors is None:
+            self.vectors = np.empty((len(self._names), vectors.shape[1]), np.float32)
+        self.vectors[rows] = vectors
+        self.there[rows] = True
 
 
 def _those(names: Names, data: Mapping[str, Any]) -> tuple[BoolArray, FeatureArray]:
