@@ -22,6 +22,7 @@ from uedp_bench.attacks._empirical_privacy import (
 from uedp_bench.attacks._fairness import fairness
 from uedp_bench.attacks._perceptron import Examples, Perceptron, PerceptronParams, fit
 from uedp_bench.attacks._representations import Seen, clusters, see
+from uedp_bench.attacks._truth import target_of
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.release import Encoder
 from uedp_bench.statistics import mean_estimate
@@ -47,7 +48,9 @@ class AttributeInferenceParams(PerceptronParams):
     )
 
     attributes: tuple[str, ...] = Field(
-        default=(), description="attributes to infer; all that the source declares by default"
+        default=(),
+        description="attributes to infer; by default all that the source declares, but what the "
+        "task predicts",
     )
     empirical: Literal["auto", "accuracy", "f1"] = Field(
         default="auto",
@@ -90,7 +93,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         """Fits one attacker for each attribute and scores them."""
         if not isinstance(release, Encoder):
             raise CapabilityError(f"{self.name} needs an Encoder, not {type(release).__name__}")
-        names = self._attributes(corpus)
+        names = self._private(release, corpus)
         most = self.params.train_rows
         sample = None if most is None else (most, run.rng(self.name, "sample"))
         train = see(release, corpus, "train", self.name, sample)
@@ -111,6 +114,13 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         details["rows"] = {"train": len(train), "valid": len(valid), "test": len(test)}
         details["attributes"] = {one.name: describe(one, rng) for one in found}
         return Leakage(metrics | gaps, details | groups)
+
+    def _private(self, release: Release, corpus: Corpus) -> tuple[str, ...]:
+        """Attributes to infer: what a classifier is there to predict only where it is named."""
+        names = self._attributes(corpus)
+        if self.params.attributes:
+            return names
+        return tuple(name for name in names if name != target_of(release)) or names
 
     def _attributes(self, corpus: Corpus) -> tuple[str, ...]:
         declared = tuple(corpus.attribute_names)

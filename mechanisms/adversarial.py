@@ -32,7 +32,9 @@ class AdversarialParams(Params):
     """Which private variables are hidden, how hard, and how the classifier is trained."""
 
     attributes: tuple[str, ...] = Field(
-        default=(), description="private variables of the source to hide; none given: all of them"
+        default=(),
+        description="private variables of the source to hide; none given: all but what is "
+        "predicted",
     )
     adversary_weight: float = Field(
         default=1.0, ge=0, description="of misleading an attacker, beside 1 for the main task"
@@ -80,7 +82,7 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
 
         p = self.params
         split = in_two_parts(learner, self.name)
-        truth, classes = self._private(corpus)
+        truth, classes = self._private(corpus, getattr(learner, "target", "label"))
         attackers = Attackers(
             split.width, classes, p.attacker_hidden, run.torch_seed(self.name, "attackers")
         ).to(run.device)
@@ -102,9 +104,16 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
         plan = SplitTraining(p.epochs, p.batch_size, p.learning_rate, p.weight_decay)
         return train_split(plan, split, run, misleading, main), _EVENTS
 
-    def _private(self, corpus: Corpus) -> tuple[Mapping[str, IntArray], Mapping[str, int]]:
+    def _private(
+        self, corpus: Corpus, target: str
+    ) -> tuple[Mapping[str, IntArray], Mapping[str, int]]:
         """Values (rows,) of each private variable, -1 for unknown, and its number of classes."""
-        known = corpus.attribute_names
+        known = {name: names for name, names in corpus.attribute_names.items() if name != target}
+        if target in self.params.attributes:
+            raise InputError(
+                f"{self.name}.attributes: {target!r} is what the task predicts (task.target); it "
+                "cannot be hidden"
+            )
         if not known:
             raise InputError(f"{self.name} needs a source with attributes; this one has none")
         for name in self.params.attributes:

@@ -366,3 +366,16 @@ def test_a_release_knows_its_target(tmp_path: Path) -> None:
     assert (true_classes(loaded, corpus, "x") == corpus.attributes["who"]).all()
     with pytest.raises(InputError, match="given text"):
         trained(task(), corpus.with_vectors(np.eye(len(corpus)))).class_logprobs(corpus)
+
+
+def test_what_is_predicted_is_neither_hidden_nor_inferred(tmp_path: Path) -> None:
+    infer = {"name": "attribute-inference", "params": {"epochs": 1, "hidden": 0}}
+    task = {"name": "text-classification", "params": {"target": "gender"}}
+    hide = {"name": "adversarial", "params": {"epochs": 1, "attacker_hidden": 2}}
+    result = benchmark(tmp_path, hide, task=task, attacks=[infer])
+    found = result.leakage["attribute-inference"]
+    assert {"accuracy_region", "fairness_gap_region"} <= set(found)
+    assert not {"accuracy_gender", "fairness_gap_gender"} & set(found)
+    hide["params"] |= {"attributes": ["gender"]}  # type: ignore[operator]
+    with pytest.raises(AssertionError, match="'gender' is what the task predicts"):
+        benchmark(tmp_path, hide, task=task)
