@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -71,7 +72,7 @@ def read_embedding(path: Path | str, field: str) -> Embedding:
         return _read(path.resolve(), field, status.st_mtime_ns, status.st_size)
     except UnicodeDecodeError as error:
         raise InputError(f"{field}: {path} is not UTF-8 (byte {error.start})") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{field}: {path} cannot be read: {reason}") from None
 

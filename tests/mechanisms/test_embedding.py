@@ -69,6 +69,11 @@ def test_unreadable_files(tmp_path):
     (tmp_path / "x.gz").write_bytes(b"no archive")
     with pytest.raises(InputError, match="cannot be read"):
         read_embedding(tmp_path / "x.gz", "m.embedding")
+    packed = bytearray(gzip.compress(GLOVE.encode() * 50))
+    packed[10] ^= 0xFF  # the head of the compressed stream
+    (tmp_path / "z.gz").write_bytes(packed)
+    with pytest.raises(InputError, match="cannot be read: Error -3"):
+        read_embedding(tmp_path / "z.gz", "m.embedding")
     (tmp_path / "y.gz").write_bytes(gzip.compress(GLOVE.encode())[:-8])
     with pytest.raises(InputError, match="cannot be read"):
         read_embedding(tmp_path / "y.gz", "m.embedding")
