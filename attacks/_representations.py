@@ -70,6 +70,20 @@ def see(
     return Seen(shown, rows[chosen], inputs)
 
 
+def check_splits(corpus: Corpus, attack: str) -> None:
+    """Refuses before training what could not be attacked after it.
+
+    Raises:
+        InputError: if an attacker has nothing to learn from, to be chosen by, or to be scored on.
+    """
+    for split in ("train", "valid", "test"):
+        if not corpus.where(split).any():
+            raise InputError(
+                f"{attack} needs rows of the split {split!r}, and the source has none; attackers "
+                "learn from train, are chosen by valid and scored on test"
+            )
+
+
 def clusters(users: IntArray) -> IntArray:
     """(rows,) what is resampled together: rows of a user; a row without one stands by itself."""
     return np.where(users >= 0, users, -1 - np.arange(len(users)))

@@ -21,7 +21,7 @@ from uedp_bench.attacks._empirical_privacy import (
 )
 from uedp_bench.attacks._fairness import fairness
 from uedp_bench.attacks._perceptron import Examples, Perceptron, PerceptronParams, fit
-from uedp_bench.attacks._representations import Seen, clusters, see
+from uedp_bench.attacks._representations import Seen, check_splits, clusters, see
 from uedp_bench.attacks._truth import target_of
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.release import Encoder
@@ -83,6 +83,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
                 does not fit.
         """
         names = self._attributes(corpus)
+        check_splits(corpus, self.name)
         self._mean(names, corpus)
         for name in names:
             for split in ("train", "test"):

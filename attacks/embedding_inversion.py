@@ -15,7 +15,7 @@ from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks._label_prior import LabelledWords, fit_prior
 from uedp_bench.attacks._multilabel import Predictor, WordScores, best_threshold, score_words
 from uedp_bench.attacks._perceptron import Examples, PerceptronParams, fit
-from uedp_bench.attacks._representations import Seen, clusters, see
+from uedp_bench.attacks._representations import Seen, check_splits, clusters, see
 from uedp_bench.attacks._truth import target_of, true_classes
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Encoder
@@ -54,7 +54,12 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
     needs: ClassVar[tuple[type, ...]] = (Encoder,)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
-        """Plants nothing."""
+        """Plants nothing; refuses before training what could not be attacked after it.
+
+        Raises:
+            InputError: for a source without train, valid or test rows.
+        """
+        check_splits(corpus, self.name)
         return corpus, Planted()
 
     def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:

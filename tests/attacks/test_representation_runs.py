@@ -61,3 +61,14 @@ def test_a_language_model_shows_no_representations(tmp_path: Path) -> None:
     result = benchmark(tmp_path, NOISELESS, task={"name": "next-word"}, model=model)
     assert [skipped.name for skipped in result.skipped_attacks] == [a["name"] for a in ATTACKS]
     assert "Encoder" in result.skipped_attacks[0].reason
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_source_without_valid_rows_is_refused_before_training(
+    attack: dict[str, Any], tmp_path: Path
+) -> None:
+    source = {"name": "embedded", "params": {"users": 50, "valid_users": 0, "test_users": 5}}
+    result = benchmark(tmp_path, NOISELESS, source=source, attacks=[attack])
+    assert result.error is not None
+    assert (result.error.phase, result.error.type) == ("plant", "InputError")
+    assert f"{attack['name']} needs rows of the split 'valid'" in result.error.message
