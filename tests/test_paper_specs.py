@@ -39,7 +39,7 @@ PRIVATE_TEXT = {
     "paper/vickrey-imdb": 21,
     "paper/vickrey-imdb-quick": 7,
     "paper/deepcandidate-20news": 22,
-    "paper/deepcandidate-20news-quick": 10,
+    "paper/deepcandidate-20news-quick": 9,
     "paper/deepcandidate-imdb": 22,
     "paper/deepcandidate-imdb-quick": 10,
 }
