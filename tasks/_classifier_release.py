@@ -154,7 +154,9 @@ class ClassifierRelease(Release):
         release = ClassifierRelease(reader, module, classes, score_rows=content["score_rows"])
         if (folder / UPDATE).is_file():
             release = UpdatedClassifier(release, np.load(folder / UPDATE))
-        release.target, release.takes_vectors = content["target"], content["takes_vectors"]
+        # Neither stands in releases that were saved before there were such.
+        release.target = content.get("target", "label")
+        release.takes_vectors = content.get("takes_vectors", False)
         if content["channel"] is None:
             return release
         return release.through(mechanisms.create(**content["channel"]), content["seed"])
