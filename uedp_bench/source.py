@@ -6,7 +6,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from uedp_bench.component import Component, P, Params, at
 from uedp_bench.corpus import Corpus
@@ -56,6 +56,13 @@ class SourceParams(Params):
         description="leave out test rows with fewer sentences than the first number or more than "
         "the second",
     )
+
+    @field_validator("test_sentences")
+    @classmethod
+    def _from_few_to_many(cls, value: tuple[int, int] | None) -> tuple[int, int] | None:
+        if value is not None and value[0] > value[1]:
+            raise ValueError(f"the first number, {value[0]}, is above the second, {value[1]}")
+        return value
 
     @property
     def selects(self) -> bool:

@@ -186,3 +186,8 @@ def test_a_sample_keeps_whole_users_of_all_splits():
     assert SourceParams(sample=0.25).selects
     with pytest.raises(InputError, match="sample=1e-09 leaves no row in 'train'"):
         add_public(before, SourceParams(sample=1e-9))
+
+
+def test_a_range_of_sentences_goes_from_few_to_many():
+    with pytest.raises(ValueError, match="the first number, 5, is above the second, 2"):
+        SourceParams(test_sentences=(5, 2))
