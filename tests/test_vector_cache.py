@@ -91,7 +91,7 @@ def test_what_others_compute_meanwhile_is_taken(compute: Counting) -> None:
         # Another process finishes the second part while this one computes the first.
         if texts == ["a"]:
             cached = compute(["b"])
-            folder = next(vector_cache.cache_folder().glob("vectors/*/"))
+            (folder,) = vector_cache.cache_folder().glob("vectors/*")
             vector_cache._write(folder, np.array([vector_cache._name("b")], np.uint64), cached)
         return compute(texts)
 
@@ -107,6 +107,7 @@ def test_what_others_compute_meanwhile_is_taken(compute: Counting) -> None:
 
 def test_a_part_is_read_while_another_is_computed(compute: Counting) -> None:
     cached_vectors(["k"], ["a"], compute, cache=True)
-    folder = next(path for path in vector_cache.cache_folder().glob("vectors/*") if path.is_dir())
-    with FileLock(f"{folder}.lock"):  # somebody computes something else
+    (folder,) = vector_cache.cache_folder().glob("vectors/*")
+    held = vector_cache._digest(np.array([vector_cache._name("a")], np.uint64))
+    with FileLock(folder / "locks" / held[:2]):  # somebody computes something else
         assert cached_vectors(["k"], ["a"], compute, cache=True).tolist() == [[1, 1]]

@@ -58,16 +58,16 @@ def _kept(key: Sequence[object], unique: list[str], compute: Compute) -> Feature
     folder = cache_folder() / "vectors" / model
     names = np.array([_name(text) for text in unique], dtype=np.uint64)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "locks").mkdir(parents=True, exist_ok=True)
     except OSError:
         return _finite(compute(unique))
     held = _Held(folder, names)
     held.read()
-    while len(missing := np.flatnonzero(~held.there)):
+    while len(missing := np.flatnonzero(~held.there)[:_PART]):
         # Who wants the same texts waits for a part of them, and finds it.
-        with FileLock(f"{folder}.lock"):
+        with FileLock(folder / "locks" / _digest(names[missing])[:2]):
             held.read()
-            rows = missing[~held.there[missing]][:_PART]
+            rows = missing[~held.there[missing]]
             if len(rows):
                 made = _finite(compute([unique[row] for row in rows]))
                 held.put(rows, made)
@@ -122,10 +122,12 @@ def _those(names: Names, data: Mapping[str, Any]) -> tuple[BoolArray, FeatureArr
 
 def _write(folder: Path, names: Names, vectors: FeatureArray) -> None:
     order = np.argsort(names)
-    digest = hashlib.sha256(names[order].tobytes()).hexdigest()[:16]
-    save_arrays(
-        folder / f"{digest}.npz", "vectors of texts", names=names[order], vectors=vectors[order]
-    )
+    file = folder / f"{_digest(names[order])}.npz"
+    save_arrays(file, "vectors of texts", names=names[order], vectors=vectors[order])
+
+
+def _digest(names: Names) -> str:
+    return hashlib.sha256(names.tobytes()).hexdigest()[:16]
 
 
 def _name(text: str) -> int:
