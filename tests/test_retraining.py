@@ -180,6 +180,9 @@ def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypa
         with pytest.raises(InputError, match="seen enough"):
             run.retrain(users, mechanism="none", seed=1, splits=splits)
         assert seen[-1].only("train").origin.tolist() == rows.tolist()
+        valid = mixed.only("valid").origin if splits != SPLITS else np.empty(0)
+        assert seen[-1].only("valid").origin.tolist() == valid.tolist()
+        assert len(seen[-1].only("public")) == len(mixed.only("public"))
 
 
 def test_nobody_cannot_train(tmp_path):

@@ -91,17 +91,20 @@ class Retraining:
         partial.replace(folder / "done.json")
 
     def _chosen(self, users: BoolArray, splits: tuple[str, ...]) -> Corpus:
-        """Rows of the chosen users as training split, after the public rows as they are."""
+        """Rows of the chosen users as training split, after the public rows as they are.
+
+        Where rows of the split `valid` are not to be trained on, they stay: mechanisms choose
+        checkpoints by them, in the release and here.
+        """
         corpus = self._corpus
         known = np.append(users, np.zeros(max(corpus.user_count - len(users), 0) + 1, dtype=bool))
         chosen = np.flatnonzero(known[corpus.users] & corpus.where(*splits))
         if not len(chosen):
             raise InputError("retraining needs at least one user with text")
-        public = np.flatnonzero(corpus.where("public"))
-        taken = corpus.take(np.concatenate([public, chosen]))
-        split = np.full(len(taken), SPLITS.index("train"))
-        split[: len(public)] = SPLITS.index("public")
-        return replace(taken, split=split)
+        kept = np.flatnonzero(corpus.where("public", *({"valid"} - set(splits))))
+        taken = corpus.take(np.concatenate([kept, chosen]))
+        train = np.arange(len(taken)) >= len(kept)
+        return replace(taken, split=np.where(train, SPLITS.index("train"), taken.split))
 
     def _key(self, chosen: Corpus, mechanism: str, seed: int, run: Run) -> str:
         refs = self._spec.mechanism
