@@ -77,8 +77,10 @@ def dpnr(results: Sequence[Result]) -> None:
     head = ("mechanism", "claimed ε", "proven ε", "accuracy", "printed", "1 − X or 1 − F, the "
             "paper's attacker", "printed", "attacker who centres too")  # fmt: skip
     _table(head, rows)
-    for title, chosen in (("Accuracy of the attackers by class (Table 5)", _attacked),
-                          ("Accuracy of the main task by group (Tables 6 and 7)", _by_group)):  # fmt: skip
+    for title, chosen in (
+        ("Accuracy of the attackers by class (Table 5)", _attacked),
+        ("Accuracy of the main task by group (Tables 6 and 7)", _by_group),
+    ):
         print(f"\n{title}:\n")
         names = list(results[0].details["attribute-inference"]["attributes"])
         kinds = [key for key in groups if key in SHOWN]
