@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
-from uedp_bench.corpus import IntArray
+from uedp_bench.corpus import IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.model import LanguageModel
 from uedp_bench.release import Scorer
 from uedp_bench.task import Task
 from uedp_bench.tasks._language_model import LanguageModelLearner
 from uedp_bench.tasks._ngrams import NGramModel
+from uedp_bench.tasks._pretraining import public_stage
 from uedp_bench.tasks._text_rows import Preprocessing, TextRows, encode_targets, prepare
 from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
 
@@ -111,20 +112,9 @@ class NextWord(Task[NextWordParams]):
             raise InputError("next-word needs a vocabulary")
         module = self._model().build(vocabulary, run.torch_seed("init"))
         stages = []
-        if self.params.pretraining_epochs:
-            public = corpus.only("public")
-            if not len(public):
-                raise InputError(
-                    f"task.pretraining_epochs is {self.params.pretraining_epochs}, but the corpus "
-                    "has no public text: give source.public files, or set it to 0"
-                )
-            public = public.with_split(np.ones(len(public), dtype=bool), "train")
-            plan = {
-                "epochs": self.params.pretraining_epochs,
-                "batch_size": self.params.pretraining_batch_size,
-                "learning_rate": self.params.pretraining_learning_rate,
-            }
-            stages.append(self._learner(module, vocabulary, public, run, plan))
+        missing = "the corpus has no public text: give source.public files, or set it to 0"
+        if (before := public_stage(self.params, corpus, missing)) is not None:
+            stages.append(self._learner(module, vocabulary, before[0], run, before[1]))
         train = corpus.only("train")
         if not len(train):
             raise InputError("the corpus has no row in the split 'train'")
@@ -148,7 +138,7 @@ class NextWord(Task[NextWordParams]):
         rows = TextRows.build(encode_targets(test.texts, vocabulary, how), vocabulary)
         words = np.array([len(text.split()) + 1.0 for text in prepare(test.texts, how)])
         nats = np.array([-score.logp.sum() for score in scores])
-        users = _or_alone(test.users)
+        users = or_alone(test.users)
         floors = [rows.row_sums(self.ngrams(n, corpus, vocabulary).nats(rows)) for n in (1, 2)]
         outside = -1 if vocabulary.unknown is None else vocabulary.unknown
         unknown = rows.row_sums((rows.flat == outside).astype(np.float64))
@@ -214,12 +204,6 @@ class NextWord(Task[NextWordParams]):
         )
         run.count({"rows_truncated": learner.truncated})
         return learner
-
-
-def _or_alone(users: IntArray) -> IntArray:
-    """Users of rows; a row without one (-1) is a user of its own."""
-    alone = users < 0
-    return np.where(alone, users.max(initial=-1) + np.cumsum(alone), users)
 
 
 def _ratio(top: ArrayLike, bottom: ArrayLike, users: IntArray) -> Estimate:

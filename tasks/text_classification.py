@@ -11,13 +11,14 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
-from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.corpus import Corpus, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.model import TextEncoder
 from uedp_bench.release import Classifier
 from uedp_bench.task import Task
 from uedp_bench.tasks._classifier import ClassifierLearner
 from uedp_bench.tasks._classifier_inputs import InputReader
+from uedp_bench.tasks._pretraining import public_stage
 from uedp_bench.tasks._text_rows import Preprocessing
 from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
 
@@ -114,20 +115,9 @@ class TextClassification(Task[TextClassificationParams]):
             )
         module = self._network(corpus, vocabulary, run)
         stages = []
-        if self.params.pretraining_epochs:
-            public = corpus.only("public")
-            if not len(public):
-                raise InputError(
-                    f"task.pretraining_epochs is {self.params.pretraining_epochs}, but no public "
-                    "row has a label; set it to 0"
-                )
-            public = public.with_split(np.ones(len(public), dtype=bool), "train")
-            plan = {
-                "epochs": self.params.pretraining_epochs,
-                "batch_size": self.params.pretraining_batch_size,
-                "learning_rate": self.params.pretraining_learning_rate,
-            }
-            stages.append(self._learner(module, vocabulary, public, run, plan))
+        missing = "no public row has a label; set it to 0"
+        if (before := public_stage(self.params, corpus, missing)) is not None:
+            stages.append(self._learner(module, vocabulary, before[0], run, before[1]))
         stages.append(self._learner(module, vocabulary, train, run))
         return stages
 
@@ -146,7 +136,7 @@ class TextClassification(Task[TextClassificationParams]):
         test = corpus.only("test")
         if not len(test):
             raise InputError("the corpus has no labelled row in the split 'test' to score")
-        truth, users = _labels(test), _or_alone(test.users)
+        truth, users = _labels(test), or_alone(test.users)
         predicted = release.class_logprobs(test).argmax(axis=1)
         share = np.bincount(_labels(corpus.only("train")), minlength=len(corpus.label_names))
         share = share / max(share.sum(), 1)
@@ -233,9 +223,3 @@ def _labels(corpus: Corpus) -> IntArray:
     if corpus.labels is None:
         raise RuntimeError("rows without labels were left out before")
     return corpus.labels
-
-
-def _or_alone(users: IntArray) -> IntArray:
-    """Users of rows; a row without one (-1) is a user of its own."""
-    alone = users < 0
-    return np.where(alone, users.max(initial=-1) + np.cumsum(alone), users)

@@ -311,6 +311,12 @@ def dense_ids(names: Sequence[str]) -> IntArray:
     return np.array([ids.setdefault(name, len(ids)) for name in names], dtype=np.int64)
 
 
+def or_alone(users: IntArray) -> IntArray:
+    """Users of rows; a row without one (-1) is a user of its own."""
+    alone = users < 0
+    return np.where(alone, users.max(initial=-1) + np.cumsum(alone), users)
+
+
 def concatenate(first: Corpus, second: Corpus) -> Corpus:
     """Rows of both, in order; ids of groups are shared, ids of entities are made anew.
 

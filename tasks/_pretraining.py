@@ -1,0 +1,55 @@
+"""The stage before private training: some passes over public text."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError
+
+
+class Pretraining(Protocol):
+    """Parameters of a task that say how to train on public text."""
+
+    @property
+    def pretraining_epochs(self) -> int:
+        """Passes; 0 for no such stage."""
+        ...
+
+    @property
+    def pretraining_batch_size(self) -> int:
+        """Rows a step."""
+        ...
+
+    @property
+    def pretraining_learning_rate(self) -> float:
+        """Of Adam."""
+        ...
+
+
+def public_stage(
+    params: Pretraining, corpus: Corpus, missing: str
+) -> tuple[Corpus, dict[str, Any]] | None:
+    """Public rows as training rows, and how to train on them; None where it is not asked for.
+
+    Args:
+        params: of the task.
+        corpus: whose split `public` it is.
+        missing: what to say, and to do, where there is no such row.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if not params.pretraining_epochs:
+        return None
+    public = corpus.only("public")
+    if not len(public):
+        raise InputError(f"task.pretraining_epochs is {params.pretraining_epochs}, but {missing}")
+    plan = {
+        "epochs": params.pretraining_epochs,
+        "batch_size": params.pretraining_batch_size,
+        "learning_rate": params.pretraining_learning_rate,
+    }
+    return public.with_split(np.ones(len(public), dtype=bool), "train"), plan
