@@ -97,7 +97,9 @@ def _labels(board: Sequence[Row]) -> list[str]:
         alike = [_flat(other) for other in board if other.label == row.label]
         mine = _flat(row)
         varying = [k for k in mine if any(other.get(k) != mine[k] for other in alike)]
-        shown = ", ".join(f"{key.rpartition('.')[2]}={_brief(mine[key])}" for key in varying)
+        # What one row leaves out is told by the rows that have it.
+        given = [key for key in varying if mine[key] is not None]
+        shown = ", ".join(f"{key.rpartition('.')[2]}={_brief(mine[key])}" for key in given)
         out.append(f"{row.label} ({shown})" if shown else row.label)
     return out
 

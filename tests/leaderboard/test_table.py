@@ -214,6 +214,15 @@ def test_rows_of_one_name_show_the_parameters_in_which_they_differ():
     assert labels == ["user-dp (rounds=50)", "user-dp (rounds=100)"]
 
 
+def test_what_a_row_leaves_out_is_not_in_its_name():
+    rows = aggregate([
+        result("dpnr", 1, 50.0, params={"epsilon": 1.0, "total": None}),
+        result("dpnr", 1, 60.0, params={"epsilon": None, "total": 7.0}),
+    ])  # fmt: skip
+    labels = [cells[0] for cells in sheets(rows)[0].cells]
+    assert labels == ["dpnr (epsilon=1)", "dpnr (total=7)"]
+
+
 def bound(epsilon, **more):
     values = {"unit": "user", "delta": 1e-5, "confidence": 0.95, "method": "m"}
     return LowerBound(epsilon=epsilon, **{**values, **more})
