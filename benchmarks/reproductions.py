@@ -128,13 +128,14 @@ def _both(found: Sequence[Result], read: Callable[[Result], list[tuple[str, floa
 def vickrey(results: Sequence[Result]) -> None:
     groups = _groups(results, _words_key)
     rows = [
-        (key, _cell(found, lambda r: float(r.spec.mechanism[0].params["epsilon"])),
+        (key, _cell(found, lambda r: float(r.spec.mechanism[0].params.get("epsilon", 0))),
          *(_cell(found, _leak(name), 1, 2) for name in ("inference_error", "inference_error_map",
                                                       "inference_error_nearest")),
          _cell(found, _loss, 100))
         for key, found in groups.items()
     ]  # fmt: skip
     rows.sort(key=lambda row: (row[0].rpartition(" ")[0], float(row[1])))
+    rows = [(row[0], row[1] if float(row[1]) else "", *row[2:]) for row in rows]
     head = ("mechanism", "ε", "inference error (eq. 4)", "of the most likely word",
             "of the nearest word", "utility loss")  # fmt: skip
     _table(head, [(row[0].rpartition(" ")[0], *row[1:]) for row in rows])
