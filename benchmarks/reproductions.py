@@ -76,6 +76,9 @@ def dpnr(results: Sequence[Result]) -> None:
         )  # fmt: skip
     head = ("mechanism", "claimed ε", "proven ε", "accuracy", "printed", "1 − X or 1 − F, the "
             "paper's attacker", "printed", "attacker who centres too")  # fmt: skip
+    if "attribute-inference" not in results[0].details:
+        _table(head[:5], [row[:5] for row in rows])
+        return
     _table(head, rows)
     for title, chosen in (
         ("Accuracy of the attackers by class (Table 5)", _attacked),
