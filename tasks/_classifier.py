@@ -97,7 +97,7 @@ class ClassifierLearner:
     def release(self, module: nn.Module) -> ClassifierRelease:
         """The classifier as its users, and anybody with its weights, can ask it."""
         from uedp_bench.tasks._classifier_release import ClassifierRelease, UpdatedClassifier
-        from uedp_bench.tasks._language_release import difference
+        from uedp_bench.tasks._updates import difference
 
         names = self.corpus.label_names
         release = ClassifierRelease(self._reader, module, names, score_rows=self._score_rows)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.release import Release
 from uedp_bench.run import stream
 from uedp_bench.tasks._classifier_inputs import InputReader, Rows
+from uedp_bench.tasks._updates import ShowsUpdate, saved_update
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from uedp_bench.learner import Batch
     from uedp_bench.mechanism import RepresentationMechanism
     from uedp_bench.model import TextEncoder, Vocabulary
-
-UPDATE = "update.npy"
-"""File of a saved release that holds the change of its weights."""
 
 
 class ClassifierRelease(Release):
@@ -152,8 +149,8 @@ class ClassifierRelease(Release):
             model, vocabulary, content["preprocessing"], content["max_tokens"], "cpu"
         )
         release = ClassifierRelease(reader, module, classes, score_rows=content["score_rows"])
-        if (folder / UPDATE).is_file():
-            release = UpdatedClassifier(release, np.load(folder / UPDATE))
+        if (update := saved_update(folder)) is not None:
+            release = UpdatedClassifier(release, update)
         # Neither stands in releases that were saved before there were such.
         release.target = content.get("target", "label")
         release.takes_vectors = content.get("takes_vectors", False)
@@ -210,28 +207,8 @@ class ClassifierRelease(Release):
             yield order[start : start + self.score_rows]
 
 
-class UpdatedClassifier(ClassifierRelease):
-    """The same, and `Updates`: initial weights are public, so their change is part of the release.
-
-    Args:
-        release: the trained classifier.
-        update: (d,) by how much its trainable weights moved.
-    """
-
-    def __init__(self, release: ClassifierRelease, update: NDArray[np.float32]) -> None:
-        super().__init__(
-            release.reader, release.module, release.classes, score_rows=release.score_rows
-        )
-        self._update = update
-
-    def update(self) -> NDArray[np.float32]:
-        """See `Updates`."""
-        return self._update
-
-    def save(self, folder: Path) -> None:
-        """See `ClassifierRelease.save`."""
-        super().save(folder)
-        np.save(folder / UPDATE, self._update)
+class UpdatedClassifier(ShowsUpdate, ClassifierRelease):
+    """The same, and `Updates`."""
 
 
 def _named(component: Any) -> dict[str, Any]:

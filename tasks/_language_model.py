@@ -92,11 +92,8 @@ class LanguageModelLearner:
 
     def release(self, module: nn.Module) -> LanguageModelRelease:
         """The model as anybody with its weights, and where asked for those before, can ask it."""
-        from uedp_bench.tasks._language_release import (
-            LanguageModelRelease,
-            UpdatedLanguageModel,
-            difference,
-        )
+        from uedp_bench.tasks._language_release import LanguageModelRelease, UpdatedLanguageModel
+        from uedp_bench.tasks._updates import difference
 
         release = LanguageModelRelease(
             self.model,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
@@ -20,6 +19,7 @@ from uedp_bench.tasks._text_rows import (
     encode_targets,
     prepare,
 )
+from uedp_bench.tasks._updates import ShowsUpdate, saved_update
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -186,9 +186,8 @@ class LanguageModelRelease(Release):
         release = LanguageModelRelease(
             model, module, vocabulary, preprocessing=content["preprocessing"]
         )
-        if not (folder / UPDATE).is_file():
-            return release
-        return UpdatedLanguageModel(release, np.load(folder / UPDATE, allow_pickle=False))
+        update = saved_update(folder)
+        return release if update is None else UpdatedLanguageModel(release, update)
 
     def _score(
         self, tokens: IntArray, targets: IntArray
@@ -264,47 +263,8 @@ class LanguageModelRelease(Release):
         return full[:, len(prefix) :]  # type: ignore[no-any-return]
 
 
-class UpdatedLanguageModel(LanguageModelRelease):
-    """The same, and `Updates`: initial weights are public, so their change is part of the release.
-
-    Args:
-        release: the trained model.
-        update: (d,) by how much its trainable weights moved.
-    """
-
-    def __init__(self, release: LanguageModelRelease, update: NDArray[np.float32]) -> None:
-        super().__init__(
-            release.model,
-            release.module,
-            release.vocabulary,
-            preprocessing=release.preprocessing,
-            score_rows=release.score_rows,
-        )
-        self._update = update
-
-    def update(self) -> NDArray[np.float32]:
-        """See `Updates`."""
-        return self._update
-
-    def save(self, folder: Path) -> None:
-        """See `LanguageModelRelease.save`."""
-        super().save(folder)
-        np.save(folder / UPDATE, self._update)
-
-
-UPDATE = "update.npy"
-"""File of a saved release that holds the change of its weights."""
-
-
-def difference(trained: nn.Module, initial: nn.Module) -> NDArray[np.float32]:
-    """(d,) trained minus initial weights, in the order of the trainable parameters."""
-    before = dict(initial.named_parameters())
-    parts = [
-        (after.detach().cpu().double() - before[name].detach().cpu().double()).reshape(-1)
-        for name, after in trained.named_parameters()
-        if after.requires_grad
-    ]
-    return np.concatenate([part.numpy().astype(np.float32) for part in parts])
+class UpdatedLanguageModel(ShowsUpdate, LanguageModelRelease):
+    """The same, and `Updates`."""
 
 
 def _common_prefix(prefix: list[int], full: list[list[int]]) -> int:

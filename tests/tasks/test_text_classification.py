@@ -22,7 +22,7 @@ from uedp_bench.results import Result
 from uedp_bench.run import Run
 from uedp_bench.runner import Settings, execute
 from uedp_bench.spec import apply_setting, expand, parse_spec
-from uedp_bench.tasks._classifier_release import ClassifierRelease
+from uedp_bench.tasks._classifier_release import ClassifierRelease, UpdatedClassifier
 from uedp_bench.tasks.text_classification import TextClassification
 
 PUBLIC = CorpusStats(users=10, rows=60, sensitive_rows=0, entities=0, public=True)
@@ -211,6 +211,20 @@ def test_a_saved_release_answers_the_same(model: str, tmp_path: Path) -> None:
     assert np.array_equal(loaded.class_logprobs(test), release.class_logprobs(test))
     assert np.array_equal(loaded.representations(test), release.representations(test))
     assert np.allclose(np.exp(release.class_logprobs(test)).sum(axis=1), 1)
+
+
+def test_a_release_with_its_update_is_the_same_release(tmp_path: Path) -> None:
+    corpus = words()
+    plain = trained(task(target="who"), corpus)
+    shown = UpdatedClassifier(plain, np.arange(4, dtype=np.float32))
+    assert shown.target == plain.target == "who"
+    shown.save(tmp_path)
+    loaded = TextClassification.create().load(tmp_path)
+    assert isinstance(loaded, UpdatedClassifier)
+    assert loaded.target == "who"
+    assert loaded.update().tolist() == [0, 1, 2, 3]
+    test = corpus.only("test")
+    assert np.array_equal(loaded.class_logprobs(test), plain.class_logprobs(test))
 
 
 def test_what_is_asked_does_not_depend_on_the_rows_beside_it() -> None:
