@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.attacks._representations import Seen, clusters
+from uedp_bench.attacks._representations import Seen
 from uedp_bench.attacks._truth import target_of, true_classes
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, or_alone
 from uedp_bench.errors import InputError
 from uedp_bench.release import Classifier
 from uedp_bench.results import Estimate
@@ -44,7 +44,7 @@ def fairness(release: object, corpus: Corpus, test: Seen, rng: np.random.Generat
         raise InputError("attribute-inference: class log-probabilities of the test split have NaN")
     correct = (logprobs.argmax(axis=1) == labels)[known].astype(np.float64)
     rows = test.rows[known]
-    users = clusters(corpus.users[rows])
+    users = or_alone(corpus.users[rows])
     metrics, tables = {}, {}
     for name, names in corpus.attribute_names.items():
         if name == target:  # by its own classes, accuracy says nothing of fairness

@@ -84,11 +84,6 @@ def check_splits(corpus: Corpus, attack: str) -> None:
             )
 
 
-def clusters(users: IntArray) -> IntArray:
-    """(rows,) what is resampled together: rows of a user; a row without one stands by itself."""
-    return np.where(users >= 0, users, -1 - np.arange(len(users)))
-
-
 def _original_rows(shown: Corpus, corpus: Corpus, split: str) -> IntArray:
     """(rows shown,) row of the corpus with the same origin, -1 for none."""
     mine = np.flatnonzero(corpus.where(split) & (corpus.origin >= 0))

@@ -21,8 +21,9 @@ from uedp_bench.attacks._empirical_privacy import (
 )
 from uedp_bench.attacks._fairness import fairness
 from uedp_bench.attacks._perceptron import Examples, Perceptron, PerceptronParams, fit
-from uedp_bench.attacks._representations import Seen, check_splits, clusters, see
+from uedp_bench.attacks._representations import Seen, check_splits, see
 from uedp_bench.attacks._truth import target_of
+from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.release import Encoder
 from uedp_bench.statistics import mean_estimate
@@ -171,7 +172,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
             said,
             min(models, key=lambda view: min(models[view].losses)),
             np.full(len(truth), common),
-            clusters(corpus.users[seen[2].rows]),
+            or_alone(corpus.users[seen[2].rows]),
             models,
         )
 

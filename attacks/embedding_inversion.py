@@ -15,8 +15,9 @@ from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks._label_prior import LabelledWords, fit_prior
 from uedp_bench.attacks._multilabel import Predictor, WordScores, best_threshold, score_words
 from uedp_bench.attacks._perceptron import Examples, PerceptronParams, fit
-from uedp_bench.attacks._representations import Seen, check_splits, clusters, see
+from uedp_bench.attacks._representations import Seen, check_splits, see
 from uedp_bench.attacks._truth import target_of, true_classes
+from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Encoder
 from uedp_bench.statistics import mean_estimate, ratio_estimate
@@ -98,7 +99,7 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
                 (by_label(sides[1]), by_label(sides[2])),
             )
         )
-        users = clusters(corpus.users[test.rows])
+        users = or_alone(corpus.users[test.rows])
         details = {
             "words": targets[0].shape[1],
             "rows": {"train": len(train), "valid": len(valid), "test": len(test)},

@@ -19,11 +19,12 @@ from uedp_bench.attacks._masked_model import Case, masked_guesses
 from uedp_bench.attacks._word_alignment import AlignedRow, aligned_rows
 from uedp_bench.attacks._word_posterior import Posterior, guess_errors
 from uedp_bench.component import MayBePath, Params
+from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
 from uedp_bench.release import Channel, Published
 from uedp_bench.results import Estimate
 from uedp_bench.statistics import mean_estimate, ratio_estimate
-from uedp_bench.words import Occurrences, Prior, clusters, draw
+from uedp_bench.words import Occurrences, Prior, draw
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
@@ -113,7 +114,7 @@ class WordReconstruction(Attack[WordReconstructionParams]):
         cases = [Case(row.published, row.at[i], row.original[i]) for row, i in chosen]
         field = f"{self.name}.masked_model"
         guesses = masked_guesses(p.masked_model, cases, run.device, field)
-        together = clusters(rows, np.array([row.row for row, _ in chosen]))
+        together = or_alone(rows.users)[[row.row for row, _ in chosen]]
         error = mean_estimate(~guesses.right, rng, together)
         possible = float(guesses.possible.mean())
         return {"inference_error_masked_lm": error}, {"words": len(cases), "one_token": possible}
@@ -214,6 +215,6 @@ def _by_position(
     row_of = np.repeat([row.row for row in aligned], [len(row.original) for row in aligned])
     common = Counter(word for row in aligned for word in row.original).most_common(1)[0][1]
     return {
-        "inference_error_nearest": mean_estimate(wrong, rng, clusters(rows, row_of)),
+        "inference_error_nearest": mean_estimate(wrong, rng, or_alone(rows.users)[row_of]),
         "inference_error_prior": Estimate(value=1.0 - common / len(wrong)),
     }

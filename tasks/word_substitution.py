@@ -10,11 +10,12 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import Params
+from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Channel, PublishedOnly
 from uedp_bench.statistics import fraction_estimate, mean_estimate, ratio_estimate
 from uedp_bench.task import Task
-from uedp_bench.words import Occurrences, Substitution, Unlabelled, clusters, draw, word_labels
+from uedp_bench.words import Occurrences, Substitution, Unlabelled, draw, word_labels
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
@@ -122,7 +123,7 @@ def substitute(
     found = Substitution.of(words, drawn, channel, label, unlabelled)
     if not found.labelled.any():
         raise InputError("no word of the vocabulary and its substitute carry labels")
-    together = clusters(rows, seen.row)
+    together = or_alone(rows.users)[seen.row]
     return {
         "misclassified": ratio_estimate(found.wrong[place], found.labelled[place], rng, together),
         "unchanged": mean_estimate(found.unchanged[place], rng, together),

@@ -312,7 +312,7 @@ def dense_ids(names: Sequence[str]) -> IntArray:
 
 
 def or_alone(users: IntArray) -> IntArray:
-    """Users of rows; a row without one (-1) is a user of its own."""
+    """Users of rows, for what is resampled together; one without a user (-1) is its own."""
     alone = users < 0
     return np.where(alone, users.max(initial=-1) + np.cumsum(alone), users)
 

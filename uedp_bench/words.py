@@ -69,12 +69,6 @@ class Prior:
         return Prior(words, count / count.sum())
 
 
-def clusters(corpus: Corpus, row: IntArray) -> IntArray:
-    """(n,) what is resampled together of words in the rows (n,): a user, or a row without one."""
-    users = corpus.users[row]
-    return np.where(users >= 0, users, -1 - row)
-
-
 def word_labels(corpus: Corpus, channel: WordChannel) -> IntArray:
     """(vocabulary,) the label that most occurrences of a word have, -1 for none or a tie.
 
