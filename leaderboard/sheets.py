@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.rows import Row, Stat, by_vocabulary, headline
+from uedp_bench.leaderboard.boards import boards, labels, title
+from uedp_bench.leaderboard.metrics import metric
+from uedp_bench.leaderboard.rows import Row, Stat, headline
 
 NONE = "–"
 
@@ -34,90 +36,19 @@ Column = tuple[str, Callable[[Row], str]]
 def sheets(rows: Sequence[Row]) -> list[Sheet]:
     """Two sheets (utility and guarantee; leakage and cost) for every comparable set of rows."""
     out = []
-    for board in _boards(rows):
-        title = _title(board)
-        labels = _labels(board)
+    for board in boards(rows):
+        names = labels(board)
         for name, columns, notes in (
             ("utility and guarantee", _left(board), _left_notes(board)),
             ("leakage and cost", _right(board), _right_notes(board)),
         ):
             cells = tuple(
                 (label, *(cell(row) for _, cell in columns))
-                for label, row in zip(labels, board, strict=True)
+                for label, row in zip(names, board, strict=True)
             )
             heads = ("mechanism", *(head for head, _ in columns))
-            out.append(Sheet(f"{title}: {name}", heads, cells, notes))
+            out.append(Sheet(f"{title(board)}: {name}", heads, cells, notes))
     return out
-
-
-# ------------------------------------------------------------------------------------------ boards
-
-
-def _boards(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows whose utility compares: same task, source, model, corpus and vocabulary."""
-    boards: dict[tuple[str, ...], list[Row]] = {}
-    # Rows that failed before their fingerprints were known join a board of the same source.
-    for row in sorted(rows, key=lambda row: not row.seeds):
-        alike = (board for board in boards.values() if not row.seeds and _alike(row, board[0]))
-        board = next(alike, None)
-        if board is None:
-            boards[_key(row)] = board = boards.get(_key(row), [])
-        board.append(row)
-    return list(boards.values())
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    spec = row.spec
-    # Without a fingerprint, only equal parameters promise an equal corpus.
-    corpus = row.corpus or spec.source.model_dump_json()
-    task = spec.task.model_dump_json()
-    words = (row.vocabulary or "") if by_vocabulary(row) else ""
-    return task, spec.source.name, spec.model.name, corpus, words
-
-
-def _alike(row: Row, other: Row) -> bool:
-    mine, its = row.spec, other.spec
-    return (mine.task, mine.source, mine.model.name) == (its.task, its.source, its.model.name)
-
-
-def _title(board: Sequence[Row]) -> str:
-    spec = board[0].spec
-    corpus = f" (corpus {board[0].corpus[:8]})" if board[0].corpus else ""
-    shown = board[0].vocabulary if by_vocabulary(board[0]) else None
-    words = f" (vocabulary {shown[:8]})" if shown else ""
-    target = spec.task.params.get("target", "label")
-    task = spec.task.name if target == "label" else f"{spec.task.name} of {target}"
-    return f"{task} on {spec.source.name}{corpus}, {spec.model.name}{words}"
-
-
-def _labels(board: Sequence[Row]) -> list[str]:
-    """Mechanism names, with the parameters in which rows of one name differ."""
-    out = []
-    for row in board:
-        alike = [_flat(other) for other in board if other.label == row.label]
-        mine = _flat(row)
-        varying = [k for k in mine if any(other.get(k) != mine[k] for other in alike)]
-        # What one row leaves out is told by the rows that have it.
-        given = [key for key in varying if mine[key] is not None]
-        shown = ", ".join(f"{key.rpartition('.')[2]}={_brief(mine[key])}" for key in given)
-        out.append(f"{row.label} ({shown})" if shown else row.label)
-    return out
-
-
-def _flat(row: Row) -> dict[str, Any]:
-    spec = row.spec
-    parts = [("model", spec.model)]
-    parts += [(f"mechanism{i}.{m.name}", m) for i, m in enumerate(spec.mechanism)]
-    parts += [(f"attack{i}.{a.name}", a) for i, a in enumerate(spec.attacks)]
-    return {
-        "delta": spec.delta,
-        "selection": "none" if spec.selection is None else spec.selection.repetitions,
-        **{f"{kind}.{key}": value for kind, ref in parts for key, value in ref.params.items()},
-    }
-
-
-def _brief(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # ----------------------------------------------------------------------------------------- columns
@@ -179,10 +110,6 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """Columns of the built-in attacks; any other attack shows its first metric."""
 
-_RATES = (
-    "accuracy", "empirical_privacy", "error", "extracted_", "macro_f1", "majority_",
-    "misclassified", "random_error", "recall_at_", "tpr_", "unchanged",
-)  # fmt: skip
 _SPREAD = "exposure_entity_spread_"
 _WITHOUT_INTERVAL = {"exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb"}
 """Shown as means alone, to keep the table narrow; JSON and CSV have their intervals."""
@@ -195,7 +122,7 @@ def _right(board: Sequence[Row]) -> list[Column]:
         chosen = _KNOWN.get(attack) or tuple((name, f"{attack} {name}") for name in have[:1])
         chosen += tuple((name, f"spread {k}") for k, name in _by_spread(have))
         columns += [
-            _column(head, _of_attack(attack), metric) for metric, head in chosen if metric in have
+            _column(head, _of_attack(attack), name) for name, head in chosen if name in have
         ]
     columns.append(_column("train s", lambda row: row.cost, "train_seconds"))
     columns.append(_column("peak MB", lambda row: row.cost, "peak_memory_mb"))
@@ -212,11 +139,11 @@ def _of_attack(attack: str) -> Callable[[Row], Mapping[str, Stat]]:
     return lambda row: row.leakage.get(attack, {})
 
 
-def _column(head: str, stats: Callable[[Row], Mapping[str, Stat]], metric: str) -> Column:
-    is_rate = metric.startswith(_RATES)
-    title = f"{head} %" if is_rate and "%" not in head else head
-    plain = metric in _WITHOUT_INTERVAL
-    return title, lambda row: stat_text(stats(row).get(metric), 100.0 if is_rate else 1.0, plain)
+def _column(head: str, stats: Callable[[Row], Mapping[str, Stat]], name: str) -> Column:
+    percent = any(metric(kind, name).percent for kind in ("utility", "leakage"))
+    title = f"{head} %" if percent and "%" not in head else head
+    plain = name in _WITHOUT_INTERVAL
+    return title, lambda row: stat_text(stats(row).get(name), 100.0 if percent else 1.0, plain)
 
 
 # ------------------------------------------------------------------------------------------- cells

@@ -1,0 +1,93 @@
+"""Boards: sets of rows whose utility compares, and what tells the rows of a board apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from uedp_bench.leaderboard.rows import Row, by_vocabulary
+
+
+def boards(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows whose utility compares: same task, source, model, corpus and vocabulary."""
+    found: dict[tuple[str, ...], list[Row]] = {}
+    # Rows that failed before their fingerprints were known join a board of the same source.
+    for row in sorted(rows, key=lambda row: not row.seeds):
+        alike = (board for board in found.values() if not row.seeds and _alike(row, board[0]))
+        board = next(alike, None)
+        if board is None:
+            found[_key(row)] = board = found.get(_key(row), [])
+        board.append(row)
+    return list(found.values())
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    spec = row.spec
+    # Without a fingerprint, only equal parameters promise an equal corpus.
+    corpus = row.corpus or spec.source.model_dump_json()
+    task = spec.task.model_dump_json()
+    words = (row.vocabulary or "") if by_vocabulary(row) else ""
+    return task, spec.source.name, spec.model.name, corpus, words
+
+
+def _alike(row: Row, other: Row) -> bool:
+    mine, its = row.spec, other.spec
+    return (mine.task, mine.source, mine.model.name) == (its.task, its.source, its.model.name)
+
+
+def title(board: Sequence[Row]) -> str:
+    """Task, source and model of a board, with the fingerprints that keep it apart from others."""
+    spec = board[0].spec
+    corpus = f" (corpus {board[0].corpus[:8]})" if board[0].corpus else ""
+    shown = board[0].vocabulary if by_vocabulary(board[0]) else None
+    words = f" (vocabulary {shown[:8]})" if shown else ""
+    target = spec.task.params.get("target", "label")
+    task = spec.task.name if target == "label" else f"{spec.task.name} of {target}"
+    return f"{task} on {spec.source.name}{corpus}, {spec.model.name}{words}"
+
+
+def labels(board: Sequence[Row]) -> list[str]:
+    """Mechanism names, with the parameters in which rows of one name differ."""
+    out = []
+    for row, differing in zip(board, differences(board), strict=True):
+        shown = ", ".join(
+            f"{key.rpartition('.')[2]}={_brief(value)}" for key, value in differing.items()
+        )
+        out.append(f"{row.label} ({shown})" if shown else row.label)
+    return out
+
+
+def differences(board: Sequence[Row]) -> list[dict[str, Any]]:
+    """Of every row, the dotted parameters in which it differs from rows of the same label."""
+    flat = [parameters(row) for row in board]
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for row, mine in zip(board, flat, strict=True):
+        alike.setdefault(row.label, []).append(mine)
+    varying = {label: _varying(group) for label, group in alike.items()}
+    # What one row leaves out is told by the rows that have it.
+    return [
+        {key: mine[key] for key in mine if key in varying[row.label] and mine[key] is not None}
+        for row, mine in zip(board, flat, strict=True)
+    ]
+
+
+def _varying(group: Sequence[dict[str, Any]]) -> set[str]:
+    keys = dict.fromkeys(key for mine in group for key in mine)
+    return {key for key in keys if len({repr(mine.get(key)) for mine in group}) > 1}
+
+
+def parameters(row: Row) -> dict[str, Any]:
+    """Dotted names and values of all that may differ between rows of a board."""
+    spec = row.spec
+    parts = [("model", spec.model)]
+    parts += [(f"mechanism{i}.{m.name}", m) for i, m in enumerate(spec.mechanism)]
+    parts += [(f"attack{i}.{a.name}", a) for i, a in enumerate(spec.attacks)]
+    return {
+        "delta": spec.delta,
+        "selection": "none" if spec.selection is None else spec.selection.repetitions,
+        **{f"{kind}.{key}": value for kind, ref in parts for key, value in ref.params.items()},
+    }
+
+
+def _brief(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

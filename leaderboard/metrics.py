@@ -1,0 +1,181 @@
+"""What is known of a metric by its name: label, unit, range, and which way is better.
+
+Components need not register here: a name that nobody knows is shown as it is, without a direction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Better = Literal["lower", "higher"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a metric is read.
+
+    Attributes:
+        name: in results; one that ends in '*' stands for all names that begin so.
+        label: in tables; what '*' stood for is appended.
+        about: one sentence for readers.
+        better: for who protects the text: less leakage is better. None where neither way is
+            (references, floors, counts).
+        percent: a fraction that tables show in percent.
+        unit: where it has one.
+        low, high: no honest value lies outside.
+        main: shown in tables unless readers choose.
+    """
+
+    name: str
+    label: str
+    about: str = ""
+    better: Better | None = None
+    percent: bool = False
+    unit: str = ""
+    low: float = -math.inf
+    high: float = math.inf
+    main: bool = False
+
+
+def _rate(
+    name: str, label: str, about: str, better: Better | None = None, *, main: bool = False
+) -> Metric:
+    return Metric(name, label, about, better, percent=True, low=0.0, high=1.0, main=main)
+
+
+def _share(
+    name: str, label: str, about: str, better: Better | None = None, *, main: bool = False
+) -> Metric:
+    return replace(_rate(name, label, about, better, main=main), percent=False)
+
+
+_UTILITY = (
+    Metric("perplexity", "perplexity", "exp of the mean nats a word of the original test text",
+           "lower", low=1.0, main=True),
+    _rate("error", "error", "share of test rows whose class is predicted wrong", "lower",
+          main=True),
+    _rate("macro_f1", "macro-F1", "mean over classes of the F1 score", "higher", main=True),
+    _rate("accuracy", "accuracy", "share of predictions that are right", "higher", main=True),
+    _rate("misclassified", "misclassified", "share of substituted words that a classifier of "
+          "words takes for another class", "lower", main=True),
+    _rate("unchanged", "unchanged", "share of words that stayed as they were", None, main=True),
+    Metric("distance", "distance", "mean Euclidean distance of substitutes from their words",
+           "lower", low=0.0),
+    _rate("unknown", "unknown", "share of words that have no vector"),
+    Metric("perplexity_token", "perplexity a token", "compares within one vocabulary only",
+           "lower", low=1.0),
+    _rate("oov_rate", "out of vocabulary", "share of targets outside the vocabulary"),
+    Metric("unigram_perplexity", "unigram floor", "of word counts, without privacy", low=1.0),
+    Metric("bigram_perplexity", "bigram floor", "of counts of pairs, without privacy", low=1.0),
+    _rate("majority_error", "majority's error", "of the most frequent class, without privacy"),
+    _rate("random_error", "random error", "of guessing classes as often as they occur"),
+)  # fmt: skip
+
+_LEAKAGE = (
+    Metric("exposure_max_repeats", "exposure", "mean bits of the most repeated canaries; 1.44 "
+           "where nothing leaks", "lower", unit="bits", low=0.0, main=True),
+    Metric("exposure_entity", "entity exposure", "mean bits of canaries that are labelled names; "
+           "1.44 where nothing leaks", "lower", unit="bits", low=0.0, main=True),
+    Metric("exposure_entity_spread_*", "exposure, spread", "mean bits of the entity canaries that "
+           "so many other users mention", "lower", unit="bits", low=0.0, main=True),
+    Metric("exposure_mean", "exposure, all", "mean bits of all canaries", "lower", unit="bits",
+           low=0.0),
+    Metric("exposure_limit", "exposure limit", "what exposure by rank can reach at most",
+           unit="bits", low=0.0, main=True),
+    _rate("extracted_random_sampling", "extracted (RS)", "share of word canaries that rank first "
+          "among random references", "lower", main=True),
+    _rate("extracted_beam_search", "extracted (BS)", "share of word canaries that beam search "
+          "finds", "lower", main=True),
+    _share("auc_user", "user AUC", "of telling users of the training data from others; 0.5 "
+           "where nothing leaks", "lower", main=True),
+    _share("auc_bag_of_words", "bag of words AUC", "of a classifier that sees no model: what "
+          "membership must exceed to mean anything", main=True),
+    _share("auc_retrainings", "AUC over retrainings", "of telling trainings with the canary from "
+          "those without", "lower"),
+    _share("auc", "member AUC", "of telling training records from others; 0.5 where nothing "
+           "leaks", "lower", main=True),
+    _rate("tpr_at_1pct_fpr", "TPR at 1 % FPR", "share of members found at one false alarm in a "
+          "hundred", "lower", main=True),
+    _rate("tpr_at_0.1pct_fpr", "TPR at 0.1 % FPR", "share of members found at one false alarm in "
+          "a thousand", "lower"),
+    _rate("empirical_privacy", "empirical privacy", "1 - the attacker's accuracy, mean over "
+          "private attributes", "higher", main=True),
+    _rate("empirical_privacy_majority", "majority's privacy", "the same of always guessing the "
+          "most frequent class: what hides all", main=True),
+    _rate("empirical_privacy_*", "empirical privacy", "1 - the attacker's score, as named",
+          "higher"),
+    _rate("accuracy_*", "accuracy", "of guessing the attribute", "lower"),
+    _rate("majority_*", "majority", "of always guessing the attribute's most frequent class"),
+    _rate("fairness_gap_*", "fairness gap", "largest difference of the task's accuracy between "
+          "groups", "lower"),
+    Metric("gain_bits", "inversion gain", "bits a text that the representation tells beyond the "
+           "label", "lower", unit="bits", main=True),
+    Metric("gain_average_precision", "inversion gain AP", "average precision beyond the label's",
+           "lower", low=-1.0, high=1.0, main=True),
+    _rate("average_precision", "inversion AP", "average precision of the words that are "
+          "predicted", "lower", main=True),
+    _rate("recall_at_1", "reidentified", "share of rows whose author ranks first", "lower",
+          main=True),
+    _rate("recall_at_10", "reidentified in 10", "share of rows whose author is among ten", "lower",
+          main=True),
+    _rate("recall_at_1_unprotected", "reidentified, unprotected", "the same attack on the "
+          "original text", main=True),
+    _rate("recall_at_*", "reidentified at", "as named"),
+    _share("inference_error_prior", "inference error, prior", "of guessing without the release"),
+    _share("inference_error", "inference error", "of the best attacker who knows the mechanism",
+          "higher", main=True),
+    _share("inference_error_*", "inference error", "of the attacker named", "higher"),
+    Metric("epsilon_*", "epsilon", "refuted from below by this audit", "lower", low=0.0),
+)  # fmt: skip
+
+_COST = (
+    Metric("train_seconds", "train s", "seconds of training and publishing", "lower", unit="s",
+           low=0.0, main=True),
+    Metric("peak_memory_mb", "peak MB", "peak memory, of the GPU where it trains on one", "lower",
+           unit="MB", low=0.0, main=True),
+    Metric("*_seconds", "", "seconds of this phase", "lower", unit="s", low=0.0),
+)  # fmt: skip
+
+_DIAGNOSTICS = (
+    Metric("signal_to_noise", "signal/noise", "norm of the clipped sum over the norm of the noise",
+           low=0.0, main=True),
+)  # fmt: skip
+
+_KNOWN: dict[str, tuple[Metric, ...]] = {
+    "utility": _UTILITY,
+    "leakage": _LEAKAGE,
+    "cost": _COST,
+    "diagnostics": _DIAGNOSTICS,
+}
+
+
+def metric(kind: str, name: str) -> Metric:
+    """What is known of a metric.
+
+    Args:
+        kind: "utility", "leakage", "cost" or "diagnostics".
+        name: as results write it.
+
+    Returns:
+        The metric under that name; its name as the label where it is not known.
+    """
+    for known in _KNOWN.get(kind, ()):
+        head, star, tail = known.name.partition("*")
+        if name == known.name:
+            return known
+        if star and name.startswith(head) and name.endswith(tail) and name != known.name:
+            rest = name.removeprefix(head).removesuffix(tail).replace("_", " ")
+            label = f"{known.label} {rest}".strip() if known.label else f"{rest} s"
+            return replace(known, name=name, label=label)
+    return Metric(name, name.replace("_", " "))
+
+
+def order(kind: str, name: str) -> int:
+    """Where a metric stands among those of its kind; those that nobody knows come last."""
+    for at, known in enumerate(_KNOWN.get(kind, ())):
+        head, star, tail = known.name.partition("*")
+        if name == known.name or (star and name.startswith(head) and name.endswith(tail)):
+            return at
+    return len(_KNOWN.get(kind, ()))
