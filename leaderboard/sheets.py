@@ -11,6 +11,7 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.boards import boards, labels, title
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.results import LowerBound
 
 NONE = "–"
 
@@ -180,11 +181,12 @@ def _seeds(row: Row) -> str:
 
 
 def _guarantees(row: Row, kind: str) -> str:
-    texts = [_guarantee(g) for g in row.guarantees if g.kind == kind]
+    texts = [guarantee_text(g) for g in row.guarantees if g.kind == kind]
     return "\n".join(dict.fromkeys(texts)) or NONE
 
 
-def _guarantee(g: Guarantee) -> str:
+def guarantee_text(g: Guarantee) -> str:
+    """Epsilon, its unit and the point of its curve; or that it was refused."""
     if g.status == "refused":
         return f"refused ({g.unit})"
     point = ""
@@ -208,13 +210,14 @@ def _others(spread: int, sentences: int | None) -> str:
 
 
 def _lower_bounds(row: Row) -> str:
-    texts = [
-        f"{number(bound.epsilon)} {bound.unit} ("
-        + ("" if bound.spread is None else f"{_others(bound.spread, bound.sentences)}; ")
-        + f"{100.0 * bound.confidence:.6g} %)"
-        for bound in row.lower_bounds
-    ]
+    texts = [bound_text(bound) for bound in row.lower_bounds]
     return "\n".join(dict.fromkeys(texts)) or NONE
+
+
+def bound_text(bound: LowerBound) -> str:
+    """Epsilon, its unit and point, and the confidence with which it is at least that."""
+    point = "" if bound.spread is None else f"{_others(bound.spread, bound.sentences)}; "
+    return f"{number(bound.epsilon)} {bound.unit} ({point}{100.0 * bound.confidence:.6g} %)"
 
 
 # ------------------------------------------------------------------------------------------- notes
@@ -245,8 +248,8 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     if any(row.lower_bounds for row in board):
         notes.append("ε at least: lower bounds by attacks, with their confidence; the highest of "
                      "several seeds or attacks pays for the choice")  # fmt: skip
-    reasons = (f"{g.status}: {row.label}: {'' if g.status == 'refused' else _guarantee(g) + ': '}"
-               f"{g.reason}"
+    reasons = (f"{g.status}: {row.label}: "
+               f"{'' if g.status == 'refused' else guarantee_text(g) + ': '}{g.reason}"
                for row in board for g in row.guarantees if g.status != "given")  # fmt: skip
     chosen = (f"selection: {row.label}: {_selection(row.selection)}"
               for row in board if row.selection)  # fmt: skip

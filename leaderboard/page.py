@@ -1,0 +1,210 @@
+"""What the leaderboard's page knows: rows, columns and comparable sets, as JSON values.
+
+Numbers have six significant digits (the downloads have all); infinity is the string "inf". Columns
+are named KIND.METRIC: `utility.perplexity`, `membership.auc` (an attack), `cost.train_seconds`.
+What no column shows stands on the pages of runs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard.boards import boards, differences, labels, title
+from uedp_bench.leaderboard.metrics import metric, order
+from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.sheets import bound_text, guarantee_text
+from uedp_bench.results import LowerBound, Result
+
+_SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def run_page(identifier: str) -> str:
+    """Where the page of a run is, from the site's root.
+
+    Raises:
+        ValueError: if the id is no name of a file; ids are hexadecimal digests.
+    """
+    if not _SAFE.fullmatch(identifier):
+        raise ValueError(f"id {identifier!r} is not a name of letters, digits, '_' and '-'")
+    return f"runs/{identifier}.html"
+
+
+def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, Any]:
+    """Everything that the index page shows.
+
+    Args:
+        rows: of the leaderboard, aggregated from `results`.
+        results: by id.
+    """
+    columns = _columns(rows)
+    places = {column["key"]: at for at, column in enumerate(columns)}
+    sets, table = [], []
+    for at, board in enumerate(boards(rows)):
+        name, larger = headline(board[0])
+        sets.append({
+            "title": title(board),
+            "headline": f"utility.{name}" if name else None,
+            "larger_is_better": larger,
+        })  # fmt: skip
+        for row, label, differing in zip(board, labels(board), differences(board), strict=True):
+            told = {"set": at, "mechanism": label, "differs": _plain(differing)}
+            table.append(told | _row(row) | _numbers(row, places, results))
+    return {
+        "sets": sets,
+        "columns": columns,
+        "rows": table,
+        "runs": sum(len(row.runs) for row in rows),
+        "failed": sum(len(row.failed) for row in rows),
+        "initial": _initial(rows),
+    }
+
+
+def _initial(rows: Sequence[Row]) -> dict[str, str]:
+    """Task and source that most mechanisms share: what readers see first."""
+    mechanisms: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        mechanisms.setdefault((row.spec.task.name, row.spec.source.name), set()).add(row.label)
+    task, source = max(mechanisms, key=lambda key: (len(mechanisms[key]), key))
+    return {"task": task, "source": source}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    spec = row.spec
+    return {
+        "id": row.group,
+        "label": row.label,
+        "mechanisms": [part.name for part in spec.mechanism],
+        "task": spec.task.name,
+        "source": spec.source.name,
+        "model": spec.model.name,
+        "delta": spec.delta,
+        "n": len(row.seeds),
+        "failed": len(row.failed),
+        "device": row.device,
+        "guarantees": [_guarantee(found) for found in row.guarantees],
+        "bounds": [_bound(found) for found in row.lower_bounds],
+        "runs": [
+            {"id": run.id, "seed": run.seed, "error": run.error, "page": run_page(run.id)}
+            for run in row.runs
+        ],
+        "skipped": [{"name": one.name, "reason": one.reason} for one in row.skipped_attacks],
+        "selection": bool(row.selection),
+    }
+
+
+# ----------------------------------------------------------------------------------------- columns
+
+
+def _kinds(row: Row) -> Iterator[tuple[str, str, Mapping[str, Stat]]]:
+    """Kind of metric, prefix of its columns, and the values."""
+    yield "utility", "utility", row.utility
+    for attack, values in row.leakage.items():
+        yield "leakage", attack, values
+    yield "cost", "cost", row.cost
+    yield "diagnostics", "diagnostics", row.diagnostics
+
+
+def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """What is known of every metric of any row, in the order in which tables show them."""
+    kinds = ("utility", "leakage", "cost", "diagnostics")
+    found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+    for row in rows:
+        for kind, prefix, values in _kinds(row):
+            # An attack whose metrics nobody knows still shows its first one.
+            known = any(metric(kind, name).main for name in values)
+            for at, name in enumerate(values):
+                key = f"{prefix}.{name}"
+                if key in found or (kind in _COUNTS and not metric(kind, name).about):
+                    continue
+                shown = asdict(metric(kind, name))
+                for unused in ("name", "low", "high"):
+                    del shown[unused]
+                shown["main"] |= kind == "leakage" and not known and at == 0
+                place = (kinds.index(kind), prefix, order(kind, name), _natural(name))
+                group = f"leakage: {prefix}" if kind == "leakage" else kind
+                found[key] = place, {"key": key, "kind": kind, "group": group} | shown
+    return [column for _, column in sorted(found.values(), key=lambda one: one[0])]
+
+
+_COUNTS = {"cost", "diagnostics"}
+"""Of these only what `metrics` knows is a column; there are many, and few compare."""
+
+
+def _natural(name: str) -> tuple[str | int, ...]:
+    """A key that sorts numbers in names as numbers."""
+    parts = re.split(r"(\d+)", name)
+    return tuple(int(part) if part.isdigit() else part for part in parts)
+
+
+def _numbers(row: Row, places: Mapping[str, int], results: Mapping[str, Result]) -> dict[str, Any]:
+    """`values`: [column, mean, low, high, seeds]; `seeds`: the runs' values in the same order."""
+    stats = {f"{prefix}.{name}": stat for _, prefix, values in _kinds(row)
+             for name, stat in values.items()}  # fmt: skip
+    shown = [key for key in stats if key in places]
+    runs = {str(run.seed): _of_run(results[run.id]) for run in row.runs
+            if run.status == "finished" and run.id in results}  # fmt: skip
+    return {
+        "values": [[places[key], *_stat(stats[key])] for key in shown],
+        "seeds": {seed: [values.get(key) for key in shown] for seed, values in runs.items()},
+    }
+
+
+def _of_run(result: Result) -> dict[str, Any]:
+    """One run's values of the metrics that it measured; costs are not compared by seed."""
+    groups = {"utility": result.utility, **result.leakage}
+    return {
+        f"{prefix}.{name}": _short(estimate.value)
+        for prefix, values in groups.items()
+        for name, estimate in values.items()
+    }
+
+
+# ------------------------------------------------------------------------------------------ values
+
+
+def _stat(stat: Stat) -> list[Any]:
+    return [*(None if x is None else _short(x) for x in (stat.value, stat.low, stat.high)), stat.n]
+
+
+def _short(value: float) -> float | str:
+    """Six significant digits: what pages show, and no more of it."""
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return float(f"{value:.6g}")
+
+
+def _guarantee(found: Guarantee) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "notion": found.notion,
+        "unit": found.unit,
+        "adjacency": found.adjacency,
+        "epsilon": _short(found.epsilon),
+        "delta": found.delta,
+        "status": found.status,
+        "reason": found.reason,
+        "source": found.source,
+        "text": guarantee_text(found),
+        "curve": [[p.spread, p.sentences, _short(p.epsilon)] for p in found.curve],
+    }
+
+
+def _bound(found: LowerBound) -> dict[str, Any]:
+    return {
+        "unit": found.unit,
+        "adjacency": found.adjacency,
+        "epsilon": _short(found.epsilon),
+        "delta": found.delta,
+        "confidence": found.confidence,
+        "attack": found.attack,
+        "text": bound_text(found),
+    }
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value if isinstance(value, str) else repr(value) for key, value in values.items()}

@@ -1,0 +1,47 @@
+"use strict";
+// Light or dark: what the system says, until the reader chooses. Loaded before the first paint.
+(function () {
+  const stored = "uedp-bench-theme";
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+
+  /** The theme in force: "light" or "dark". */
+  function theme() {
+    let chosen = null;
+    try {
+      chosen = window.localStorage.getItem(stored);
+    } catch {
+      // Storage may be blocked on pages that are opened from disk.
+    }
+    return chosen === "light" || chosen === "dark" ? chosen : system.matches ? "dark" : "light";
+  }
+
+  /** Puts a theme on the page and tells those who draw (`uedp:theme` on the document). */
+  function show(name) {
+    document.documentElement.dataset.theme = name;
+    // DataTables' own dark colours hang on this class.
+    document.documentElement.classList.toggle("dark", name === "dark");
+    const button = document.getElementById("theme");
+    if (button) {
+      button.textContent = name === "dark" ? "Light theme" : "Dark theme";
+    }
+    document.dispatchEvent(new CustomEvent("uedp:theme", { detail: name }));
+  }
+
+  /** Changes the theme and keeps it for the next page. */
+  function toggle() {
+    const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    try {
+      window.localStorage.setItem(stored, next);
+    } catch {
+      // It then holds for this page only.
+    }
+    show(next);
+  }
+
+  show(theme());
+  system.addEventListener("change", () => show(theme()));
+  document.addEventListener("DOMContentLoaded", () => {
+    show(document.documentElement.dataset.theme);
+    document.getElementById("theme").addEventListener("click", toggle);
+  });
+})();
