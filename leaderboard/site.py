@@ -26,7 +26,7 @@ from uedp_bench.leaderboard.table import to_csv, to_json
 from uedp_bench.results import Result
 
 STATIC = (
-    "style.css", "index.css", "run.css",
+    "style.css", "table.css", "plots.css", "compare.css", "run.css",
     "theme.js", "core.js", "filters.js", "table.js", "plots.js", "compare.js", "run.js", "live.js",
     "vendor/dataTables.min.js", "vendor/dataTables.dataTables.min.css", "vendor/jstat.min.js",
 )  # fmt: skip

@@ -1,0 +1,102 @@
+"""A real browser: Playwright drives the system's Chromium on pages that are opened from disk.
+
+Where there is no Chromium, the tests that need one skip and say so; `UEDP_BENCH_CHROMIUM` names one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from uedp_bench.leaderboard.rows import load_results
+from uedp_bench.leaderboard.site import build
+
+REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def chromium() -> str | None:
+    given = os.environ.get("UEDP_BENCH_CHROMIUM")
+    return given or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    found = chromium()
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+    with sync_playwright() as playwright:
+        # Its sandbox needs privileges that containers lack; pages are our own.
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of the reference results."""
+    out = tmp_path_factory.mktemp("site")
+    build(load_results([REFERENCE]), out)
+    return out
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens pages; the test fails if any logs an error or asks for anything that is not a file.
+
+    Arguments: path or URL, the part after '#', and options of the browser's context, such as
+    `color_scheme`, `viewport`, `accept_downloads`.
+    """
+    contexts, troubles = [], []
+
+    def open_page(where: Path | str, link: str = "", **options: object) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda message: message.type in ("error", "warning")
+                and troubles.append(f"console: {message.text}"))  # fmt: skip
+        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        start = where.as_uri() if isinstance(where, Path) else where
+        local = (
+            ("file:", "data:", "blob:") if isinstance(where, Path) else (start, "data:", "blob:")
+        )
+        context.on("request", lambda request: request.url.startswith(local)
+                   or troubles.append(f"request: {request.url}"))  # fmt: skip
+        page.goto(start + (f"#{link}" if link else ""))
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not troubles, troubles
+
+
+def serious(page: Page) -> list[str]:
+    """What axe-core finds of impact serious or critical on a page, one line each."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    # It would fetch style sheets again, and pages must not fetch.
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    return [
+        f"{one['impact']}: {one['id']}: {one['help']}: {node['html'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+@pytest.fixture
+def accessible() -> Callable[[Page], None]:
+    """Asserts that axe-core finds no serious issue on a page as it is now."""
+
+    def check(page: Page) -> None:
+        found = serious(page)
+        assert not found, "\n".join(found)
+
+    return check
