@@ -1,6 +1,7 @@
 """A real browser: Playwright drives the system's Chromium on pages that are opened from disk.
 
-Where there is no Chromium, the tests that need one skip and say so; `UEDP_BENCH_CHROMIUM` names one.
+Where there is no Chromium, the tests that need one skip and say so; `UEDP_BENCH_CHROMIUM` names
+one.
 """
 
 from __future__ import annotations
