@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks._empirical_privacy import (
@@ -21,8 +21,10 @@ from uedp_bench.attacks._empirical_privacy import (
 )
 from uedp_bench.attacks._fairness import fairness
 from uedp_bench.attacks._perceptron import Examples, Perceptron, PerceptronParams, fit
+from uedp_bench.attacks._projection import Colour, Method, projection
 from uedp_bench.attacks._representations import Seen, check_splits, see
 from uedp_bench.attacks._truth import target_of
+from uedp_bench.component import at
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.release import Encoder
@@ -58,6 +60,29 @@ class AttributeInferenceParams(PerceptronParams):
         description="empirical privacy is 1 - mean accuracy, or 1 - F1 of presence over all "
         "attributes; auto: F1 where the classes of every attribute are absent and present",
     )
+    projection: Literal["none", Method] = Field(
+        default="none",
+        exclude_if=at("none"),
+        description="keeps a map of the released test rows in two dimensions with their classes of "
+        "every attribute, which whoever has the result then sees; none: nothing of single rows is "
+        "kept",
+    )
+    projection_rows: int = Field(
+        default=500,
+        ge=1,
+        le=5000,
+        exclude_if=at(500),
+        description="test rows on the map at most, drawn uniformly",
+    )
+
+    @model_validator(mode="after")
+    def _rows_of_a_map(self) -> AttributeInferenceParams:
+        if self.projection == "none" and self.projection_rows != 500:
+            raise ValueError(
+                f"projection_rows is {self.projection_rows}, and projection is 'none': set it to "
+                "'pca' or 'tsne', or leave projection_rows out"
+            )
+        return self
 
 
 class AttributeInference(Attack[AttributeInferenceParams]):
@@ -115,6 +140,14 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         gaps, groups = fairness(release, corpus, test, rng)
         details["rows"] = {"train": len(train), "valid": len(valid), "test": len(test)}
         details["attributes"] = {one.name: describe(one, rng) for one in found}
+        if self.params.projection != "none":
+            details["projection"] = projection(
+                self.params.projection,
+                test.inputs,
+                {one.name: Colour(one.classes, one.truth) for one in found},
+                _label(release, corpus, test),
+                (self.params.projection_rows, run.rng(self.name, "projection")),
+            )
         return Leakage(metrics | gaps, details | groups)
 
     def _private(self, release: Release, corpus: Corpus) -> tuple[str, ...]:
@@ -187,6 +220,16 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         if self.params.empirical == "auto":
             return "accuracy" if others else "f1"
         return self.params.empirical
+
+
+def _label(release: Release, corpus: Corpus, test: Seen) -> Colour | None:
+    """What the main task predicts of the test rows; None for no class of a row."""
+    target = target_of(release)
+    if target != "label":
+        return Colour(corpus.attribute_names[target], corpus.attributes[target][test.rows])
+    if corpus.labels is None:
+        return None
+    return Colour(corpus.label_names, corpus.labels[test.rows])
 
 
 def _inputs_as(view: str, inputs: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
     cd leaderboard/results/reproductions
     python ../../../benchmarks/reproductions.py dpnr dpnr-ag
+    python ../../../benchmarks/reproductions.py dpnr-maps dpnr-ag-figure4
     python ../../../benchmarks/reproductions.py vickrey vickrey-product-reviews
     python ../../../benchmarks/reproductions.py deepcandidate deepcandidate-imdb
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from uedp_bench.leaderboard.rows import load_results
 from uedp_bench.leaderboard.sheets import number
@@ -56,7 +58,9 @@ Measure = Callable[[Result], float]
 
 def main(paper: str, folder: Path) -> None:
     results = [r for r in load_results([folder]) if r.status == "finished"]
-    {"dpnr": dpnr, "vickrey": vickrey, "deepcandidate": deepcandidate}[paper](results)
+    tables = {"dpnr": dpnr, "dpnr-maps": dpnr_maps, "vickrey": vickrey,
+              "deepcandidate": deepcandidate}  # fmt: skip
+    tables[paper](results)
 
 
 def dpnr(results: Sequence[Result]) -> None:
@@ -126,6 +130,49 @@ def _both(found: Sequence[Result], read: Callable[[Result], list[tuple[str, floa
         f"{name} {100 * seed_estimate([cell[name] for cell in cells]).value:.1f}"
         for name in cells[0]
     )
+
+
+def dpnr_maps(results: Sequence[Result]) -> None:
+    """What is told by a map alone, and by all coordinates."""
+    names = list(_inference(results[0])["projection"]["attributes"])
+    rows = []
+    for key, found in _groups(results, _dpnr_key).items():
+        cells = [(_cell(found, _told("labels"), 100), _cell(found, _utility("accuracy"), 100))]
+        cells += [(_cell(found, _told(name), 100), _cell(found, _balanced(name), 100))
+                  for name in names]  # fmt: skip
+        rows.append((key, *[" / ".join(cell) for cell in cells]))
+    _table(("map / all coordinates", "label", *names), rows)
+
+
+def _told(name: str) -> Measure:
+    """How well each point of a map is told by its ten nearest neighbours there.
+
+    Accuracy of the labels; of an attribute, balanced accuracy.
+    """
+
+    def measure(result: Result) -> float:
+        from sklearn.metrics import accuracy_score, balanced_accuracy_score
+        from sklearn.model_selection import LeaveOneOut, cross_val_predict
+        from sklearn.neighbors import KNeighborsClassifier
+
+        kept = _inference(result)["projection"]
+        classes = (kept["labels"] if name == "labels" else kept["attributes"][name])["labels"]
+        known = [i for i, code in enumerate(classes) if code >= 0]
+        points, truth = [kept["points"][i] for i in known], [classes[i] for i in known]
+        said = cross_val_predict(KNeighborsClassifier(10), points, truth, cv=LeaveOneOut())
+        score = accuracy_score if name == "labels" else balanced_accuracy_score
+        return float(score(truth, said))
+
+    return measure
+
+
+def _balanced(name: str) -> Measure:
+    """Balanced accuracy of the attacker."""
+    return lambda r: float(_inference(r)["attributes"][name]["balanced_accuracy"]["value"])
+
+
+def _inference(result: Result) -> dict[str, Any]:
+    return result.details["attribute-inference"]
 
 
 def vickrey(results: Sequence[Result]) -> None:
