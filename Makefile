@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install install-test quickstart test check
+.PHONY: help install install-test quickstart test check vendor
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1: /p' $(MAKEFILE_LIST)
@@ -24,6 +24,21 @@ check: install-test  ## lint, format, types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# To change a version: edit package.json there, then in that folder
+# `npm install --package-lock-only --omit-lockfile-registry-resolved`, then this.
+VENDORED := leaderboard/static/vendor
+vendor:  ## scripts of the leaderboard's pages again, from the npm packages that their lock file pins
+	@set -e; work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; modules=$$work/node_modules; \
+	cp $(VENDORED)/package.json $(VENDORED)/package-lock.json "$$work"; \
+	(cd "$$work" && npm ci --ignore-scripts --no-audit --no-fund); \
+	cp "$$modules/datatables.net/js/dataTables.min.js" $(VENDORED); \
+	cp "$$modules/datatables.net-dt/css/dataTables.dataTables.min.css" $(VENDORED); \
+	cp "$$modules/jstat/dist/jstat.min.js" $(VENDORED); \
+	cp "$$modules/datatables.net/License.txt" $(VENDORED)/License-datatables.txt; \
+	cmp "$$modules/datatables.net/License.txt" "$$modules/datatables.net-dt/License.txt"; \
+	cp "$$modules/jstat/LICENSE" $(VENDORED)/License-jstat.txt; \
+	cd $(VENDORED) && sha256sum *.js *.css License-*.txt > SHA256SUMS.txt
 
 # Stamps: nothing is installed again until what decides the installation changes.
 $(VENV)/.installed: pyproject.toml constraints.txt

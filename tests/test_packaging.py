@@ -95,6 +95,8 @@ def test_the_wheel_says_what_it_is(wheel):
     assert f"\nVersion: {uedp_bench.__version__}\n" in metadata
     assert "\nLicense-Expression: Apache-2.0\n" in metadata
     assert "Apache License" in wheel.read(info["LICENSE"]).decode()
+    assert "SpryMedia" in wheel.read(info["License-datatables.txt"]).decode()
+    assert "jStat" in wheel.read(info["License-jstat.txt"]).decode()
     assert "uedp-bench = uedp_bench.cli.main:main" in wheel.read(info["entry_points.txt"]).decode()
     assert "make quickstart" in metadata  # the front page of an index is the README
 
