@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee, Number
-from uedp_bench.errors import InputError, UnknownNameError
-from uedp_bench.results import LowerBound, Result, RunSpec, SkippedAttack, read_result
+from uedp_bench.errors import UnknownNameError
+from uedp_bench.leaderboard.loading import load_results as load_results
+from uedp_bench.results import LowerBound, Result, RunSpec, SkippedAttack
 from uedp_bench.task import Task
-
-COPIES = {"mlartifacts", "mlruns"}
-"""Folders in which MLflow keeps copies of results: not read."""
 
 
 class _Frozen(BaseModel):
@@ -33,7 +31,7 @@ class Stat(_Frozen):
 
 
 class RunRef(_Frozen):
-    """One run behind a row: where its file is, and its MLflow run (`tracking`)."""
+    """One run behind a row: where it was read (`path`), and its MLflow run (`tracking`)."""
 
     id: str
     seed: int
@@ -87,48 +85,12 @@ class Row(_Frozen):
         return tuple(run for run in self.runs if run.status != "finished")
 
 
-def load_results(folders: Iterable[Path]) -> list[Result]:
-    """All results below the folders, each id once.
-
-    Raises:
-        InputError: if a folder does not exist, holds no result, or a file is not a valid result.
-    """
-    return list(_read(folders).values())
+_Specified = TypeVar("_Specified", Row, Result)
 
 
-def load_rows(folders: Iterable[Path]) -> list[Row]:
-    """Rows of all results below the folders, with the paths of their files.
-
-    Raises:
-        InputError: see `load_results`.
-    """
-    found = _read(folders)
-    return aggregate(list(found.values()), {result.id: path for path, result in found.items()})
-
-
-def _read(folders: Iterable[Path]) -> dict[Path, Result]:
-    found: dict[str, tuple[Path, Result]] = {}
-    broken: list[str] = []
-    for folder in folders:
-        if not folder.is_dir():
-            raise InputError(f"--results {folder}: no such folder")
-        for path in sorted(folder.rglob("result.json")):
-            if COPIES & set(path.relative_to(folder).parts):
-                continue
-            try:
-                result = read_result(path)
-            except InputError as error:
-                broken.append(str(error))
-                continue
-            known = found.get(result.id)
-            if known is None or known[1].status != "finished":
-                found[result.id] = (path, result)
-    if broken:
-        raise InputError("; ".join(broken))
-    return dict(found.values())
-
-
-def aggregate(results: Sequence[Result], paths: Mapping[str, Path] | None = None) -> list[Row]:
+def aggregate(
+    results: Sequence[Result], paths: Mapping[str, Path | str] | None = None
+) -> list[Row]:
     """One row a group, sorted by task, source, model, then by the task's headline metric.
 
     A failed run is left out where a run of the same spec has finished since.
@@ -137,23 +99,30 @@ def aggregate(results: Sequence[Result], paths: Mapping[str, Path] | None = None
         results: in any order.
         paths: of their files, by id.
     """
-    finished = {r.spec.model_dump_json() for r in results if r.status == "finished"}
+    specs = {_spec(r) for r in results if r.status == "finished"}
+    # A failed run that never saw its corpus joins the other seeds of its spec.
+    known = {_spec(r, seed=0): r.group for r in reversed(results) if r.status == "finished"}
     groups: dict[str, list[Result]] = {}
     for result in results:
-        if result.status == "finished" or result.spec.model_dump_json() not in finished:
-            groups.setdefault(_group(result, results), []).append(result)
+        if result.status == "finished":
+            groups.setdefault(result.group, []).append(result)
+        elif _spec(result) not in specs:
+            group = known.get(_spec(result, seed=0), result.group)
+            groups.setdefault(group, []).append(result)
     rows = [_row(group, paths or {}) for group in groups.values()]
     return sorted(rows, key=_order)
 
 
-def select(rows: Sequence[Row], task: str | None = None, source: str | None = None) -> list[Row]:
-    """The rows of one task and one source.
+def select(
+    rows: Sequence[_Specified], task: str | None = None, source: str | None = None
+) -> list[_Specified]:
+    """The rows, or results, of one task and one source.
 
     Raises:
-        UnknownNameError: if no row has the task or the source.
+        UnknownNameError: if none has the task or the source.
     """
     kept = list(rows)
-    wanted: tuple[tuple[str, str | None, Callable[[Row], str]], ...] = (
+    wanted: tuple[tuple[str, str | None, Callable[[_Specified], str]], ...] = (
         ("task", task, lambda row: row.spec.task.name),
         ("source", source, lambda row: row.spec.source.name),
     )
@@ -167,18 +136,11 @@ def select(rows: Sequence[Row], task: str | None = None, source: str | None = No
     return kept
 
 
-def _group(result: Result, results: Sequence[Result]) -> str:
-    """The group; a failed run that never saw its corpus joins the other seeds of its spec."""
-    if result.status == "finished":
-        return result.group
-    same = result.spec.model_copy(update={"seed": 0})
-    for other in results:
-        if other.status == "finished" and other.spec.model_copy(update={"seed": 0}) == same:
-            return other.group
-    return result.group
+def _spec(result: Result, **changes: int) -> str:
+    return result.spec.model_copy(update=changes).model_dump_json()
 
 
-def _row(group: Sequence[Result], paths: Mapping[str, Path]) -> Row:
+def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
     ordered = sorted(group, key=lambda result: (result.spec.seed, result.id))
     done = [result for result in ordered if result.status == "finished"]
     first = (done or ordered)[0]
@@ -207,7 +169,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path]) -> Row:
     )
 
 
-def _reference(result: Result, paths: Mapping[str, Path]) -> RunRef:
+def _reference(result: Result, paths: Mapping[str, Path | str]) -> RunRef:
     error = f"{result.error.phase}: {result.error.message}" if result.error else ""
     return RunRef(
         id=result.id,

@@ -8,14 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.leaderboard.rows import (
-    Row,
-    Stat,
-    aggregate,
-    load_results,
-    load_rows,
-    select,
-)
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
 from uedp_bench.leaderboard.sheets import Sheet, sheets
 
 if TYPE_CHECKING:
@@ -27,7 +21,6 @@ __all__ = [
     "Stat",
     "aggregate",
     "load_results",
-    "load_rows",
     "render",
     "select",
     "to_csv",

@@ -209,10 +209,27 @@ def read_result(path: Path) -> Result:
         InputError: if the file is not a result, with the first field that is wrong.
     """
     try:
-        return Result.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, json.JSONDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a readable result: {error}") from None
+    return parse_result(text, str(path))
+
+
+def parse_result(text: str, where: str) -> Result:
+    """A result of any schema version from the text of its file.
+
+    Args:
+        text: JSON.
+        where: what messages call it.
+
+    Raises:
+        InputError: if the text is not a result, with the first field that is wrong.
+    """
+    try:
+        return Result.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{path} is not a valid result: {where}: {first['msg']}") from None
+        at = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{where} is not a valid result: {at}: {first['msg']}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is not a readable result: {error}") from None

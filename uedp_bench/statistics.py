@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -95,8 +96,6 @@ def seed_estimate(values: ArrayLike) -> Estimate:
     Raises:
         InputError: for no values, NaN, or infinities of both signs.
     """
-    from scipy.stats import t
-
     array = checked(values, "values over seeds")
     if np.isinf(array).any():
         if len(np.unique(array[np.isinf(array)])) > 1:
@@ -105,8 +104,16 @@ def seed_estimate(values: ArrayLike) -> Estimate:
     n, mean = len(array), float(array.mean())
     if n == 1:
         return Estimate(value=mean)
-    half = float(t.ppf((1.0 + CONFIDENCE) / 2.0, n - 1)) * float(array.std(ddof=1)) / math.sqrt(n)
+    half = _student(n - 1) * float(array.std(ddof=1)) / math.sqrt(n)
     return Estimate(value=mean, low=mean - half, high=mean + half)
+
+
+@cache
+def _student(degrees: int) -> float:
+    """Student's quantile; a leaderboard asks for few of them very often."""
+    from scipy.stats import t
+
+    return float(t.ppf((1.0 + CONFIDENCE) / 2.0, degrees))
 
 
 def mean_estimate(

@@ -12,14 +12,17 @@ import logging
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from uedp_bench.errors import TrackingError
+from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.results import Result
 
 ID, CONTENT = "uedp_bench.id", "uedp_bench.content"
@@ -28,6 +31,7 @@ MAX_RELEASE_BYTES = 100_000_000
 
 _BATCH = 100
 _METRIC_BATCH = 1000
+_READERS = 8
 _PARAM_LENGTH = 6000
 _PROBE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "5", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
 _WORK = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "60", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
@@ -58,7 +62,7 @@ def log_result(
     """
     uri = uri or default_uri(folder.parent)
     public = _without_credentials(uri)
-    with _as_tracking_error(public):
+    with _as_tracking_error(f"log to MLflow at {public}"):
         with _environment(_PROBE):
             client, number = _experiment(uri, experiment)
         with _environment(_WORK):
@@ -75,20 +79,105 @@ def log_result(
     return tracking
 
 
+# ----------------------------------------------------------------------------------------- reading
+
+
+def logged_runs(uri: str, experiment: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The runs of an experiment, by id, each with a state that changes when it is logged again.
+
+    Raises:
+        InputError: if there is no such store or no such experiment.
+        TrackingError: if the server cannot be reached or refuses.
+    """
+    public = _without_credentials(uri)
+    _check_store(uri, public)
+    with _as_tracking_error(f"read MLflow at {public}"), _environment(_PROBE):
+        client = _client(uri)
+        found = client.get_experiment_by_name(experiment)
+        known = [] if found else [one.name for one in client.search_experiments()]
+    if not found:
+        raise InputError(
+            f"no experiment {experiment!r} in MLflow at {public}; there are: "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+    runs, page = [], None
+    with _as_tracking_error(f"read MLflow at {public}"), _environment(_WORK):
+        while page is None or page.token:
+            page = client.search_runs(
+                [found.experiment_id], max_results=1000, page_token=page and page.token
+            )
+            runs += page
+    states = {run.info.run_id: (run.info.status, str(run.info.end_time),
+                                run.data.tags.get(CONTENT, "")) for run in runs}  # fmt: skip
+    return sorted(states.items())
+
+
+def logged_results(uri: str, runs: Sequence[str]) -> Iterator[str | None]:
+    """The text of each run's `result.json`, in the order of the ids; None where it has none.
+
+    Raises:
+        TrackingError: if the server cannot be reached or refuses.
+    """
+    if not runs:
+        return
+    with (
+        _as_tracking_error(f"read MLflow at {_without_credentials(uri)}"),
+        _environment(_WORK),
+        TemporaryDirectory() as folder,
+    ):
+        pool = ThreadPoolExecutor(_READERS)
+        try:
+            yield from pool.map(partial(_result_text, _client(uri), Path(folder)), runs)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _result_text(client: Any, folder: Path, run: str) -> str | None:
+    if "result.json" not in {entry.path for entry in client.list_artifacts(run)}:
+        return None
+    (folder / run).mkdir()
+    path = Path(client.download_artifacts(run, "result.json", str(folder / run)))
+    text = path.read_text(encoding="utf-8", errors="replace")
+    path.unlink()
+    return text
+
+
+def _check_store(uri: str, public: str) -> None:
+    """Reading must not make a store where there is none, as MLflow does."""
+    kind, _, where = uri.partition(":")
+    if kind == "sqlite":
+        path = Path(where.removeprefix("///").partition("?")[0])
+        if not path.is_file():
+            raise InputError(f"MLflow's store {public}: no such file")
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            try:
+                database.execute("select 1 from experiments limit 1")
+            except sqlite3.DatabaseError as error:
+                raise InputError(f"MLflow's store {public}: {error}") from None
+    elif "://" not in uri and not Path(where if kind == "file" else uri).is_dir():
+        raise InputError(f"MLflow's store {public}: no such folder")
+
+
 # -------------------------------------------------------------------------------------- connecting
+
+
+@lru_cache(maxsize=8)
+def _client(uri: str) -> Any:
+    # Before the import: nothing about a privacy benchmark is reported to anyone.
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    from mlflow.tracking import MlflowClient
+
+    for chatter in ("mlflow", "alembic"):
+        logging.getLogger(chatter).setLevel(logging.ERROR)
+    return MlflowClient(tracking_uri=uri)
 
 
 @lru_cache(maxsize=8)
 def _experiment(uri: str, name: str) -> tuple[Any, str]:
     """The client and the experiment's id; a new SQLite store is set up here, once."""
-    # Before the import: nothing about a privacy benchmark is reported to anyone.
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    client = _client(uri)
     from mlflow.exceptions import MlflowException
-    from mlflow.tracking import MlflowClient
 
-    for chatter in ("mlflow", "alembic"):
-        logging.getLogger(chatter).setLevel(logging.ERROR)
-    client = MlflowClient(tracking_uri=uri)
     found = client.get_experiment_by_name(name)
     if found is None:
         try:
@@ -122,20 +211,20 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _as_tracking_error(uri: str) -> Iterator[None]:
+def _as_tracking_error(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise
-        raise TrackingError(_explain(uri, error)) from error
+        raise TrackingError(_explain(what, error)) from error
     except Exception as error:  # drivers and servers raise what they like
-        raise TrackingError(_explain(uri, error)) from error
+        raise TrackingError(_explain(what, error)) from error
 
 
-def _explain(uri: str, error: Exception) -> str:
+def _explain(what: str, error: Exception) -> str:
     reason = (_without_credentials(str(error)).strip().splitlines() or [type(error).__name__])[0]
-    return f"cannot log to MLflow at {uri}: {reason[:300]}"
+    return f"cannot {what}: {reason[:300]}"
 
 
 def _without_credentials(text: str) -> str:

@@ -13,8 +13,10 @@ from rich.console import Console
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.rows import aggregate, load_results, load_rows, select
+from uedp_bench.leaderboard.loading import Loader
+from uedp_bench.leaderboard.rows import aggregate, select
 from uedp_bench.leaderboard.sheets import number, sheets, stat_text
+from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.table import render, to_csv, to_json, to_markdown
 from uedp_bench.results import (
     ComponentSpec,
@@ -386,7 +388,8 @@ def test_csv_and_json_carry_every_metric_and_the_way_back_to_the_runs(tmp_path):
         made = result("uedp", seed)
         (tmp_path / made.id).mkdir()
         write_result(made, tmp_path / made.id / "result.json")
-    rows = load_rows([tmp_path])
+    loaded = Loader([Folder(tmp_path)]).load()
+    rows = aggregate(loaded.results, loaded.places)
     (line,) = csv.DictReader(io.StringIO(to_csv(rows)))
     assert float(line["utility.perplexity"]) == 50.0
     assert float(line["membership.auc"]) == pytest.approx(0.515)
@@ -397,23 +400,6 @@ def test_csv_and_json_carry_every_metric_and_the_way_back_to_the_runs(tmp_path):
     assert "seed" not in row["spec"]
     assert [run["tracking"]["mlflow_run_id"] for run in row["runs"]] == ["run1", "run2"]
     assert all((tmp_path / run["id"] / "result.json").samefile(run["path"]) for run in row["runs"])
-
-
-def test_results_are_found_at_any_depth_once_and_not_among_mlflow_copies(tmp_path):
-    made = result("uedp", 1)
-    for place in ("a", "b/c", "mlartifacts/1/x/artifacts"):
-        (tmp_path / place).mkdir(parents=True)
-        write_result(made, tmp_path / place / "result.json")
-    (tmp_path / "mlartifacts" / "result.json").write_text("not a result")
-    assert [found.id for found in load_results([tmp_path])] == [made.id]
-
-
-def test_broken_files_are_all_named(tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "result.json").write_text("{")
-    with pytest.raises(InputError, match=r"(?s)one/result.json.*two/result.json"):
-        load_results([tmp_path])
 
 
 def test_filters():

@@ -9,31 +9,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.cli.console import console
+from uedp_bench.cli.sources import (
+    Experiments,
+    Folders,
+    OneSource,
+    OneTask,
+    TrackingUri,
+    loader_of,
+    no_results,
+)
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.leaderboard.rows import Row
 
-REFERENCE, OWN = Path("leaderboard/results"), Path("runs")
-
-# Options only, no arguments: commands of this group must stay possible.
+# Options only, no arguments: these would hide the commands of the group.
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
 def leaderboard_command(
     context: typer.Context,
-    results: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--results",
-            metavar="DIR",
-            help="Folder with results, searched to any depth (repeat for several). "
-            f"[default: ./{REFERENCE} if it is there, else ./{OWN}]",
-        ),
-    ] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Rows of one task only.")] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Rows of one source only.")] = None,
+    results: Folders = None,
+    experiment: Experiments = None,
+    tracking_uri: TrackingUri = None,
+    task: OneTask = None,
+    source: OneSource = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Markdown tables.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="One line a row.")] = False,
@@ -48,16 +49,19 @@ def leaderboard_command(
     uedp-bench leaderboard --results runs --markdown --out docs/table.md
     """  # noqa: D301
     if context.invoked_subcommand is not None:
+        _refuse_options(context, context.invoked_subcommand)
         return
     if as_json + as_markdown + as_csv > 1:
         raise InputError("--json, --markdown and --csv: choose one")
     from uedp_bench.leaderboard import table
 
-    folders = results or [REFERENCE if REFERENCE.is_dir() else OWN]
-    rows = table.select(table.load_rows(folders), task, source)
-    if not rows:
-        where = ", ".join(map(str, folders))
-        raise InputError(f"no results in {where}; make some with: uedp-bench quickstart")
+    loader = loader_of(results, experiment, tracking_uri)
+    loaded = loader.load().checked()
+    if not loaded.copies:
+        raise no_results(loader)
+    for note in loaded.notes:
+        typer.echo(f"note: {note}", err=True)
+    rows = table.select(table.aggregate(loaded.results, loaded.places), task, source)
     if as_json or as_markdown or as_csv:
         write = table.to_json if as_json else table.to_csv if as_csv else table.to_markdown
         _deliver(write(rows), out)
@@ -65,6 +69,14 @@ def leaderboard_command(
         console().print(table.render(rows))
     else:
         _deliver(_as_text(rows), out)
+
+
+def _refuse_options(context: typer.Context, command: str) -> None:
+    """Options before a command's name would be the table's, and do nothing."""
+    given = [name for name, value in context.params.items() if value]
+    if given:
+        option = next(one.opts[0] for one in context.command.params if one.name == given[0])
+        raise InputError(f"{option} stands before {command!r}: give it after that name")
 
 
 def _as_text(rows: list[Row]) -> str:

@@ -1,0 +1,176 @@
+"""Loads results from several places: each id once, and again only what has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.sources import Folder, Found, Outcome, Source
+from uedp_bench.results import Result
+
+Progress = Callable[[int, int], None]
+"""Is told how many of how many are done."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A result, and where it was read: the path of a file, or the name of an MLflow run."""
+
+    result: Result
+    place: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What was read.
+
+    Attributes:
+        copies: each id once, by id.
+        problems: files that are no results, and ids that stand for different runs.
+        notes: what readers may want to know.
+    """
+
+    copies: dict[str, Copy]
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> list[Result]:
+        """Of all copies, in the order of their ids."""
+        return [copy.result for copy in self.copies.values()]
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Where each result was read, by id."""
+        return {identifier: copy.place for identifier, copy in self.copies.items()}
+
+    def checked(self) -> Loaded:
+        """The same, if all of it is sound.
+
+        Raises:
+            InputError: with all that is not.
+        """
+        if self.problems:
+            raise InputError("; ".join(self.problems))
+        return self
+
+
+class Loader:
+    """Reads results from several places, and again only what has changed since the last time.
+
+    Args:
+        sources: in any order; it does not matter for what is loaded.
+    """
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._sources = tuple(sources)
+        self._known: dict[str, tuple[Hashable, Outcome]] = {}
+
+    @property
+    def name(self) -> str:
+        """Where it looks."""
+        return ", ".join(source.name for source in self._sources)
+
+    def load(self, progress: Progress | None = None) -> Loaded:
+        """All results that are there now.
+
+        The same id in several places counts once: a finished run before a failed one, then the
+        newer.
+
+        Raises:
+            InputError: if a folder, a store or an experiment does not exist.
+            TrackingError: if a server cannot be reached.
+        """
+        there = [(source, source.find()) for source in self._sources]
+        total = sum(len(found) for _, found in there)
+        known: dict[str, tuple[Hashable, Outcome]] = {}
+        notes = []
+        for source, found in there:
+            missing = 0
+            for one, outcome in zip(found, self._outcomes(source, found), strict=True):
+                known[one.place] = one.signature, outcome
+                missing += outcome is None
+                if progress is not None:
+                    progress(len(known), total)
+            if missing:
+                notes.append(f"{source.name}: {missing} without result.json, left out")
+        self._known = known
+        problems = [outcome for _, outcome in known.values() if isinstance(outcome, str)]
+        copies = [Copy(outcome, place) for place, (_, outcome) in known.items()
+                  if isinstance(outcome, Result)]  # fmt: skip
+        return _merged(copies, problems, notes)
+
+    def _outcomes(self, source: Source, found: Sequence[Found]) -> Iterator[Outcome]:
+        changed = [one for one in found if self._signature(one) != one.signature]
+        read = source.read(changed)
+        for one in found:
+            known = self._signature(one) == one.signature
+            yield self._known[one.place][1] if known else next(read)
+
+    def _signature(self, one: Found) -> Hashable:
+        return self._known.get(one.place, (None, None))[0]
+
+
+def load_results(folders: Iterable[Path]) -> list[Result]:
+    """All results below the folders, each id once.
+
+    Raises:
+        InputError: if a folder does not exist or a file is not a valid result.
+    """
+    return Loader(Folder(folder) for folder in folders).load().checked().results
+
+
+# ------------------------------------------------------------------------------------ one id, once
+
+
+def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Loaded:
+    by_id: dict[str, list[Copy]] = {}
+    for copy in copies:
+        by_id.setdefault(copy.result.id, []).append(copy)
+    kept, differing = {}, []
+    for identifier in sorted(by_id):
+        # Most are alone, and what a copy is worth takes time.
+        found = by_id[identifier]
+        first, *others = sorted(found, key=_worth, reverse=True) if len(found) > 1 else found
+        kept[identifier] = first
+        problems += [
+            f"{first.place} and {other.place}: one id ({identifier}), but different runs"
+            for other in others
+            if _contradict(first.result, other.result)
+        ]
+        if any(_differ(first.result, other.result) for other in others):
+            differing.append(identifier)
+    if differing:
+        shown = ", ".join([*differing[:3], *(["..."] if len(differing) > 3 else [])])
+        notes.append(f"of {len(differing)} runs there are several results; the newest count: "
+                     f"{shown}")  # fmt: skip
+    return Loaded(kept, tuple(sorted(problems)), tuple(notes))
+
+
+def _worth(copy: Copy) -> tuple[bool, str, str, str, str]:
+    """The copy of the largest counts; the place decides between equal ones only."""
+    result = copy.result
+    created = str(result.provenance.get("created", ""))
+    tracked = str(sorted(result.tracking.items()))
+    return result.status == "finished", created, _content(result), tracked, copy.place
+
+
+def _content(result: Result) -> str:
+    """All but where MLflow has it."""
+    return result.model_copy(update={"tracking": {}}).model_dump_json()
+
+
+def _differ(one: Result, other: Result) -> bool:
+    return one.status == other.status and _content(one) != _content(other)
+
+
+def _contradict(one: Result, other: Result) -> bool:
+    """Whether two finished results cannot both be runs of the spec that their id stands for."""
+    if not one.status == other.status == "finished":
+        return False
+    mine, its = one.spec, other.spec
+    return (one.group, one.label, mine.seed, mine.task.name, mine.source.name) != (
+        other.group, other.label, its.seed, its.task.name, its.source.name,
+    )  # fmt: skip

@@ -1,0 +1,147 @@
+"""Where results are: `result.json` files below folders, and the copies that MLflow keeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Protocol
+
+from uedp_bench.errors import InputError
+from uedp_bench.results import Result, parse_result, read_result
+from uedp_bench.tracking import logged_results, logged_runs
+
+COPIES = {"mlartifacts", "mlruns"}
+"""Folders in which MLflow keeps copies of results: not read."""
+
+Outcome = Result | str | None
+"""A result, or what is wrong with it; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What may be a result.
+
+    Attributes:
+        name: of the file, or of MLflow's run.
+        place: what messages call it.
+        signature: another one means another content.
+    """
+
+    name: str
+    place: str
+    signature: Hashable
+
+
+class Source(Protocol):
+    """A place that holds results."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    def find(self) -> list[Found]:
+        """What is there now; raises `InputError` or `TrackingError` where nothing can be."""
+
+    def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
+        """The outcome of each, in their order."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """All `result.json` below a folder, at any depth.
+
+    Attributes:
+        path: the folder.
+        may_come: it need not exist yet.
+    """
+
+    path: Path
+    may_come: bool = False
+
+    @property
+    def name(self) -> str:
+        """See `Source`."""
+        return str(self.path)
+
+    def find(self) -> list[Found]:
+        """The files that are there now.
+
+        Raises:
+            InputError: if the folder does not exist.
+        """
+        if not self.path.is_dir():
+            if self.may_come and not self.path.exists():
+                return []
+            raise InputError(f"--results {self.path}: no such folder")
+        found = []
+        for path in self._files():
+            try:
+                stat = path.stat()
+            except FileNotFoundError:  # replaced or removed in this moment
+                continue
+            signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            found.append(Found(str(path), str(path), signature))
+        return found
+
+    def _files(self) -> Iterator[Path]:
+        for folder, below, names in os.walk(self.path):
+            below[:] = sorted(set(below) - COPIES)
+            if "result.json" in names:
+                yield Path(folder) / "result.json"
+
+    def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
+        """See `Source`."""
+        for one in found:
+            yield _outcome(partial(read_result, Path(one.name)))
+
+
+class Experiment:
+    """The `result.json` artifacts of an MLflow experiment.
+
+    Args:
+        name: of the experiment.
+        uri: of MLflow's tracking store.
+        seconds: how long a listing is good for.
+    """
+
+    def __init__(self, name: str, uri: str, seconds: float = 10.0) -> None:
+        self._experiment, self._uri, self._seconds = name, uri, seconds
+        self._listed: tuple[float, list[Found]] | None = None
+
+    @property
+    def name(self) -> str:
+        """See `Source`."""
+        return f"experiment {self._experiment}"
+
+    def find(self) -> list[Found]:
+        """The runs that the experiment has now, or had a few seconds ago.
+
+        Raises:
+            InputError: if there is no such store or experiment.
+            TrackingError: if the server cannot be reached.
+        """
+        if self._listed is None or monotonic() - self._listed[0] > self._seconds:
+            runs = logged_runs(self._uri, self._experiment)
+            found = [Found(run, f"MLflow run {run}", state) for run, state in runs]
+            self._listed = monotonic(), found
+        return self._listed[1]
+
+    def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
+        """See `Source`."""
+        texts = logged_results(self._uri, [one.name for one in found])
+        for one, text in zip(found, texts, strict=True):
+            if text is None:
+                yield None
+            else:
+                yield _outcome(partial(parse_result, text, f"result.json of {one.place}"))
+
+
+def _outcome(read: Callable[[], Result]) -> Outcome:
+    try:
+        return read()
+    except InputError as error:
+        return str(error)

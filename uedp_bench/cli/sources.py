@@ -1,0 +1,81 @@
+"""Where the commands of the leaderboard find results: their options, and the loader that reads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.leaderboard.loading import Loader
+    from uedp_bench.leaderboard.sources import Source
+
+REFERENCE, OWN = Path("leaderboard/results"), Path("runs")
+
+Folders = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--results",
+        metavar="DIR",
+        help="Folder with results, searched to any depth (repeat for several). "
+        f"[default: ./{REFERENCE} if it is there, else ./{OWN}]",
+    ),
+]
+Experiments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--experiment",
+        metavar="NAME",
+        help="MLflow experiment whose runs have a result.json, as 'uedp-bench run' logs them "
+        "(repeat for several).",
+    ),
+]
+TrackingUri = Annotated[
+    str | None,
+    typer.Option(
+        "--tracking-uri",
+        metavar="URI",
+        help=f"Where MLflow is. [default: $MLFLOW_TRACKING_URI, else sqlite:///{OWN}/mlflow.db]",
+    ),
+]
+OneTask = Annotated[str | None, typer.Option("--task", help="Rows of one task only.")]
+OneSource = Annotated[str | None, typer.Option("--source", help="Rows of one source only.")]
+
+
+def loader_of(
+    folders: list[Path] | None,
+    experiments: list[str] | None,
+    uri: str | None,
+    *,
+    may_come: bool = False,
+) -> Loader:
+    """Reads the results of some folders and experiments, by default those of a folder.
+
+    Args:
+        folders, experiments, uri: values of the options above.
+        may_come: folders need not exist yet.
+
+    Raises:
+        InputError: if a tracking URI stands alone.
+    """
+    from uedp_bench.leaderboard.loading import Loader
+    from uedp_bench.leaderboard.sources import Experiment, Folder
+    from uedp_bench.tracking import default_uri
+
+    if uri and not experiments:
+        raise InputError(f"--tracking-uri {uri}: name an --experiment there, such as uedp-bench")
+    if not folders and not experiments:
+        folders = [REFERENCE if REFERENCE.is_dir() else OWN]
+    where = uri or os.environ.get("MLFLOW_TRACKING_URI") or default_uri(OWN)
+    found: list[Source] = [Folder(folder, may_come) for folder in dict.fromkeys(folders or ())]
+    found += [Experiment(name, where) for name in dict.fromkeys(experiments or ())]
+    return Loader(found)
+
+
+def no_results(loader: Loader) -> InputError:
+    """What to say where there is nothing to show."""
+    return InputError(f"no results in {loader.name}; make some with: uedp-bench quickstart")
