@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ FOLDER = ROOT / "leaderboard" / "results" / "reproductions"
 SPECS = {
     "dpnr-ag": "paper/dpnr-ag-quick",
     "dpnr-ag-dropout": "paper/dpnr-ag-dropout-quick",
+    "dpnr-ag-figure4": "paper/dpnr-ag-figure4",
     "dpnr-blog": "paper/dpnr-blog-quick",
     "vickrey-product-reviews": "paper/vickrey-product-reviews",
     "vickrey-imdb": "paper/vickrey-imdb-quick",
@@ -98,6 +100,24 @@ def test_shared_noise_hides_nothing_from_an_attacker_who_centres() -> None:
     majority = shared["empirical_privacy_majority"].value
     assert shared["empirical_privacy_released"].value > majority - 0.02
     assert shared["empirical_privacy"].value < plain["empirical_privacy"].value + 0.02
+
+
+def test_the_page_says_what_is_on_the_maps(capsys: pytest.CaptureFixture[str]) -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "reproductions.py"))
+    script["main"]("dpnr-maps", FOLDER / "dpnr-ag-figure4")
+    printed = capsys.readouterr().out.strip()
+    assert printed in (ROOT / "docs" / "reproductions" / "dpnr.md").read_text(encoding="utf-8")
+    cells = {
+        line.split(" | ")[0].removeprefix("| "): [
+            tuple(map(float, cell.strip(" |").split(" / "))) for cell in line.split(" | ")[1:]
+        ]
+        for line in printed.splitlines()[2:]
+    }
+    _, *persons = cells["noiseless"]
+    assert all(on_map > 65 for on_map, _ in persons), "without noise persons lie in groups"
+    for mixed in ("0.05", "1", "shared 0.05"):
+        assert all(abs(on_map - 50) < 5 for on_map, _ in cells[mixed][1:])
+    assert all(attacker > 95 for _, attacker in cells["shared 0.05"][1:]), "and hide nothing"
 
 
 def test_dpnr_proves_k_times_what_it_claims() -> None:
