@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 import uedp_bench
 from uedp_bench.corpus import Corpus
+from uedp_bench.spec import identity_of
 
 LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")
 
 
-def provenance(source: Corpus | None, planted: Corpus | None = None) -> dict[str, Any]:
-    """Versions, commit, time (UTC), and sizes and fingerprints of the corpus.
+def provenance(
+    identity: Mapping[str, Any], source: Corpus | None = None, planted: Corpus | None = None
+) -> dict[str, Any]:
+    """Versions, commit, time (UTC), what the id is a hash of, and sizes of the corpus.
 
     Args:
+        identity: `identity_parts` of the run; left out where `recorded` says so.
         source: as the source made it: its fingerprint is the same for all seeds.
         planted: with canaries in and held-out users out.
     """
@@ -31,6 +37,8 @@ def provenance(source: Corpus | None, planted: Corpus | None = None) -> dict[str
         "python": platform.python_version(),
         "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
     }
+    if (parts := recorded(identity)) is not None:
+        out["identity"] = parts
     if source is not None and planted is not None:
         out["corpus"] = {
             "fingerprint": source.fingerprint,
@@ -40,6 +48,32 @@ def provenance(source: Corpus | None, planted: Corpus | None = None) -> dict[str
             "users": planted.user_count,
         }
     return out
+
+
+def recorded(identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The parts of an identity as a file holds them, so that anybody can hash them again.
+
+    Returns:
+        None where they would name a place on this machine (a file that does not exist, or a
+        parameter of a plug-in that does not say that it is a path), or JSON cannot hold them.
+    """
+    try:
+        read: dict[str, Any] = json.loads(json.dumps(identity, allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+    return None if names_place(read) or identity_of(read) != identity_of(identity) else read
+
+
+def names_place(value: Any) -> bool:
+    """Whether any text in JSON values is a path that starts at a root, a home or a parent."""
+    if isinstance(value, dict):
+        return any(names_place(part) for part in (*value, *value.values()))
+    if isinstance(value, list):
+        return any(map(names_place, value))
+    if not isinstance(value, str):
+        return False
+    rooted = PurePath(value).is_absolute() or PureWindowsPath(value).drive != ""
+    return rooted or value.startswith(("/", "~", "..", "file:"))
 
 
 def _version(name: str) -> str | None:

@@ -7,7 +7,7 @@ import json
 import shutil
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -47,7 +47,7 @@ from uedp_bench.results import (
 )
 from uedp_bench.retraining import Retraining
 from uedp_bench.run import Progress, Run, Speed, no_progress
-from uedp_bench.spec import identity, tried_runs
+from uedp_bench.spec import identity_of, identity_parts, tried_runs
 from uedp_bench.task import Task
 
 
@@ -325,13 +325,13 @@ def execute(spec: RunSpec, settings: Settings) -> Result:
         OSError: if the disk is full, for then no further run can succeed either, or the result
             cannot be written.
     """
-    clock, memory = _Clock(), PeakMemory()
+    clock = _Clock()
     # A run without a corpus has no fingerprint: its identity is that of its spec alone.
-    identifier, group = identity(spec, "")
+    parts = identity_parts(spec, "")
     try:
         corpus = load_corpus(spec.source.model_dump_json())
-        identifier, group = identity(spec, corpus.fingerprint)
-        result = _execute(spec, settings, corpus, (identifier, group, clock, memory))
+        parts = identity_parts(spec, corpus.fingerprint)
+        result = _execute(spec, settings, corpus, (parts, clock, PeakMemory()))
     except Exception as error:
         if _disk_is_full(error, settings.out):
             raise OSError(errno.ENOSPC, "no space left on device", str(settings.out)) from error
@@ -342,22 +342,23 @@ def execute(spec: RunSpec, settings: Settings) -> Result:
             phase=clock.phase,
             traceback="" if on_purpose else traceback.format_exc(),
         )
-        result = failed(spec, (identifier, group), reason)
-    folder = settings.out / identifier
+        result = failed(spec, parts, reason)
+    folder = settings.out / result.id
     folder.mkdir(parents=True, exist_ok=True)
     write_result(result, folder / "result.json")
     return result
 
 
-def failed(spec: RunSpec, identity: tuple[str, str], error: RunError) -> Result:
-    """The result of a run that failed."""
+def failed(spec: RunSpec, identity: Mapping[str, Any], error: RunError) -> Result:
+    """The result of a run that failed; `identity` is its `identity_parts`."""
+    identifier, group = identity_of(identity)
     return Result(
-        id=identity[0],
-        group=identity[1],
+        id=identifier,
+        group=group,
         status="failed",
         error=error,
         spec=spec,
-        provenance=provenance(None),
+        provenance=provenance(identity),
     )
 
 
@@ -375,11 +376,15 @@ _LEAST_BYTES = 2**20
 
 
 def _execute(
-    spec: RunSpec, settings: Settings, corpus: Corpus, around: tuple[str, str, _Clock, PeakMemory]
+    spec: RunSpec,
+    settings: Settings,
+    corpus: Corpus,
+    around: tuple[dict[str, Any], _Clock, PeakMemory],
 ) -> Result:
     from uedp_bench.training.device import choose_device
 
-    identifier, group, clock, memory = around
+    identity, clock, memory = around
+    identifier, group = identity_of(identity)
     parts = build(spec)
     tried_runs(spec)  # a selection that does not fit the run fails before it trains
     device = choose_device(settings.device, settings.speed.threads)
@@ -430,7 +435,7 @@ def _execute(
         diagnostics=run.diagnostics,
         selection=selection,
         cost=Cost(**seconds, **run.counts, peak_memory_mb=memory.peak_mb(device), device=device),
-        provenance=provenance(source, corpus)
+        provenance=provenance(identity, source, corpus)
         | {"vocabulary": _describe(vocabulary), "release": release.view},
         **attacked,
     )

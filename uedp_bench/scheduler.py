@@ -33,7 +33,7 @@ from uedp_bench.runner import (
     plant,
     public_sizes,
 )
-from uedp_bench.spec import identity
+from uedp_bench.spec import identity, identity_parts
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _killed(job: Job, settings: Settings) -> Result:
         phase="",
     )
     corpus = load_corpus(job.spec.source.model_dump_json())
-    result = failed(job.spec, identity(job.spec, corpus.fingerprint), error)
+    result = failed(job.spec, identity_parts(job.spec, corpus.fingerprint), error)
     folder = settings.out / result.id
     folder.mkdir(parents=True, exist_ok=True)
     write_result(result, folder / "result.json")

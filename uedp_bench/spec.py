@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -297,55 +297,25 @@ def _is_sequence(annotation: Any) -> bool:
     return get_origin(annotation) in kinds or any(map(_is_sequence, get_args(annotation)))
 
 
-def identity(spec: RunSpec, fingerprint: str) -> tuple[str, str]:
-    """(id, group): hashes of what defines the run; group leaves the seed out.
-
-    No path is part of it: the corpus' fingerprint stands for what a source's paths hold, and other
-    files and folders count by their content.
-    """
-    parts: dict[str, Any] = {
-        "delta": spec.delta,
-        "corpus": fingerprint,
-        "task": component_identity(spec.task, registry.tasks),
-        "source": component_identity(spec.source, registry.sources, contents=False),
-        "model": component_identity(spec.model, registry.models),
-        "mechanism": [component_identity(ref, registry.mechanisms) for ref in spec.mechanism],
-        "attacks": [component_identity(ref, registry.attacks) for ref in spec.attacks],
-    }
-    if spec.selection is not None:
-        parts["selection"] = spec.selection.model_dump(mode="json")
-    return _digest({**parts, "seed": spec.seed}), _digest(parts)
+Content = Callable[[Any, MayBePath], Any]
+"""What counts in place of the value of a parameter that may name files."""
 
 
-def component_identity(
-    ref: ComponentSpec, kind: registry.Registry[Any], *, contents: bool = True
-) -> list[Any]:
-    """Name, version and parameters, paths replaced by the digest of what they hold.
-
-    Args:
-        ref: the component.
-        kind: where it is registered.
-        contents: False leaves out all parameters that name a file or folder.
-    """
-    component: type[Component[Any]] = kind.get(ref.name)
-    params: dict[str, Any] = {}
-    for name, value in ref.params.items():
-        field = component.Params.model_fields[name]
-        mark = next((part for part in field.metadata if isinstance(part, MayBePath)), None)
-        if mark is None and not _is_path(field.annotation):
-            params[name] = value
-        elif contents:
-            params[name] = _content(value, mark or MayBePath())
-    return [ref.name, component.version, params]
+def path_mark(component: type[Component[Any]], name: str) -> MayBePath | None:
+    """How a parameter may name files or folders; None where it never does."""
+    field = component.Params.model_fields[name]
+    mark = next((part for part in field.metadata if isinstance(part, MayBePath)), None)
+    return MayBePath() if mark is None and _is_path(field.annotation) else mark
 
 
 def _is_path(annotation: Any) -> bool:
     return annotation is Path or any(_is_path(part) for part in get_args(annotation))
 
 
-def _content(value: Any, mark: MayBePath) -> Any:
+def content_of(value: Any, mark: MayBePath) -> Any:
+    """Digests of the files and folders that a parameter names; what names none stays."""
     if isinstance(value, list):
-        return [_content(part, mark) for part in value]
+        return [content_of(part, mark) for part in value]
     if value is None or value in mark.words or not Path(value).exists():
         return value
     return _digest_of_files(Path(value).resolve())
@@ -361,6 +331,69 @@ def _digest_of_files(path: Path) -> str:
             held = hashlib.file_digest(content, "sha256").hexdigest()
         digest.update(f"{name}\0{held}".encode())
     return digest.hexdigest()[:16]
+
+
+def identity(spec: RunSpec, fingerprint: str) -> tuple[str, str]:
+    """(id, group): hashes of what defines the run; group leaves the seed out.
+
+    No path is part of it: the corpus' fingerprint stands for what a source's paths hold, and other
+    files and folders count by their content.
+    """
+    return identity_of(identity_parts(spec, fingerprint))
+
+
+def identity_of(parts: Mapping[str, Any]) -> tuple[str, str]:
+    """(id, group) of what `identity_parts` gave, or of what a result recorded of it."""
+    shared = {name: value for name, value in parts.items() if name != "seed"}
+    return _digest(parts), _digest(shared)
+
+
+def identity_parts(
+    spec: RunSpec, fingerprint: str, content: Content = content_of
+) -> dict[str, Any]:
+    """What defines the run: its spec with versions, and digests in place of paths.
+
+    Args:
+        spec: of the run.
+        fingerprint: of the corpus as the source made it; empty where none was made.
+        content: in place of paths.
+    """
+    parts: dict[str, Any] = {
+        "delta": spec.delta,
+        "corpus": fingerprint,
+        "task": component_identity(spec.task, registry.tasks, content),
+        "source": component_identity(spec.source, registry.sources, None),
+        "model": component_identity(spec.model, registry.models, content),
+        "mechanism": [
+            component_identity(ref, registry.mechanisms, content) for ref in spec.mechanism
+        ],
+        "attacks": [component_identity(ref, registry.attacks, content) for ref in spec.attacks],
+        "seed": spec.seed,
+    }
+    if spec.selection is not None:
+        parts["selection"] = spec.selection.model_dump(mode="json")
+    return parts
+
+
+def component_identity(
+    ref: ComponentSpec, kind: registry.Registry[Any], content: Content | None = content_of
+) -> list[Any]:
+    """Name, version and parameters, paths replaced by the digest of what they hold.
+
+    Args:
+        ref: the component.
+        kind: where it is registered.
+        content: in place of paths; None leaves out all parameters that name a file or folder.
+    """
+    component: type[Component[Any]] = kind.get(ref.name)
+    params: dict[str, Any] = {}
+    for name, value in ref.params.items():
+        mark = path_mark(component, name)
+        if mark is None:
+            params[name] = value
+        elif content is not None:
+            params[name] = content(value, mark)
+    return [ref.name, component.version, params]
 
 
 def _digest(value: Any) -> str:
