@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,11 @@ def _key(row: Row) -> tuple[str, ...]:
     task = spec.task.model_dump_json()
     words = (row.vocabulary or "") if by_vocabulary(row) else ""
     return task, spec.source.name, spec.model.name, corpus, words
+
+
+def identity(board: Sequence[Row]) -> str:
+    """A short digest of what the rows of a board share: stays where other boards come and go."""
+    return hashlib.sha256(repr(_key(board[0])).encode()).hexdigest()[:10]
 
 
 def _alike(row: Row, other: Row) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.boards import boards, differences, labels, title
+from uedp_bench.leaderboard.boards import boards, differences, identity, labels, title
 from uedp_bench.leaderboard.metrics import metric, order
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.sheets import bound_text, guarantee_text
@@ -47,6 +47,7 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
     for at, board in enumerate(boards(rows)):
         name, larger = headline(board[0])
         sets.append({
+            "id": identity(board),
             "title": title(board),
             "headline": f"utility.{name}" if name else None,
             "larger_is_better": larger,
@@ -66,6 +67,8 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
 
 def _initial(rows: Sequence[Row]) -> dict[str, str]:
     """Task and source that most mechanisms share: what readers see first."""
+    if not rows:
+        return {}
     mechanisms: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         mechanisms.setdefault((row.spec.task.name, row.spec.source.name), set()).add(row.label)
@@ -122,8 +125,8 @@ def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 if key in found or (kind in _COUNTS and not metric(kind, name).about):
                     continue
                 shown = asdict(metric(kind, name))
-                for unused in ("name", "low", "high"):
-                    del shown[unused]
+                del shown["name"]
+                shown |= {end: _short(shown[end]) for end in ("low", "high")}
                 shown["main"] |= kind == "leakage" and not known and at == 0
                 place = (kinds.index(kind), prefix, order(kind, name), _natural(name))
                 group = f"leakage: {prefix}" if kind == "leakage" else kind
@@ -191,6 +194,7 @@ def _guarantee(found: Guarantee) -> dict[str, Any]:
         "source": found.source,
         "text": guarantee_text(found),
         "curve": [[p.spread, p.sentences, _short(p.epsilon)] for p in found.curve],
+        "protected": None if found.protected is None else found.protected.spread,
     }
 
 
@@ -202,6 +206,8 @@ def _bound(found: LowerBound) -> dict[str, Any]:
         "delta": found.delta,
         "confidence": found.confidence,
         "attack": found.attack,
+        "spread": found.spread,
+        "sentences": found.sentences,
         "text": bound_text(found),
     }
 

@@ -1,13 +1,22 @@
 "use strict";
-// What every view shares: the data, the state that a link restores, filters, ranks and numbers.
+// What every view shares: the data, the state that a link restores, filters and ranks.
 // Views subscribe to the state and draw; none of them knows another.
-window.uedp = (function () {
-  const NONE = "–";
+Object.assign(window.uedp, (function () {
   const raw = JSON.parse(document.getElementById("data").textContent);
   const columns = raw.columns;
   const columnOf = new Map(columns.map((column) => [column.key, column]));
+  raw.sets.forEach((set, at) => {
+    set.letter = letter(at);
+  });
+  const LISTS = ["task", "source", "model", "set", "mechanism", "unit", "guarantee"];
   const rows = raw.rows.map(decode);
   const rowOf = new Map(rows.map((row) => [row.id, row]));
+
+  /** Names of sets, short enough for a column: A, B, ..., Z, AA, ... */
+  function letter(at) {
+    const last = String.fromCharCode(65 + (at % 26));
+    return at < 26 ? last : letter(Math.floor(at / 26) - 1) + last;
+  }
 
   /** A number of the data: infinity is written as a string there. */
   function read(value) {
@@ -16,7 +25,8 @@ window.uedp = (function () {
 
   /**
    * A row with `values` {key: {value, low, high, n}} and `seeds` {seed: {key: value}}; low and
-   * high are null where there is no interval (one seed).
+   * high are null where there is no interval (one seed). `facets` {filter: strings} and `text`
+   * are what filters and the search look at.
    */
   function decode(row) {
     const values = {};
@@ -40,20 +50,42 @@ window.uedp = (function () {
         epsilon: read(epsilon),
       }));
     }
-    return { ...row, values, seeds };
+    const text = [row.mechanism, row.task, row.source, row.model].join(" ").toLowerCase();
+    return { ...row, values, seeds, text, facets: offers(row) };
+  }
+
+  /** What a row offers to each filter. */
+  function offers(row) {
+    const finite = row.guarantees.filter((one) => one.epsilon < Infinity);
+    const kinds = new Set(finite.map((one) => one.kind));
+    if (!kinds.has("proven")) {
+      kinds.add("not proven");
+    }
+    if (row.guarantees.some((one) => one.status === "refuted")) {
+      kinds.add("claim refuted");
+    }
+    return {
+      task: [row.task],
+      source: [row.source],
+      model: [row.model],
+      set: [raw.sets[row.set].id],
+      mechanism: [...new Set(row.mechanisms)],
+      unit: [...new Set(finite.map((one) => one.unit))],
+      guarantee: [...kinds],
+    };
   }
 
   // ---------------------------------------------------------------------------------------- state
 
   // One flat object of strings. What is empty is left out of the link; without a link, the first
   // view shows the task and source that most mechanisms share.
-  const LISTS = ["task", "source", "model", "mechanism", "unit", "guarantee"];
   const listeners = [];
-  let state = fromLink();
+  let state = parse(window.location.hash);
+  let known = null;
 
-  /** The state that the address holds, or the initial one. */
-  function fromLink() {
-    const given = Object.fromEntries(new URLSearchParams(window.location.hash.slice(1)));
+  /** The state that a link's part from '#' on holds, or the initial one. */
+  function parse(hash) {
+    const given = Object.fromEntries(new URLSearchParams(hash.slice(1)));
     return Object.keys(given).length ? given : { ...raw.initial };
   }
 
@@ -62,17 +94,28 @@ window.uedp = (function () {
     return state[name] || "";
   }
 
-  /** Changes the state, the address and every view. Empty values leave the state. */
-  function set(changes) {
-    state = { ...state, ...changes };
-    for (const name of Object.keys(state)) {
-      if (state[name] === "" || state[name] === null || state[name] === undefined) {
-        delete state[name];
-      }
-    }
+  /** The part of a link after '#' that restores the state with some changes. */
+  function link(changes) {
+    const wanted = Object.entries({ ...state, ...changes }).filter(
+      ([, value]) => value !== "" && value !== null && value !== undefined,
+    );
     // A state without anything is not the initial one: it shows everything.
-    const link = new URLSearchParams(Object.keys(state).length ? state : { view: "table" });
-    window.history.replaceState(null, "", `#${link}`);
+    return `#${new URLSearchParams(wanted.length ? wanted : { view: "table" })}`;
+  }
+
+  /**
+   * Changes the state, the address and every view. Empty values leave the state. Another view is
+   * a step that the browser's Back undoes; other changes are not.
+   */
+  function set(changes) {
+    const address = link(changes);
+    const step = "view" in changes && (changes.view || "table") !== (get("view") || "table");
+    state = parse(address);
+    try {
+      window.history[step ? "pushState" : "replaceState"](null, "", address);
+    } catch {
+      // Browsers refuse too many changes in a short time; the page goes on without.
+    }
     tell();
   }
 
@@ -83,11 +126,12 @@ window.uedp = (function () {
   }
 
   function tell() {
+    known = null;
     listeners.forEach((draw) => draw());
   }
 
   window.addEventListener("hashchange", () => {
-    state = fromLink();
+    state = parse(window.location.hash);
     tell();
   });
 
@@ -95,52 +139,49 @@ window.uedp = (function () {
 
   /** What a row offers to the filter of a name: strings. */
   function facets(row, name) {
-    if (name === "mechanism") {
-      return row.mechanisms;
-    }
-    if (name === "unit") {
-      return [...new Set(row.guarantees.filter((g) => g.epsilon < Infinity).map((g) => g.unit))];
-    }
-    if (name === "guarantee") {
-      const finite = row.guarantees.filter((g) => g.epsilon < Infinity);
-      const found = [...new Set(finite.map((g) => g.kind))];
-      if (!finite.some((g) => g.kind === "proven")) {
-        found.push("not proven");
-      }
-      if (row.guarantees.some((g) => g.status === "refuted")) {
-        found.push("claim refuted");
-      }
-      return found;
-    }
-    return [row[name]];
+    return row.facets[name];
+  }
+
+  /** The words of the search, each of which must occur. */
+  function words() {
+    return get("q").toLowerCase().split(/\s+/).filter(Boolean);
+  }
+
+  /** Whether a row has all words of the search. */
+  function found(row, sought = words()) {
+    return sought.every((word) => row.text.includes(word));
+  }
+
+  /** The filters in force that a row does not pass: names. */
+  function failed(row) {
+    return LISTS.filter((name) => get(name) && !row.facets[name].includes(get(name)));
   }
 
   /** Whether a row passes all filters and the search, or all but the filter `except`. */
   function passes(row, except) {
-    const words = get("q").toLowerCase().split(/\s+/).filter(Boolean);
-    const text = [row.mechanism, row.task, row.source, row.model].join(" ").toLowerCase();
-    return (
-      words.every((word) => text.includes(word)) &&
-      LISTS.every(
-        (name) =>
-          name === except || !get(name) || facets(row, name).includes(get(name)),
-      )
-    );
+    return found(row) && failed(row).every((name) => name === except);
   }
 
-  /** The rows that the filters leave. */
+  /** The rows that the filters leave, in the order of the data. */
   function shown() {
-    return rows.filter((row) => passes(row));
+    if (known === null) {
+      const sought = words();
+      known = rows.filter((row) => found(row, sought) && !failed(row).length);
+    }
+    return known;
   }
 
   // ---------------------------------------------------------------------------------------- ranks
 
-  /** Whether a surely beats b: both have intervals over seeds, and these do not touch. */
-  function beats(a, b, better) {
-    if (a.low === null || b.low === null) {
-      return false;
+  /** How many of some ascending numbers come before a value, or before and at it. */
+  function before(sorted, value, orAt) {
+    let [low, high] = [0, sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const counts = sorted[middle] < value || (orAt && sorted[middle] === value);
+      [low, high] = counts ? [middle + 1, high] : [low, middle];
     }
-    return better === "higher" ? a.low > b.high : a.high < b.low;
+    return low;
   }
 
   /**
@@ -149,98 +190,37 @@ window.uedp = (function () {
    */
   function ranks(among, key) {
     const better = (columnOf.get(key) || {}).better;
-    const found = new Map();
+    const places = new Map();
     if (!better) {
-      return found;
+      return places;
     }
-    const ranked = among.filter((row) => row.values[key] && row.values[key].low !== null);
-    for (const row of ranked) {
-      const mine = row.values[key];
-      const rivals = ranked.filter((other) => other.set === row.set && other !== row);
-      const above = rivals.filter((other) => beats(other.values[key], mine, better)).length;
-      const below = rivals.filter((other) => beats(mine, other.values[key], better)).length;
-      found.set(row.id, [above + 1, rivals.length + 1 - below]);
-    }
-    return found;
-  }
-
-  // -------------------------------------------------------------------------------------- numbers
-
-  /** Decimals that give three figures, or more where they are whole. */
-  function decimals(value) {
-    const size = Math.abs(value);
-    if (size >= 100 || size === 0) {
-      return 0;
-    }
-    return size >= 10 ? 1 : size >= 0.1 ? 2 : Math.min(6, 1 - Math.floor(Math.log10(size)));
-  }
-
-  function fixed(value, places) {
-    return value.toLocaleString("en", {
-      minimumFractionDigits: places,
-      maximumFractionDigits: places,
-    });
-  }
-
-  /** A number as the tables of the command line write it. */
-  function number(value) {
-    if (!Number.isFinite(value)) {
-      return value > 0 ? "∞" : "-∞";
-    }
-    return fixed(value, decimals(value));
-  }
-
-  /** Mean ± half of the interval; one seed says that it is one. */
-  function stat(column, found) {
-    if (!found) {
-      return NONE;
-    }
-    const scale = column.percent ? 100 : 1;
-    const mean = found.value * scale;
-    if (found.low === null) {
-      return `${number(mean)} (n = ${found.n})`;
-    }
-    if (!Number.isFinite(mean)) {
-      return number(mean);
-    }
-    const half = ((found.high - found.low) / 2) * scale;
-    return `${number(mean)} ±${fixed(half, decimals(half))}`;
-  }
-
-  /** A column's label with its unit. */
-  function heading(column) {
-    return column.percent ? `${column.label} %` : column.unit ? `${column.label} (${column.unit})` : column.label;
-  }
-
-  // ------------------------------------------------------------------------------------------ DOM
-
-  /**
-   * An element with attributes and children; strings become text, never markup. Attributes that
-   * are functions listen: {onclick: f} adds a listener.
-   */
-  function element(tag, attributes, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
-      if (typeof value === "function") {
-        made.addEventListener(name.replace(/^on/, ""), value);
-      } else if (value === true) {
-        made.setAttribute(name, "");
-      } else if (value !== false && value !== null && value !== undefined) {
-        made.setAttribute(name, value);
+    const sets = new Map(among.map((row) => [row.set, []]));
+    for (const row of among) {
+      if (row.values[key] && row.values[key].low !== null) {
+        sets.get(row.set).push(row);
       }
     }
-    made.append(...children.flat().filter((child) => child !== null && child !== undefined));
-    return made;
+    // With the sign, less is better. A row surely beats another where its interval ends before
+    // the other's starts (see `beats`).
+    const sign = better === "higher" ? -1 : 1;
+    const ends = (row) => [row.values[key].low * sign, row.values[key].high * sign].sort(order);
+    for (const rivals of sets.values()) {
+      const starts = rivals.map((row) => ends(row)[0]).sort(order);
+      const stops = rivals.map((row) => ends(row)[1]).sort(order);
+      for (const row of rivals) {
+        const [start, stop] = ends(row);
+        places.set(row.id, [before(stops, start) + 1, before(starts, stop, true)]);
+      }
+    }
+    return places;
   }
 
-  /** Text for Plotly, which reads some markup: none of it is left. */
-  function plain(text) {
-    return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  function order(a, b) {
+    return a < b ? -1 : a > b ? 1 : 0;
   }
 
   return {
-    NONE, LISTS, raw, rows, rowOf, columns, columnOf, sets: raw.sets,
-    get, set, subscribe, facets, passes, shown, ranks, beats,
-    number, stat, heading, element, plain, decimals, fixed,
+    LISTS, raw, rows, rowOf, columns, columnOf, sets: raw.sets,
+    get, set, link, subscribe, facets, found, failed, passes, shown, ranks,
   };
-})();
+})());

@@ -1,0 +1,230 @@
+"use strict";
+// The table's columns: what a cell shows, what it sorts by, and which columns show by default.
+window.uedp.grid = (function () {
+  const { columns, columnOf, sets, get, shown, ranks, stat, heading, brief, element, NONE } =
+    window.uedp;
+  const LEAST = { utility: 2, leakage: 2, cost: 1, diagnostics: 0 }; // shown by default
+  const hidden = (text) => element("span", { class: "visually-hidden" }, text);
+  const second = (text) => element("span", { class: "second" }, text);
+
+  // ---------------------------------------------------------------------------------------- cells
+
+  /** The mechanism and what tells it apart, a link to its first run; and a link to each run. */
+  function mechanism(row) {
+    const apart = row.mechanism.slice(row.label.length).replace(/^ \((.*)\)$/s, "$1");
+    const links = row.runs.map((run) => [" ", element("a", { href: run.page },
+      hidden(`${row.mechanism}, seed `), String(run.seed),
+      run.error === "" ? [] : ["\u202f✗", hidden(" failed")])]);
+    return element("div", {},
+      element("a", { href: row.runs[0].page, class: "row-link" }, row.label, apart ? [" ", second(apart)] : []), " ",
+      element("span", { class: "second" },
+        element("span", { "aria-hidden": "true" }, links.length > 1 ? "seeds" : "seed"), links));
+  }
+
+  /** How many runs finished, and how many failed. */
+  function seeds(row) {
+    return element("div", {}, row.failed ? `${row.n} (${row.failed} failed)` : String(row.n));
+  }
+
+  /** Mean, then ± half of the interval or the one seed, on a line of its own. */
+  function measured(column, row) {
+    const [mean, ...rest] = stat(column, row.values[column.key]).split(" ");
+    return rest.length
+      ? element("div", {}, `${mean} `, second(rest.join(" ")))
+      : element("div", { class: mean === NONE ? "missing" : null }, mean);
+  }
+
+  /** What is to be known of a guarantee or a bound beside its text. */
+  function conditions(one) {
+    const notion = ["dp", "none", undefined].includes(one.notion) ? "" : `, ${one.notion}`;
+    return one.adjacency + notion;
+  }
+
+  /** A guarantee or a bound; one that is refuted or refused says so, and opens to say why. */
+  function promise(one) {
+    const marks = { refuted: "✗", refused: "⊘" };
+    if (!(one.status in marks)) {
+      return element("div", {}, one.text);
+    }
+    return element("details", { class: `why ${one.status}` },
+      element("summary", {}, `${marks[one.status]} ${one.text}`),
+      element("p", {}, one.reason || "no reason is given"));
+  }
+
+  /** All of one kind, each once, with its adjacency where that changes. */
+  function promises(found) {
+    const unique = [...new Map(found.map((one) => [one.text, one])).values()];
+    if (!unique.length) {
+      return element("div", { class: "missing" }, NONE);
+    }
+    return element("div", {}, unique.flatMap((one, at) => {
+      const next = unique[at + 1];
+      const last = !next || conditions(next) !== conditions(one);
+      return last ? [promise(one), second(conditions(one))] : [promise(one)];
+    }));
+  }
+
+  /** A rank; ties inside the interval as a range, rows of one seed as a dash that says why. */
+  function rank(row, places) {
+    const key = get("metric");
+    const [best, worst] = places.get(row.id) || [];
+    if (best === undefined) {
+      const why = row.values[key] ? "(n = 1)" : "";
+      const said = why ? "not ranked: one seed has no interval" : "not measured";
+      return element("div", { class: "missing" }, `${NONE} `, hidden(said),
+        why ? element("span", { class: "second", "aria-hidden": "true" }, why) : []);
+    }
+    if (best === worst) {
+      return element("div", {}, String(best));
+    }
+    return element("div", {}, element("span", { "aria-hidden": "true" }, `${best}–${worst}`),
+      hidden(`tied, rank ${best} to ${worst}`), " ",
+      element("span", { class: "second", "aria-hidden": "true" }, "tied"));
+  }
+
+  // -------------------------------------------------------------------------------------- columns
+
+  /** The smallest epsilon of some, among those of the unit that is filtered by; null for none. */
+  function smallest(found) {
+    const unit = get("unit");
+    const fitting = found.filter((one) => !unit || one.unit === unit).map((one) => one.epsilon);
+    return fitting.length ? Math.min(...fitting) : null;
+  }
+
+  /** A column of epsilons; `of` gives a row's. */
+  function epsilons(key, label, about, of) {
+    return {
+      key, label, about, group: "guarantee", kind: "promise",
+      cell: (row) => promises(of(row)),
+      sort: (row) => smallest(of(row)),
+      has: (row) => of(row).length > 0,
+    };
+  }
+
+  /** A column of a word that every row has. */
+  function word(key, about) {
+    return {
+      key, label: key, about, group: "run",
+      cell: (row) => element("div", {}, row[key]), sort: (row) => row[key], has: () => true,
+    };
+  }
+
+  const of = (kind) => (row) => row.guarantees.filter((one) => one.kind === kind);
+  const RUN = [
+    word("task", "what the protected text is used for"),
+    word("source", "the text"),
+    word("model", "what is trained"),
+    { key: "seeds", label: "seeds", group: "run", number: true, cell: seeds, has: () => true,
+      about: "runs that finished", sort: (row) => row.n },
+    { key: "delta", label: "δ", group: "run", number: true, has: () => true,
+      about: "of the guarantees", sort: (row) => row.delta,
+      cell: (row) => element("div", {}, brief(row.delta)) },
+    { ...word("device", "where the runs trained"), has: (row) => row.device !== "" },
+  ];
+  const GUARANTEE = [
+    epsilons("claimed", "claimed ε", "as the paper computes it", of("claimed")),
+    epsilons("proven", "proven ε", "by an accountant whose assumptions this code meets",
+      of("proven")),
+    epsilons("bound", "ε at least", "what attacks refuted from below, with their confidence",
+      (row) => row.bounds),
+  ];
+
+  /** A column of a metric. */
+  function measure(column) {
+    return {
+      ...column, label: heading(column), number: true,
+      cell: (row) => measured(column, row),
+      sort: (row) => (row.values[column.key] ? row.values[column.key].value : null),
+      has: (row) => column.key in row.values,
+    };
+  }
+
+  const metrics = columns.map(measure);
+  const utility = metrics.filter((column) => column.kind === "utility");
+  const others = metrics.filter((column) => column.kind !== "utility");
+  /** What readers may pick, in the order in which the table shows it. */
+  const optional = [...RUN, ...utility, ...GUARANTEE, ...others];
+
+  /** The value of the metric that ranks, so that less is better. */
+  function leading(row) {
+    const { better } = columnOf.get(get("metric"));
+    return row.values[get("metric")].value * (better === "higher" ? -1 : 1);
+  }
+
+  /** Columns that show before the metrics, whatever is picked. */
+  function fixed(now) {
+    const several = new Set(now.map((row) => row.set)).size > 1;
+    const places = ranks(now, get("metric"));
+    const ranked = (columnOf.get(get("metric")) || {}).better;
+    return [
+      ...(ranked ? [{
+        key: "rank", label: "rank", number: true, group: "", about: "among the rows shown, within a set",
+        cell: (row) => rank(row, places),
+        // Sets stay together; in a set the best place counts, then the worst, then the mean.
+        sort: (row) => (places.has(row.id) ? [row.set, ...places.get(row.id), leading(row)] : null),
+      }] : []),
+      ...(several ? [{
+        key: "set", label: "set", group: "", about: "rows of one set compare",
+        cell: (row) => element("div", {}, sets[row.set].letter), sort: (row) => row.set,
+      }] : []),
+      { key: "mechanism", label: "mechanism", group: "", about: "a link to its first run",
+        cell: mechanism, sort: (row) => row.mechanism },
+    ];
+  }
+
+  /** Of one group of metrics, those that matter most and that some row has. */
+  function foremost(group, now) {
+    const main = group.filter((column) => column.main && now.some(column.has));
+    const directed = main.filter((column) => column.better);
+    const kind = group[0].kind;
+    const from = kind === "leakage" && directed.length ? directed : main;
+    return from.slice(0, LEAST[kind]);
+  }
+
+  /** Keys that show unless readers pick: as many as can be read side by side. */
+  function usual(now) {
+    const tasks = [...new Set(now.map((row) => row.task))];
+    const groups = [...new Set(others.map((column) => column.group))];
+    const varying = ["task", "source", "model"].filter(
+      (name) => !get(name) && new Set(now.map((row) => row[name])).size > 1,
+    );
+    return new Set([
+      ...varying,
+      "seeds",
+      ...GUARANTEE.filter((column) => now.some(column.has)).map((column) => column.key),
+      ...tasks.flatMap((task) => keys(foremost(utility, now.filter((row) => row.task === task)))),
+      ...groups.flatMap((name) => keys(foremost(others.filter((one) => one.group === name), now))),
+    ]);
+  }
+
+  function keys(found) {
+    return found.map((column) => column.key);
+  }
+
+  /** Keys that readers picked; null where they did not. Keys may hold any character. */
+  function picked() {
+    const text = get("columns");
+    return text ? new Set(text.split(",").map(decode)) : null;
+  }
+
+  function decode(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text; // a link that somebody shortened
+    }
+  }
+
+  /** Keys of the optional columns in force: picked or usual, with the metric that ranks. */
+  function chosen(now = shown()) {
+    return new Set([...(picked() || usual(now)), get("metric")]);
+  }
+
+  /** The table's columns for some rows, in order. */
+  function visible(now) {
+    const wanted = chosen(now);
+    return [...fixed(now), ...optional.filter((column) => wanted.has(column.key))];
+  }
+
+  return { optional, picked, chosen, visible, usual };
+})();

@@ -1,0 +1,118 @@
+"use strict";
+// Numbers as the tables of the command line write them, and elements that hold text only.
+window.uedp = (function () {
+  const NONE = "–";
+
+  // -------------------------------------------------------------------------------------- numbers
+
+  /** Decimals that give three figures, or more where they are whole. */
+  function decimals(value) {
+    const size = Math.abs(value);
+    if (!(size < 100) || size === 0) {
+      return 0;
+    }
+    // The exponent is exact, which a logarithm is not in every engine.
+    const exponent = Number(size.toExponential().split("e")[1]);
+    return size >= 10 ? 1 : size >= 0.1 ? 2 : Math.min(6, 1 - exponent);
+  }
+
+  /** Digits of a number that is not negative; ties go to the even digit, as in Python. */
+  function rounded(size, places) {
+    if (size >= 1e21) {
+      return BigInt(size).toString(); // `toFixed` would write an exponent
+    }
+    const digits = size.toFixed(places);
+    const exact = size.toFixed(100);
+    const point = exact.length - 101;
+    const rest = exact.slice(point + 1 + places);
+    const even = Number(exact[places ? point + places : point - 1]) % 2 === 0;
+    if (/^50*$/.test(rest) && even) {
+      return exact.slice(0, places ? point + 1 + places : point);
+    }
+    return digits;
+  }
+
+  /** A number with so many decimals, and commas between thousands. */
+  function fixed(value, places) {
+    if (!Number.isFinite(value)) {
+      return value > 0 ? "∞" : "-∞";
+    }
+    const sign = value < 0 || Object.is(value, -0) ? "-" : "";
+    const [whole, part] = rounded(Math.abs(value), places).split(".");
+    const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+    return sign + grouped + (part ? `.${part}` : "");
+  }
+
+  /** A number as tables write it: three figures, or four where they are whole; infinity is ∞. */
+  function number(value) {
+    return fixed(value, decimals(value));
+  }
+
+  /** A number that somebody chose, as it was written: 1e-05 where it is small. */
+  function brief(value) {
+    const text = Math.abs(value) < 1e-4 && value !== 0 ? value.toExponential() : String(value);
+    return text.replace(/e([+-])(\d)$/, "e$10$2");
+  }
+
+  /** Mean ± half of the interval; one seed says that it is one. */
+  function stat(column, found) {
+    if (!found) {
+      return NONE;
+    }
+    const scale = column.percent ? 100 : 1;
+    const mean = found.value * scale;
+    if (found.low === null) {
+      return `${number(mean)} (n = ${found.n})`;
+    }
+    if (!Number.isFinite(mean)) {
+      return number(mean);
+    }
+    const half = ((found.high - found.low) / 2) * scale;
+    return `${number(mean)} ±${fixed(half, decimals(mean))}`;
+  }
+
+  /** A column's label with its unit, unless the label ends with it. */
+  function heading(column) {
+    if (column.percent) {
+      return `${column.label} %`;
+    }
+    const told = !column.unit || column.label.split(" ").pop() === column.unit;
+    return told ? column.label : `${column.label} (${column.unit})`;
+  }
+
+  /** Whether a surely beats b: both have intervals over seeds, and these do not touch. */
+  function beats(a, b, better) {
+    if (a.low === null || b.low === null) {
+      return false;
+    }
+    return better === "higher" ? a.low > b.high : a.high < b.low;
+  }
+
+  // ------------------------------------------------------------------------------------------ DOM
+
+  /**
+   * An element with attributes and children; strings become text, never markup. Attributes that
+   * are functions listen: {onclick: f} adds a listener.
+   */
+  function element(tag, attributes, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (typeof value === "function") {
+        made.addEventListener(name.replace(/^on/, ""), value);
+      } else if (value === true) {
+        made.setAttribute(name, "");
+      } else if (value !== false && value !== null && value !== undefined) {
+        made.setAttribute(name, value);
+      }
+    }
+    made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+    return made;
+  }
+
+  /** Text for Plotly, which reads some markup: none of it is left. */
+  function plain(text) {
+    return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  }
+
+  return { NONE, number, brief, fixed, decimals, stat, heading, beats, element, plain };
+})();
