@@ -29,7 +29,8 @@ def test_historic_results_keep_loading(path, tmp_path):
     found = read_result(path)
     raw = json.loads(path.read_text(encoding="utf-8"))
     assert found.id == raw["id"]
-    assert found.utility["perplexity"].value == raw["utility"]["perplexity"]["value"]
+    values = {name: estimate["value"] for name, estimate in raw["utility"].items()}
+    assert {name: estimate.value for name, estimate in found.utility.items()} == values
     assert [g.kind for g in found.guarantees] == [g["kind"] for g in raw["guarantees"]]
     write_result(found, tmp_path / "result.json")
     assert read_result(tmp_path / "result.json") == found

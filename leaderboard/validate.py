@@ -1,0 +1,89 @@
+"""What is wrong with a result of anybody: everything that can be known without repeating its run.
+
+A result is a text that its submitter wrote. Checked is that it has the form of a result, that its
+numbers are possible and agree with each other, that its id is the hash of what it says was run,
+and that its guarantees are what its events are worth. That the events happened cannot be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.leaderboard.validation.backing import check_backing
+from uedp_bench.leaderboard.validation.claims import check_claims
+from uedp_bench.leaderboard.validation.components import check_components
+from uedp_bench.leaderboard.validation.consistency import check_consistency, check_provenance
+from uedp_bench.leaderboard.validation.identity import HASH, check_identity
+from uedp_bench.leaderboard.validation.proofs import check_proofs
+from uedp_bench.leaderboard.validation.ranges import check_ranges
+from uedp_bench.leaderboard.validation.reading import read
+from uedp_bench.leaderboard.validation.report import Problem, Report, error, note, plain
+from uedp_bench.leaderboard.validation.selections import check_selection
+from uedp_bench.results import Result
+
+CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
+    check_components,
+    check_ranges,
+    check_consistency,
+    check_backing,
+    check_provenance,
+    check_identity,
+    check_proofs,
+    check_claims,
+    check_selection,
+)
+
+
+def check(path: Path) -> Report:
+    """Everything that is wrong with one file; whatever it holds, nothing is raised."""
+    reading = read(path)
+    problems = list(reading.problems)
+    result = reading.result
+    if result is not None:
+        for of in CHECKS:
+            problems += _checked(of, result)
+        problems += _folder(path, result)
+    known = result is not None and HASH.fullmatch(result.id) is not None
+    unique = list(dict.fromkeys(problems))
+    return Report(
+        path=str(path),
+        id=result.id if result is not None and known else None,
+        problems=tuple(sorted(unique, key=lambda problem: problem.severity)),
+    )
+
+
+def find(paths: Iterable[Path]) -> Iterator[Path | Report]:
+    """The files to check, each once: those given, and every result.json below folders given.
+
+    Yields:
+        A report in place of a folder without any.
+    """
+    seen: set[Path] = set()
+    for path in paths:
+        files = [path]
+        if path.is_dir():
+            files = [Path(found.name) for found in Folder(path).find()]
+        if not files:
+            yield Report(path=str(path), problems=(error("", "holds no result.json"),))
+        for file in files:
+            if (place := file.resolve()) not in seen:
+                seen.add(place)
+                yield file
+
+
+def _checked(of: Callable[[Result], Iterator[Problem]], result: Result) -> list[Problem]:
+    """The problems that one check finds; a file that breaks the check itself is no valid one."""
+    try:
+        return list(of(result))
+    except Exception as reason:
+        what = f"{of.__name__} ended with {type(reason).__name__}: {reason}"
+        return [error("", plain(f"could not be checked: {what}", 300))]
+
+
+def _folder(path: Path, result: Result) -> list[Problem]:
+    """Results lie in folders named by their ids."""
+    if path.name != "result.json" or path.absolute().parent.name == result.id:
+        return []
+    return [note("id", f"is not the name of its folder, {plain(path.absolute().parent.name)!r}")]

@@ -1,0 +1,167 @@
+"""Events, refusals and claims against the spec, and lower bounds against claims and proofs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from uedp_bench.accounting.consistency import check_bounds
+from uedp_bench.accounting.events import PrivacyEvent
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import claimed, proven_at
+from uedp_bench.errors import PrivacyError
+from uedp_bench.leaderboard.validation.derived import Derived, Unknown, derive
+from uedp_bench.leaderboard.validation.proofs import close
+from uedp_bench.leaderboard.validation.report import Problem, error, note, place, plain, shown
+from uedp_bench.results import Result
+
+
+def check_claims(result: Result) -> Iterator[Problem]:
+    """What a result promises against what its spec does, and against its attacks."""
+    if result.status == "failed":
+        return
+    derived = derive(result)
+    yield from _planned(result, derived)
+    yield from _refusals(result, derived)
+    yield from _claims(result, derived)
+    yield from _bounds(result)
+    yield from _refuted(result, derived)
+
+
+def _planned(result: Result, derived: Derived) -> Iterator[Problem]:
+    """The events that happened against those that the mechanisms plan."""
+    if isinstance(derived.events, Unknown):
+        if derived.events.impossible:
+            yield error("spec.mechanism", f"allows no run: {derived.events.reason}")
+        else:
+            yield note("events", f"not compared with the spec: {derived.events.reason}")
+        return
+    proofs = [g for g in result.guarantees if g.kind == "proven"]
+    if all(g.status == "refused" for g in proofs) and proofs:
+        return  # where events are not those planned, a run refuses its proofs
+    here, there = len(result.events), len(derived.events)
+    if here != there:
+        yield error("events", f"has {here} events, and the mechanisms plan {there}")
+        return
+    for at, (fact, plan) in enumerate(zip(result.events, derived.events, strict=True)):
+        differs = _difference(_told(plan, fact), _told(fact, fact), ())
+        if differs is not None:
+            where, planned, happened = differs
+            what = f"{shown(happened)} is not the {shown(planned)} that its mechanism plans"
+            yield error(place(("events", at, *where)), what)
+
+
+def _told(event: PrivacyEvent, fact: PrivacyEvent) -> dict[str, Any]:
+    """What both events must say alike; older versions named no stage."""
+    return event.model_dump(exclude={"assumptions"} | (set() if fact.stage else {"stage"}))
+
+
+def _difference(
+    plan: Any, fact: Any, where: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], Any, Any] | None:
+    """Place and values of the first difference, kinds of events first."""
+    if isinstance(plan, dict) and isinstance(fact, dict):
+        for name in sorted({*plan, *fact}, key=lambda name: (name != "kind", name)):
+            found = _difference(plan.get(name), fact.get(name), (*where, name))
+            if found is not None:
+                return found
+        return None
+    numbers = isinstance(plan, int | float) and isinstance(fact, int | float)
+    same = close(plan, fact) if numbers else plan == fact
+    return None if same else (where, plan, fact)
+
+
+def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:
+    """Nothing is proven where a mechanism, the source or the vocabulary forbids it."""
+    reasons = () if isinstance(derived.refusals, Unknown) else derived.refusals
+    vocabulary = result.provenance.get("vocabulary")
+    private = isinstance(vocabulary, dict) and vocabulary.get("private") is True
+    if private and result.events and derived.processed is False:
+        reasons = (*reasons, "the vocabulary comes from private text")
+    for at, given in enumerate(result.guarantees):
+        proof = given.kind == "proven" and given.status == "given" and math.isfinite(given.epsilon)
+        if proof and reasons:
+            what = f"'given' must be 'refused': {plain('; '.join(reasons), 200)}"
+            yield error(f"guarantees.{at}.status", what)
+
+
+def _claims(result: Result, derived: Derived) -> Iterator[Problem]:
+    """Claims against what the papers compute at the parameters of the spec."""
+    at = [n for n, given in enumerate(result.guarantees) if given.kind == "claimed"]
+    again = claims_at(derived, result.spec.delta)
+    if isinstance(again, Unknown):
+        if at:
+            yield note(f"guarantees.{at[0]}", f"claim not computed again: {again.reason}")
+        return
+    if len(at) != len(again):
+        what = f"has {len(at)} claims, and the mechanisms of the spec make {len(again)}"
+        yield error("guarantees", what)
+        return
+    for number, claim in zip(at, again, strict=True):
+        given, where = result.guarantees[number], f"guarantees.{number}"
+        for name in ("unit", "adjacency", "notion", "accountant"):
+            if getattr(given, name) != getattr(claim, name):
+                what = f"{shown(getattr(given, name))} is not the {getattr(claim, name)!r} claimed"
+                yield error(f"{where}.{name}", what)
+        for name in ("epsilon", "delta"):
+            if not close(getattr(given, name), getattr(claim, name)):
+                what = f"{shown(getattr(given, name))} is not the {shown(getattr(claim, name))} "
+                yield error(f"{where}.{name}", f"{what}that the paper's accountant gives")
+        if (given.status == "refused") != (claim.status == "refused"):
+            yield error(f"{where}.status", f"{given.status!r} should be {claim.status!r}")
+
+
+def claims_at(derived: Derived, delta: float) -> tuple[Guarantee, ...] | Unknown:
+    """The claims at a delta, or why they do not follow."""
+    if isinstance(derived.claims, Unknown):
+        return derived.claims
+    try:
+        return claimed(derived.claims, delta)
+    except Exception as reason:  # as of proofs
+        return Unknown(plain(f"{type(reason).__name__}: {reason}", 200))
+
+
+def _bounds(result: Result) -> Iterator[Problem]:
+    """No bound lies above a proof."""
+    proofs = [g for g in result.guarantees if g.kind == "proven" and g.status == "given"]
+    again = partial(proven_at, result.events)
+    for at, bound in enumerate(result.lower_bounds):
+        try:
+            check_bounds([bound], proofs, again)
+        except PrivacyError as reason:
+            yield error(f"lower_bounds.{at}.strict_epsilon", plain(str(reason), 400))
+        except Exception as reason:  # as of proofs
+            what = plain(f"{type(reason).__name__}: {reason}", 200)
+            yield error(f"lower_bounds.{at}", f"cannot be compared with what is proven: {what}")
+
+
+def _refuted(result: Result, derived: Derived) -> Iterator[Problem]:
+    """Claims below a bound are refuted, and no others."""
+    at = [n for n, given in enumerate(result.guarantees) if given.kind == "claimed"]
+    claims = [result.guarantees[number] for number in at]
+    unrefuted = [
+        claim.model_copy(update={"status": "given"}) if claim.status == "refuted" else claim
+        for claim in claims
+    ]
+    known = not isinstance(claims_at(derived, result.spec.delta), Unknown)
+
+    def claimed_at(delta: float) -> Sequence[Guarantee]:
+        found = claims_at(derived, delta)
+        return unrefuted if isinstance(found, Unknown) or len(found) != len(at) else found
+
+    judged = check_bounds(result.lower_bounds, unrefuted, _infinite, claimed_at if known else None)
+    for number, claim, verdict in zip(at, claims, judged, strict=True):
+        where = f"guarantees.{number}.status"
+        if verdict.status == "refuted" and claim.status != "refuted":
+            what = f"{claim.status!r} must be 'refuted': {plain(verdict.reason, 300)}"
+            yield error(where, what)
+        elif claim.status == "refuted" and verdict.status != "refuted":
+            what = "'refuted', and no bound of this file exceeds the claim at its delta"
+            yield error(where, what) if known else note(where, what)
+
+
+def _infinite(**_: Any) -> float:
+    """What is proven, to those who ask for claims alone."""
+    return math.inf

@@ -1,0 +1,94 @@
+"""The components that a spec names, as they are installed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from uedp_bench import registry
+from uedp_bench.component import Component
+from uedp_bench.errors import InputError, UedpBenchError, UnknownNameError
+from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
+from uedp_bench.results import ComponentSpec, Result, RunSpec
+from uedp_bench.spec import path_mark
+
+
+class Named(NamedTuple):
+    """A component of a spec.
+
+    Attributes:
+        where: its field in the result ("spec.mechanism.0").
+        kind: where its name is registered.
+        found: its class; None where it is not installed, or does not load.
+        reason: why there is none.
+    """
+
+    where: str
+    ref: ComponentSpec
+    kind: registry.Registry[Any]
+    found: type[Component[Any]] | None
+    reason: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether it is installed, and has every parameter that the spec gives."""
+        return (
+            self.found is not None
+            and self.ref.params.keys() <= self.found.Params.model_fields.keys()
+        )
+
+    def names_file(self, parameter: str) -> bool:
+        """Whether a parameter may name files or folders, whatever its value."""
+        if self.found is None or parameter not in self.found.Params.model_fields:
+            return False
+        return path_mark(self.found, parameter) is not None
+
+    def files(self) -> tuple[str, ...]:
+        """Its parameters whose values may be files or folders."""
+        return tuple(name for name, value in self.ref.params.items() if self._file(name, value))
+
+    def _file(self, name: str, value: Any) -> bool:
+        if self.found is None or name not in self.found.Params.model_fields:
+            return False
+        mark = path_mark(self.found, name)
+        return mark is not None and value not in (None, [], *mark.words)
+
+
+def components(spec: RunSpec) -> list[Named]:
+    """All components of a spec, in the order of its fields."""
+    out = [_named("spec.task", spec.task, registry.tasks)]
+    out.append(_named("spec.source", spec.source, registry.sources))
+    out.append(_named("spec.model", spec.model, registry.models))
+    for at, ref in enumerate(spec.mechanism):
+        out.append(_named(f"spec.mechanism.{at}", ref, registry.mechanisms))
+    for at, ref in enumerate(spec.attacks):
+        out.append(_named(f"spec.attacks.{at}", ref, registry.attacks))
+    return out
+
+
+def _named(where: str, ref: ComponentSpec, kind: registry.Registry[Any]) -> Named:
+    try:
+        return Named(where, ref, kind, kind.get(ref.name))
+    except UnknownNameError:
+        return Named(where, ref, kind, None, f"no {kind.kind} {shown(ref.name)} is installed here")
+    except UedpBenchError as reason:
+        return Named(where, ref, kind, None, plain(str(reason), 200))
+
+
+def check_components(result: Result) -> Iterator[Problem]:
+    """Whether every component has the parameters that the spec gives it."""
+    if not result.spec.mechanism:
+        yield error(
+            "spec.mechanism", "is empty: a run has at least one mechanism (noiseless is one)"
+        )
+    for named in components(result.spec):
+        if named.found is None:
+            hint = "give its file with --plugin, or install its package"
+            yield note(
+                f"{named.where}.name", f"{named.reason}, so nothing of it is checked; {hint}"
+            )
+            continue
+        try:
+            named.found.create(named.ref.params)
+        except InputError as reason:
+            yield error(f"{named.where}.params", plain(str(reason), 300))

@@ -1,0 +1,158 @@
+"""Parts of a result that must agree with each other, and what it must say of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from uedp_bench.leaderboard.validation.components import components
+from uedp_bench.leaderboard.validation.identity import fingerprint
+from uedp_bench.leaderboard.validation.ranges import SLACK
+from uedp_bench.leaderboard.validation.report import Problem, error, note, shown
+from uedp_bench.provenance import names_place
+from uedp_bench.results import Estimate, Result
+
+_ORDERED = (
+    ("tpr_at_0.1pct_fpr", "tpr_at_1pct_fpr"),
+    ("recall_at_1", "recall_at_10"),
+)
+"""Metrics of one attack of which the second is never smaller."""
+
+
+def check_consistency(result: Result) -> Iterator[Problem]:
+    """Everything in a result that another part of it contradicts."""
+    yield from _status(result)
+    yield from _attacks(result)
+    yield from _stages(result)
+    for metrics in result.leakage.items():
+        yield from _growing(*metrics)
+    accuracy, wrong = result.utility.get("accuracy"), result.utility.get("error")
+    if accuracy and wrong and abs(accuracy.value + wrong.value - 1.0) > SLACK:
+        what = f"{shown(accuracy.value)} and error {shown(wrong.value)} do not add up to 1"
+        yield error("utility.accuracy.value", what)
+
+
+def _status(result: Result) -> Iterator[Problem]:
+    if result.status == "failed":
+        if result.error is None:
+            yield error("error", "is missing: a failed run says why it failed")
+        for name in ("utility", "leakage", "guarantees", "lower_bounds", "events"):
+            if getattr(result, name):
+                yield error(name, "is not empty: a failed run measured nothing")
+        return
+    if result.error is not None:
+        yield error("error", "is there: a finished run has none")
+    task = components(result.spec)[0].found
+    declared = () if task is None else getattr(task, "utility", ())
+    for name in declared:
+        if name not in result.utility:
+            yield error(f"utility.{name}", f"is missing: {result.spec.task.name} declares it")
+    if not result.utility:
+        yield error("utility", "is empty: a finished run has utility")
+
+
+def _attacks(result: Result) -> Iterator[Problem]:
+    if result.status == "failed":
+        return
+    names = [ref.name for ref in result.spec.attacks]
+    skipped = [attack.name for attack in result.skipped_attacks]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            yield error(f"spec.attacks.{at}", f"{shown(name)} is there twice")
+        if name not in result.leakage and name not in skipped:
+            yield error(f"leakage.{name}", "is missing: the attack neither ran nor was skipped")
+    for name in result.leakage:
+        if name not in names:
+            yield error(f"leakage.{name}", "is of no attack of the spec")
+        elif name in skipped:
+            yield error(f"leakage.{name}", "is there, and the attack is in skipped_attacks")
+    for at, name in enumerate(skipped):
+        if name not in names:
+            yield error(f"skipped_attacks.{at}", f"{shown(name)} is no attack of the spec")
+    for name in result.details:
+        if name not in result.leakage:
+            yield error(f"details.{name}", "is of no attack that ran")
+    for at, bound in enumerate(result.lower_bounds):
+        if bound.attack not in result.leakage:
+            yield error(f"lower_bounds.{at}.attack", f"{shown(bound.attack)} is no attack that ran")
+
+
+def _stages(result: Result) -> Iterator[Problem]:
+    """Events are emitted by mechanisms of the spec, or by training without noise."""
+    names = {ref.name for ref in result.spec.mechanism} | {"noiseless"}
+    silent = False
+    for at, event in enumerate(result.events):
+        silent |= not event.stage
+        if event.stage and re.sub(r" [1-9]\d*$", "", event.stage) not in names:
+            known = ", ".join(sorted(names))
+            what = f"{shown(event.stage)} is no mechanism of the spec: {known}"
+            yield error(f"events.{at}.stage", what)
+    if silent:
+        yield note(
+            "events", "name no stage, as those of older versions: not checked whose they are"
+        )
+
+
+def _growing(attack: str, metrics: Mapping[str, Estimate]) -> Iterator[Problem]:
+    for less, more in _ORDERED:
+        if (
+            less in metrics
+            and more in metrics
+            and metrics[less].value > metrics[more].value + SLACK
+        ):
+            what = f"{shown(metrics[less].value)} is above {more}, {shown(metrics[more].value)}"
+            yield error(f"leakage.{attack}.{less}.value", what)
+
+
+# ---------------------------------------------------------------------------- provenance
+
+
+def check_provenance(result: Result) -> Iterator[Problem]:
+    """What a result must say of where it comes from, and what it should not say."""
+    found = result.provenance
+    for name in ("package", "python", "created"):
+        if not isinstance(found.get(name), str) or not found[name]:
+            yield error(f"provenance.{name}", f"{shown(found.get(name))}: it must be a text")
+    if "commit" not in found:
+        yield error("provenance.commit", "is missing")
+    elif found["commit"] is None:
+        yield note("provenance.commit", "is null: nobody can tell which code made this result")
+    elif not isinstance(found["commit"], str) or not re.fullmatch(r"[0-9a-f]{40}", found["commit"]):
+        yield error(
+            "provenance.commit", f"{shown(found['commit'])} is no commit: 40 of 0-9 and a-f"
+        )
+    if result.status == "finished" and not fingerprint(result):
+        yield error("provenance.corpus.fingerprint", "is missing: nobody can tell the corpus")
+    yield from _created(found.get("created"))
+    yield from _private(result)
+
+
+def _created(value: Any) -> Iterator[Problem]:
+    if not isinstance(value, str):
+        return
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        yield error("provenance.created", f"{shown(value)} is no time as 2026-01-31T12:00:00+00:00")
+        return
+    if at.tzinfo is None:
+        yield error("provenance.created", f"{shown(value)} has no time zone: give it in UTC")
+    elif at > datetime.now(UTC) + timedelta(days=1):
+        yield error("provenance.created", f"{shown(value)} is in the future")
+
+
+def _private(result: Result) -> Iterator[Problem]:
+    """What says more of the submitter's machine than others need."""
+    if result.tracking:
+        yield note("tracking", "names a MLflow store: make it {} before you publish the file")
+    if result.error is not None and result.error.traceback:
+        yield note(
+            "error.traceback", "may name folders of your machine: read it before you publish"
+        )
+    for named in components(result.spec):
+        for name, value in named.ref.params.items():
+            if names_place(value):
+                what = f"{shown(value)} names a place on your machine: a relative path says enough"
+                yield note(f"{named.where}.params.{name}", what)

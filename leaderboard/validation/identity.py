@@ -1,0 +1,199 @@
+"""The id: a hash of the spec, the versions of its components, and the corpus."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from uedp_bench.leaderboard.validation.components import Named, components
+from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
+from uedp_bench.results import Result
+from uedp_bench.spec import identity_of, identity_parts
+
+RECORDED = "provenance.identity"
+HASH = re.compile(r"[0-9a-f]{16}")
+MOST_VERSIONS = 1000
+"""Combinations of older versions that are tried for a result that does not record its own."""
+
+_Part = tuple[str, int, dict[str, Any]]
+"""Name, version and parameters of a component."""
+
+
+class _Parts(BaseModel):
+    """What `identity_parts` gives."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    delta: float
+    corpus: str
+    task: _Part
+    source: _Part
+    model: _Part
+    mechanism: tuple[_Part, ...]
+    attacks: tuple[_Part, ...]
+    seed: int
+    selection: dict[str, Any] | None = None
+
+    def flat(self) -> list[tuple[str, _Part]]:
+        """Places and components, in the order of `components`."""
+        alone = [(kind, getattr(self, kind)) for kind in _SINGLE]
+        listed = [
+            (f"{kind}.{at}", part)
+            for kind in ("mechanism", "attacks")
+            for at, part in enumerate(getattr(self, kind))
+        ]
+        return [(f"{RECORDED}.{where}", part) for where, part in (*alone, *listed)]
+
+
+_SINGLE = ("task", "source", "model")
+
+
+def fingerprint(result: Result) -> str | None:
+    """Of the corpus, as the provenance says; None where it does not."""
+    corpus = result.provenance.get("corpus")
+    found = corpus.get("fingerprint") if isinstance(corpus, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def check_identity(result: Result) -> Iterator[Problem]:
+    """Whether id and group are the hashes of what they are said to be hashes of."""
+    for name, value in (("id", result.id), ("group", result.group)):
+        if not HASH.fullmatch(value):
+            yield error(name, f"{shown(value)} is no id: 16 of the characters 0-9 and a-f")
+    found = result.provenance.get("identity")
+    if found is None:
+        yield from _recomputed(result)
+        return
+    try:
+        parts = _Parts.model_validate_json(json.dumps(found))
+    except ValidationError as wrong:
+        for each in wrong.errors(include_url=False, include_context=False):
+            message = "is missing" if each["type"] == "missing" else each["msg"]
+            yield error(place((RECORDED, *each["loc"])), message)
+        return
+    yield from _hashed(result, found)
+    yield from _agrees(result, parts)
+    for named, (where, part) in _pairs(components(result.spec), parts.flat()):
+        yield from _component(named, where, part)
+
+
+def _pairs(
+    said: list[Named], recorded: list[tuple[str, _Part]]
+) -> Iterator[tuple[Named, tuple[str, _Part]]]:
+    """Components of the spec with those recorded at the same place."""
+    places = {where.removeprefix(RECORDED): (where, part) for where, part in recorded}
+    for named in said:
+        found = places.get(named.where.removeprefix("spec"))
+        if found is not None:
+            yield named, found
+
+
+def _hashed(result: Result, found: Mapping[str, Any]) -> Iterator[Problem]:
+    identifier, group = identity_of(found)
+    for name, said, hashed in (("id", result.id, identifier), ("group", result.group, group)):
+        if said != hashed:
+            yield error(name, f"{shown(said)} is not the hash of {RECORDED}, which is {hashed!r}")
+
+
+def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
+    """Whether the recorded parts are those of the spec; components aside."""
+    spec = result.spec
+    selection = None if spec.selection is None else spec.selection.model_dump(mode="json")
+    corpus = fingerprint(result)
+    if corpus is None and result.status == "failed":
+        corpus = found.corpus  # the run failed before there was one, or did not say
+    for name, recorded, said, where in (
+        ("seed", found.seed, spec.seed, "spec.seed"),
+        ("delta", found.delta, spec.delta, "spec.delta"),
+        ("selection", found.selection, selection, "spec.selection"),
+        ("corpus", found.corpus, corpus, "provenance.corpus.fingerprint"),
+    ):
+        if recorded != said:
+            yield error(where, f"{shown(said)} is not the {shown(recorded)} of {RECORDED}.{name}")
+    for name in ("mechanism", "attacks"):
+        here, there = len(getattr(spec, name)), len(getattr(found, name))
+        if here != there:
+            yield error(f"spec.{name}", f"has {here} components, and {RECORDED}.{name} has {there}")
+
+
+def _component(named: Named, where: str, part: _Part) -> Iterator[Problem]:
+    """Whether a recorded component is that of the spec, and of the version that is installed."""
+    name, version, params = part
+    if name != named.ref.name:
+        yield error(
+            f"{named.where}.name", f"{shown(named.ref.name)} is not the {shown(name)} of {where}"
+        )
+        return
+    if named.found is not None and version != named.found.version:
+        yield note(
+            where,
+            f"the {named.kind.kind} {name} had version {version}, and version "
+            f"{named.found.version} is installed: results of different versions do not compare",
+        )
+    for parameter in sorted({*params, *named.ref.params}):
+        recorded = params.get(parameter, _LEFT_OUT)
+        said = named.ref.params.get(parameter, _LEFT_OUT)
+        if recorded == said or (named.names_file(parameter) and _stands_for(recorded, said)):
+            continue
+        at = f"{named.where}.params.{parameter}"
+        if named.found is None and _stands_for(recorded, said):
+            yield note(at, f"is {shown(said)}, and {shown(recorded)} in {where}: a file, perhaps")
+        else:
+            yield error(at, f"{shown(said)} is not the {shown(recorded)} of {where}")
+
+
+_LEFT_OUT = "missing"
+
+
+def _stands_for(recorded: Any, said: Any) -> bool:
+    """Whether a recorded value may be what the files hold that a parameter names."""
+    if isinstance(recorded, list) and isinstance(said, list) and len(recorded) == len(said):
+        return all(a == b or _stands_for(a, b) for a, b in zip(recorded, said, strict=True))
+    digest = isinstance(recorded, str) and HASH.fullmatch(recorded) is not None
+    return digest or recorded == _LEFT_OUT
+
+
+def _recomputed(result: Result) -> Iterator[Problem]:
+    """Of a result that does not record what its id is a hash of: hashes its spec again."""
+    named = components(result.spec)
+    corpus = fingerprint(result)
+    if corpus is None and result.status == "finished":
+        return  # what is missing is said elsewhere
+    unknown = [each for each in named if not each.known]
+    if unknown:
+        yield note("id", f"not checked: {RECORDED} is missing, and {unknown[0].where} is not known")
+        return
+    parts = identity_parts(result.spec, corpus or "", lambda value, mark: value)
+    versions = _match(parts, result.id)
+    files = [f"{each.where}.params.{name}" for each in named for name in each.files()]
+    outside = [name for name in files if not name.startswith("spec.source")]
+    if versions is None:
+        if outside or corpus is None:
+            why = f"{outside[0]} may name a file" if outside else "the run failed without a corpus"
+            yield note("id", f"not checked: {RECORDED} is missing, and {why}")
+        else:
+            yield error("id", f"{shown(result.id)} does not follow from the spec and the corpus")
+        return
+    if versions != parts:
+        yield note("id", "follows from older versions of components than those installed: results "
+                   "of different versions do not compare")  # fmt: skip
+    if (group := identity_of(versions)[1]) != result.group:
+        yield error("group", f"{shown(result.group)} is not the {group!r} of the spec without seed")
+
+
+def _match(parts: dict[str, Any], identifier: str) -> dict[str, Any] | None:
+    """The parts at the versions that have this id; None where none have."""
+    every = [parts[kind] for kind in _SINGLE] + parts["mechanism"] + parts["attacks"]
+    cut = len(_SINGLE) + len(parts["mechanism"])
+    older = itertools.product(*(range(part[1], min(part[1], 1) - 1, -1) for part in every))
+    for versions in itertools.islice(older, MOST_VERSIONS):
+        then = [[p[0], version, p[2]] for p, version in zip(every, versions, strict=True)]
+        tried = parts | dict(zip(_SINGLE, then, strict=False))
+        tried |= {"mechanism": then[len(_SINGLE) : cut], "attacks": then[cut:]}
+        if identity_of(tried)[0] == identifier:
+            return tried
+    return None

@@ -1,0 +1,104 @@
+"""Proven guarantees computed again from the events that a file records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+from uedp_bench.accounting.events import PrivacyEvent
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import proven
+from uedp_bench.leaderboard.validation.report import Problem, error, plain, shown
+from uedp_bench.results import Result
+
+TOLERANCE = 1e-3
+"""Relative. Accountants of other versions round differently; noise is solved for to a tolerance."""
+
+
+def close(a: float, b: float) -> bool:
+    """Whether two numbers are the same up to `TOLERANCE`; infinities are."""
+    return a == b or math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-12)
+
+
+def check_proofs(result: Result) -> Iterator[Problem]:
+    """Every proof is what the events are worth, and nothing that they are worth is left out."""
+    if result.status == "failed":
+        return
+    try:
+        proofs = worth(result.events, result.spec.delta)
+    except Exception as reason:  # numbers that no accountant was made for
+        what = plain(f"{type(reason).__name__}: {reason}", 200)
+        yield error("events", f"cannot be accounted for: {what}")
+        return
+    left = {(g.unit, g.adjacency): g for g in proofs}
+    seen: set[tuple[str, str]] = set()
+    for at, given in enumerate(result.guarantees):
+        if given.kind != "proven":
+            continue
+        where, key = f"guarantees.{at}", (given.unit, given.adjacency)
+        if key in seen:
+            yield error(where, f"{given.unit} ({given.adjacency}) is proven twice")
+        seen.add(key)
+        again = left.pop(key, None)
+        if given.status == "refused":
+            continue  # a run may know more reasons than its events
+        if again is None:
+            yield error(where, f"no event speaks of {given.unit} ({given.adjacency})")
+        elif again.status == "refused":
+            what = plain(again.reason, 200)
+            yield error(f"{where}.status", f"is given, and its events are refused: {what}")
+        else:
+            yield from _proof(result, where, given, again)
+    # Without events nothing happened, and what was planned says for which units that is refused.
+    for unit, adjacency in left:
+        what = f"proven, {unit} ({adjacency}), is missing: events speak of it"
+        yield error("guarantees", what)
+
+
+def _proof(result: Result, where: str, given: Guarantee, again: Guarantee) -> Iterator[Problem]:
+    """One proof against what its events are worth."""
+    if given.protected != again.protected:
+        yield error(f"{where}.protected", "is not the point that the events declare")
+    finite = not (math.isinf(given.epsilon) and math.isinf(again.epsilon))
+    if finite and given.notion != again.notion:
+        yield error(
+            f"{where}.notion", f"{given.notion!r} is not the {again.notion!r} of its events"
+        )
+    if finite and not close(given.delta, again.delta):
+        what = f"{shown(given.delta)} is not the {shown(again.delta)} that its events are worth"
+        yield error(f"{where}.delta", what)
+    said = {text for event in result.events for text in event.assumptions}
+    for text in again.assumptions:
+        if text in said and text not in given.assumptions:
+            yield error(f"{where}.assumptions", f"lack one of its events: {shown(text)}")
+    if result.spec.selection is not None and math.isfinite(given.epsilon):
+        return  # what the choice of settings adds is checked where it is recorded
+    yield from same_epsilons(where, given, again)
+
+
+def same_epsilons(
+    where: str, given: Guarantee, again: Guarantee, of: str = "its events"
+) -> Iterator[Problem]:
+    """Epsilon and the points of the curve against those computed again from `of`."""
+    if not close(given.epsilon, again.epsilon):
+        how = "less" if given.epsilon < again.epsilon else "more"
+        what = f"proven epsilon {shown(given.epsilon)} is {how} than {shown(again.epsilon)}"
+        yield error(f"{where}.epsilon", f"{what}, which {of} are worth at {given.delta:g}")
+    points = {(p.spread, p.sentences): p.epsilon for p in again.curve}
+    if {(p.spread, p.sentences) for p in given.curve} != set(points):
+        what = f"has {len(given.curve)} points, and not the {len(points)} that its events have"
+        yield error(f"{where}.curve", what)
+        return
+    for number, point in enumerate(given.curve):
+        value = points[point.spread, point.sentences]
+        if not close(point.epsilon, value):
+            how = "less" if point.epsilon < value else "more"
+            what = f"{shown(point.epsilon)} is {how} than {shown(value)}, which {of} are worth"
+            yield error(f"{where}.curve.{number}.epsilon", what)
+
+
+@lru_cache(maxsize=256)
+def worth(events: tuple[PrivacyEvent, ...], delta: float) -> tuple[Guarantee, ...]:
+    """`ledger.proven`, once for all results of equal events."""
+    return proven(events, delta=delta)

@@ -1,0 +1,96 @@
+"""What is wrong with a file: problems, each at a field, and how texts of strangers are shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+FEW = 4
+"""Parts of a list or object that is repeated, not only named."""
+
+MOST_SHOWN = 80
+"""Characters of a value that a sentence repeats."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Problem(_Frozen):
+    """One thing that is wrong with a result, or that could not be checked.
+
+    Attributes:
+        where: the field, its parts joined by dots; empty for the file.
+        what: a sentence with the value and what is allowed.
+        severity: "note" where nothing is known to be wrong: what could not be checked, and why.
+    """
+
+    where: str
+    what: str
+    severity: Literal["error", "note"] = "error"
+
+
+class Report(_Frozen):
+    """Everything that is wrong with one file.
+
+    Attributes:
+        path: of the file, as it was given.
+        id: of the result, where it has a usable one.
+        problems: errors first.
+    """
+
+    path: str
+    id: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is no error."""
+        return not self.errors
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """Problems that are errors."""
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def notes(self) -> tuple[Problem, ...]:
+        """Problems that are notes."""
+        return tuple(problem for problem in self.problems if problem.severity == "note")
+
+
+def error(where: str, what: str) -> Problem:
+    """An error; see `Problem`."""
+    return Problem(where=plain(where), what=what)
+
+
+def note(where: str, what: str) -> Problem:
+    """A note; see `Problem`."""
+    return Problem(where=plain(where), what=what, severity="note")
+
+
+def place(parts: Iterable[Any]) -> str:
+    """The parts of a field's name joined by dots."""
+    return ".".join(str(part) for part in parts)
+
+
+def shown(value: Any) -> str:
+    """A value as a sentence repeats it: short, on one line, and in characters that print."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower().replace("none", "null")
+    if isinstance(value, dict | list | tuple):
+        kind = "an object" if isinstance(value, dict) else "a list"
+        return kind if len(value) > FEW else plain(json.dumps(value, default=str))
+    if isinstance(value, float):
+        return f"{value:.9g}" if math.isfinite(value) else str(value)
+    return plain(repr(value) if isinstance(value, str) else str(value))
+
+
+def plain(text: str, most: int = MOST_SHOWN) -> str:
+    """A text without what a terminal would obey, cut where it is long."""
+    cut = text if len(text) <= most else f"{text[: most - 1]}…"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)

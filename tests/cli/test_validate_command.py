@@ -1,0 +1,121 @@
+"""`leaderboard validate`: what it prints, exit codes, and files that ask for too much."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from uedp_bench.cli.validate import validate_command
+from uedp_bench.leaderboard.validate import check
+from uedp_bench.leaderboard.validation.guard import Guard
+from uedp_bench.leaderboard.validation.report import Report
+
+HISTORIC = Path(__file__).parents[1] / "historic_results"
+NOISELESS = HISTORIC / "v1-before-identity-noiseless.json"
+USER_DP = HISTORIC / "v1-before-stages-user-dp.json"
+
+app = typer.Typer()
+app.command()(validate_command)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def test_every_file_is_reported_and_errors_decide(tmp_path):
+    bad = tmp_path / "result.json"
+    data = json.loads(NOISELESS.read_text(encoding="utf-8"))
+    data["utility"]["accuracy"]["value"] = 1.5
+    bad.write_text(json.dumps(data))
+    (tmp_path / "text.json").write_text("hello")
+    done = run(NOISELESS, tmp_path, tmp_path / "text.json", tmp_path / "none.json", HISTORIC)
+    assert done.exit_code == 1
+    lines = done.output.splitlines()
+    assert f"{NOISELESS}: valid, 1 note" in lines
+    assert any(line.startswith(f"{bad}: ") and "errors" in line for line in lines)
+    assert "  error utility.accuracy.value: 1.5 is above 1, the most that is possible" in lines
+    assert any(line.startswith("  error is no JSON") for line in lines)
+    assert "  error there is no such file" in lines
+    assert lines[-1] == "5 files, 4 of them with errors"
+
+
+def test_a_valid_file_is_said_to_be_valid():
+    done = run(NOISELESS)
+    assert done.exit_code == 0
+    assert done.output.splitlines()[0] == f"{NOISELESS}: valid, 1 note"
+    assert "  note  id: not checked" in done.output
+
+
+def test_json():
+    done = run(NOISELESS, "none.json", "--json")
+    assert done.exit_code == 1
+    first, second = json.loads(done.stdout)
+    assert (first["path"], first["id"], first["valid"]) == (
+        str(NOISELESS), "440662729864fede", True
+    )  # fmt: skip
+    assert {problem["severity"] for problem in first["problems"]} == {"note"}
+    assert second == {
+        "path": "none.json", "id": None, "valid": False,
+        "problems": [{"where": "", "what": "there is no such file", "severity": "error"}],
+    }  # fmt: skip
+
+
+def test_plug_ins_are_loaded_for_the_check(tmp_path):
+    plugin = tmp_path / "secret_sauce.py"
+    plugin.write_text(
+        "from uedp_bench.mechanisms.noiseless import Noiseless\n"
+        "from uedp_bench.registry import mechanisms\n"
+        "@mechanisms.register\n"
+        "class Sauce(Noiseless):\n"
+        '    """Another name."""\n'
+        '    name = "secret-sauce"\n'
+    )
+    text = NOISELESS.read_text(encoding="utf-8").replace('"noiseless"', '"secret-sauce"')
+    file = tmp_path / "sauce.json"
+    file.write_text(text)
+    without, loaded = run(file), run(file, "--plugin", plugin)
+    assert "no mechanism 'secret-sauce' is installed here" in without.output
+    assert "is installed here" not in loaded.output
+    assert run(file, "--plugin", tmp_path / "none.py").exit_code != 0
+
+
+# ---------------------------------------------------------------------------- asking for too much
+
+
+def _waits_or_ends(path: Path) -> Report:
+    if path.name == "wait":
+        time.sleep(60)
+    if path.name == "end":
+        os._exit(1)
+    return Report(path=str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("wait", "takes more than 2 seconds"), ("end", "ended the process")]
+)
+def test_a_check_that_does_not_come_back_is_a_report(name, said):
+    with Guard(_waits_or_ends, seconds=2) as guarded:
+        assert guarded(Path("a")).valid
+        stopped = guarded(Path(name))
+        assert said in stopped.problems[0].what
+        assert not stopped.valid
+        assert guarded(Path("b")).valid
+
+
+@pytest.mark.parametrize("count", [10**9, 10**30])
+def test_events_that_ask_for_more_than_there_is(tmp_path, count):
+    data = json.loads(USER_DP.read_text(encoding="utf-8"))
+    data["events"][0]["event"] |= {"count": count}
+    data["events"][0]["event"]["event"] |= {"rate": 1e-9}
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(data))
+    with Guard(check, seconds=10) as guarded:
+        report = guarded(file)
+    assert not report.valid
+    assert all(problem.what.isprintable() for problem in report.problems)

@@ -1,0 +1,473 @@
+"""One thing in a valid result is changed at a time, and validation says which."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from uedp_bench.leaderboard.validate import check
+from uedp_bench.leaderboard.validation.report import Report, plain, shown
+from uedp_bench.results import read_result
+from uedp_bench.spec import identity_of, identity_parts
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "leaderboard" / "results"
+GONE = object()
+
+Data = dict[str, Any]
+
+
+@cache
+def reference(mechanism: str, folder: str = "quickstart") -> str:
+    """A reference result of one mechanism as text, with what its id is a hash of."""
+    for path in sorted((REFERENCE / folder).rglob("result.json")):
+        result = read_result(path)
+        if [ref.name for ref in result.spec.mechanism] == [mechanism] and result.spec.seed == 1:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            parts = identity_parts(result.spec, data["provenance"]["corpus"]["fingerprint"])
+            if identity_of(parts) == (result.id, result.group):
+                data["provenance"]["identity"] = parts
+            return json.dumps(data)
+    raise LookupError(mechanism)
+
+
+def changed(data: Data, where: str, value: Any) -> Data:
+    """The data with one field set, or removed; lists take numbers, and their length to append."""
+    out = copy.deepcopy(data)
+    *parents, last = where.split("/")
+    inner: Any = out
+    for part in parents:
+        inner = inner[int(part) if isinstance(inner, list) else part]
+    if isinstance(inner, list):
+        inner[int(last) : int(last) + 1] = [] if value is GONE else [value]
+    elif value is GONE:
+        del inner[last]
+    else:
+        inner[last] = value
+    return out
+
+
+def checked(tmp_path: Path, data: Any) -> Report:
+    path = tmp_path / "result.json"
+    path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return check(path)
+
+
+def errors(report: Report) -> dict[str, str]:
+    return {problem.where: problem.what for problem in report.errors}
+
+
+@pytest.mark.parametrize("mechanism", ["noiseless", "user-dp", "uedp", "uedp-group"])
+def test_what_is_changed_below_is_valid_as_it_is(tmp_path, mechanism):
+    report = checked(tmp_path, reference(mechanism))
+    assert report.errors == ()
+    assert {problem.where for problem in report.notes} == {"id"}  # not the name of its folder
+
+
+# Field (parts joined by /), new value, place that is named (the field itself by default), and what
+# is said of it. Of the mechanism user-dp: guarantee 0 is claimed, 1 is proven.
+FORM = [
+    ("schema_version", 99, "", "99 is unknown: this version of uedp-bench reads version 1"),
+    ("epsilons", 3, "", "is no field"),
+    ("status", "done", "", "'done': it must be 'finished' or 'failed'"),
+    ("group", GONE, "", "is missing"),
+    ("guarantees/0/kind", "guessed", "", "'guessed': it must be 'claimed' or 'proven'"),
+    ("utility/perplexity/value", "57.2", "", "'57.2' must be written as 57.2"),
+    ("utility/perplexity/value", math.nan, "", "nan is no number of JSON"),
+    ("utility/perplexity/value", math.inf, "", 'infinity is the text "inf"'),
+    ("guarantees/1/epsilon", "Infinity", "", "must be written as"),
+    ("spec/seed", True, "", "true must be written as 1"),
+    ("spec/seed", 1.0, "", "1.0 must be written as 1"),
+    ("events/0/event/count", -3, "events.0.event.repeated.count", "-3: it must be greater"),
+]
+RANGES = [
+    ("utility/accuracy/value", 1.5, "", "1.5 is above 1, the most that is possible"),
+    ("utility/perplexity/value", 0.5, "", "0.5 is below 1, the least"),
+    ("utility/perplexity/low", None, "", "is missing: an interval has both ends"),
+    ("utility/perplexity/low", 1e6, "", "is above the upper end"),
+    ("leakage/membership/auc/value", -0.1, "", "-0.1 is below 0"),
+    ("leakage/membership/tpr_at_1pct_fpr/high", 0.0, "leakage.membership.tpr_at_1pct_fpr.low",
+     "above the upper end 0"),
+    ("leakage/secret-sharer/extracted_random_sampling/value", 0.9, "", "is not in its interval"),
+    ("leakage/secret-sharer/exposure_mean/value", 10.5, "", "above 10, the most"),
+    ("cost/train_seconds", -1.0, "", "-1 is no cost"),
+    ("cost/rows_trained", "inf", "", "'inf' is no cost"),
+    ("diagnostics/signal_to_noise", -0.5, "", "is below 0"),
+    ("series/train_loss/3/0", 1, "series.train_loss.3", "step 1 comes after step 3"),
+    ("details/membership/scores/loss/roc/5", [2.0, 0.1], "", "is no pair of rates in [0, 1]"),
+    ("details/membership/scores/loss/roc/5", [0.0, 0.0], "", "falls"),
+    ("details/membership/scores/loss/auc/value", 0.9, "details.membership.scores.loss.roc",
+     "the AUC is 0.9"),
+    ("guarantees/1/delta", 1.0, "", "1 promises nothing"),
+    ("guarantees/1/epsilon", -1.0, "", "-1 is below 0"),
+]  # fmt: skip
+CONSISTENCY = [
+    ("status", "failed", "error", "is missing: a failed run says why"),
+    ("error", {"type": "E", "message": "m", "phase": "train"}, "", "a finished run has none"),
+    ("utility/oov_rate", GONE, "", "is missing: next-word declares it"),
+    ("leakage/membership", GONE, "", "is missing: the attack neither ran nor was skipped"),
+    ("leakage/reidentify", {}, "", "is of no attack of the spec"),
+    ("skipped_attacks/0", {"name": "membership", "reason": "r"}, "leakage.membership",
+     "the attack is in skipped_attacks"),
+    ("skipped_attacks/0", {"name": "reidentify", "reason": "r"}, "", "is no attack of the spec"),
+    ("details/reidentify", {}, "", "is of no attack that ran"),
+    ("leakage/secret-sharer/exposure_mean/value", 1.0, "", "is not the"),
+    ("leakage/membership/auc/value", 0.505, "", "of the score 'ratio'"),
+    ("leakage/membership/auc_user/value", 0.9, "", "area between"),
+    ("leakage/membership/tpr_at_0.1pct_fpr/value", 0.02, "", "is above tpr_at_1pct_fpr"),
+    ("details/secret-sharer/canaries/0/rank", 1, "details.secret-sharer.canaries.0.exposure",
+     "does not follow from rank 1"),
+    ("details/membership/main_score", "best", "", "'best' is none of its scores"),
+    ("details/membership/scores", GONE, "", "Field required"),
+    ("events/0/stage", "magic", "", "'magic' is no mechanism of the spec: noiseless, user-dp"),
+    ("spec/mechanism", [], "", "is empty"),
+    ("spec/mechanism/0/params/rounds", "many", "spec.mechanism.0.params",
+     "user-dp.rounds is 'many': Input should be a valid integer"),
+    ("spec/mechanism/0/params/noise", 3.0, "spec.mechanism.0.params", "no parameter 'noise'"),
+]  # fmt: skip
+PROVENANCE = [
+    ("provenance/package", GONE, "", "it must be a text"),
+    ("provenance/commit", "main", "", "'main' is no commit"),
+    ("provenance/commit", GONE, "", "is missing"),
+    ("provenance/created", "yesterday", "", "is no time"),
+    ("provenance/created", "2026-01-31T12:00:00", "", "no time zone"),
+    ("provenance/created", "3000-01-31T12:00:00+00:00", "", "is in the future"),
+    ("provenance/corpus/fingerprint", GONE, "", "is missing: nobody can tell the corpus"),
+    ("provenance/corpus/fingerprint", "0" * 16, "", "is not the"),
+]
+IDENTITY = [
+    ("id", "0" * 16, "", "is not the hash of provenance.identity"),
+    ("id", "../../etc", "", "'../../etc' is no id"),
+    ("group", "0" * 16, "", "is not the hash of provenance.identity"),
+    ("spec/seed", 2, "", "2 is not the 1 of provenance.identity.seed"),
+    ("spec/delta", 1e-6, "", "1e-06 is not the 1e-05 of provenance.identity.delta"),
+    ("spec/mechanism/0/params/clip", 9.0, "", "9 is not the"),
+    ("spec/mechanism/0/name", "dp-sgd", "", "'dp-sgd' is not the 'user-dp' of"),
+    ("spec/attacks/2", {"name": "reidentify"}, "spec.attacks", "has 3 components"),
+    ("spec/source/params/users", 4000, "", "4000 is not the 3000"),
+    ("provenance/identity/seed", 2, "id", "is not the hash"),
+    ("provenance/identity/mechanism/0/2/clip", 9.0, "id", "is not the hash"),
+    ("provenance/identity/task", "next-word", "", "valid array"),
+    ("provenance/identity/task", GONE, "", "is missing"),
+    ("provenance/identity", [], "", "be an object"),
+]
+GUARANTEES = [
+    ("guarantees/1/epsilon", 1.0, "", "proven epsilon 1 is less than 7.979"),
+    ("guarantees/1/epsilon", 20.0, "", "proven epsilon 20 is more than 7.979"),
+    ("guarantees/1/epsilon", "inf", "", "proven epsilon inf is more than 7.979"),
+    ("guarantees/1/delta", 1e-3, "", "0.001 is not the 1e-05"),
+    ("guarantees/1/unit", "record", "guarantees.1", "no event speaks of record (add-or-remove)"),
+    ("guarantees/1/unit", "record", "guarantees", "proven, user (add-or-remove), is missing"),
+    ("guarantees/1", GONE, "guarantees", "proven, user (add-or-remove), is missing"),
+    ("guarantees/1/status", "refused", "guarantees.1.epsilon", "infinite then"),
+    ("guarantees/1/status", "refuted", "", "'refuted' is for claims"),
+    ("guarantees/1/notion", "metric-dp", "", "is not the 'dp' of its events"),
+    ("guarantees/1/notion", "none", "", "'none' where epsilon is infinite"),
+    ("guarantees/1/assumptions", [], "", "lack one of its events"),
+    ("guarantees/1/protected", {"spread": 3}, "", "is not the point that the events declare"),
+    ("guarantees/0/epsilon", 0.1, "", "0.1 is not the 10.1"),
+    ("guarantees/0/unit", "user-entity", "", "is not the 'user' claimed"),
+    ("guarantees/0", GONE, "guarantees", "has 0 claims, and the mechanisms of the spec make 1"),
+    ("guarantees/0/status", "refuted", "", "no bound of this file exceeds the claim"),
+    ("events/0/event/event/event/noise_multiplier", 9.0, "", "9 is not the"),
+    ("events/0/event/event/event/noise_multiplier", 9.0, "guarantees.1.epsilon", "is more than"),
+    ("events/0/event/event/rate", 0.9, "guarantees.1.epsilon", "is less than"),
+    ("events/0/unit", "record", "guarantees.1", "no event speaks of user"),
+    ("events", [], "", "has 0 events, and the mechanisms plan 1"),
+    ("events", [], "guarantees.1", "no event speaks of user"),
+    ("provenance/vocabulary/private", True, "guarantees.1.status", "private text"),
+    ("selection", {"settings": 3}, "", "the spec declares none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "where", "said"),
+    [*FORM, *RANGES, *CONSISTENCY, *PROVENANCE, *IDENTITY, *GUARANTEES],
+)
+def test_one_change_is_found_where_it_is(tmp_path, field, value, where, said):
+    report = checked(tmp_path, changed(json.loads(reference("user-dp")), field, value))
+    found = errors(report)
+    place = where or field.replace("/", ".")
+    assert place in found, found
+    assert any(said in p.what for p in report.errors if p.where == place), found[place]
+    assert "could not be checked" not in str(found)
+
+
+BOUND = {"unit": "user", "epsilon": 9.0, "strict_epsilon": 9.0, "delta": 1e-5,
+         "confidence": 0.95, "method": "m", "attack": "membership"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "said"),
+    [
+        ({}, "lower_bounds.0.strict_epsilon", "exceeds the proven 7.979"),
+        ({"strict_epsilon": -1.0}, "lower_bounds.0.strict_epsilon", "is no bound"),
+        ({"epsilon": "inf"}, "lower_bounds.0.epsilon", "is no bound"),
+        ({"delta": 1.0}, "lower_bounds.0.delta", "is not in [0, 1)"),
+        ({"confidence": 1.0}, "lower_bounds.0.confidence", "is not in (0, 1)"),
+        ({"spread": -1}, "lower_bounds.0.spread", "is below 0"),
+        ({"attack": "audit"}, "lower_bounds.0.attack", "'audit' is no attack that ran"),
+        ({"strict_epsilon": 11.0}, "guarantees.0.status", "'given' must be 'refuted'"),
+    ],
+)
+def test_lower_bounds(tmp_path, change, where, said):
+    data = changed(json.loads(reference("user-dp")), "lower_bounds", [{**BOUND, **change}])
+    assert said in errors(checked(tmp_path, data))[where]
+
+
+def test_a_claim_that_a_bound_refutes_must_be_marked(tmp_path):
+    bound = {**BOUND, "unit": "user-entity", "strict_epsilon": 1.0, "epsilon": 1.0}
+    data = changed(json.loads(reference("uedp")), "lower_bounds", [bound])
+    found = errors(checked(tmp_path, data))
+    assert found.keys() == {"guarantees.0.status"}
+    assert "'given' must be 'refuted'" in found["guarantees.0.status"]
+    data["guarantees"][0] |= {"status": "refuted", "reason": "membership says 1"}
+    assert checked(tmp_path, data).valid
+    data["lower_bounds"][0]["strict_epsilon"] = 0.1
+    assert errors(checked(tmp_path, data)).keys() == {"guarantees.0.status"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "where", "said"),
+    [
+        ("guarantees/0/curve/2/epsilon", 0.1, "", "0.1 is less than"),
+        ("guarantees/0/curve/2/epsilon", 1e3, "", "1000 is more than"),
+        ("guarantees/0/curve/2", GONE, "guarantees.0.curve", "has 6 points, and not the 7"),
+        ("guarantees/0/curve/2/spread", 2, "guarantees.0.curve", "has 7 points"),
+        ("guarantees/0/protected/spread", 9, "guarantees.0.protected", "is not the point"),
+        ("events/0/protected", None, "events.0.protected", 'null is not the {"spread": 3'),
+    ],
+)
+def test_points_of_a_curve(tmp_path, field, value, where, said):
+    data = changed(json.loads(reference("uedp-group")), field, value)
+    assert said in errors(checked(tmp_path, data))[where or field.replace("/", ".")]
+
+
+def test_metrics_of_one_task_add_up(tmp_path):
+    data = json.loads(reference("dpnr", "reproductions/dpnr-ag-dropout"))
+    value = data["utility"]["accuracy"]["value"] + 0.01
+    found = errors(checked(tmp_path, changed(data, "utility/accuracy/value", value)))
+    assert found.keys() == {"utility.accuracy.value"}
+    assert "do not add up to 1" in found["utility.accuracy.value"]
+
+
+# ---------------------------------------------------------------------------- notes
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "where", "said"),
+    [
+        ("tracking", {"mlflow_run_id": "a"}, "tracking", "make it {} before you publish"),
+        ("provenance/commit", None, "provenance.commit", "nobody can tell which code"),
+        ("spec/source/params/public", ["/home/me/x.txt"], "spec.source.params.public",
+         "a relative path says enough"),
+        ("utility/perplexity/value", 1e3, "utility.perplexity.value", "a bootstrap seldom gives"),
+    ],
+)  # fmt: skip
+def test_what_is_no_error_is_a_note(tmp_path, field, value, where, said):
+    report = checked(tmp_path, changed(json.loads(reference("user-dp")), field, value))
+    assert report.errors == ()
+    assert said in {note.where: note.what for note in report.notes}[where]
+
+
+def rehashed(data: Data, change: Callable[[Data], None]) -> Data:
+    """A result whose recorded identity is changed, and its id and group with it."""
+    out = copy.deepcopy(data)
+    change(out["provenance"]["identity"])
+    out["id"], out["group"] = identity_of(out["provenance"]["identity"])
+    return out
+
+
+def test_another_version_of_a_component_is_noted(tmp_path):
+    def older(parts: Data) -> None:
+        parts["mechanism"][0][1] = 7
+
+    report = checked(tmp_path, rehashed(json.loads(reference("user-dp")), older))
+    assert report.errors == ()
+    said = {note.where: note.what for note in report.notes}["provenance.identity.mechanism.0"]
+    assert "user-dp had version 7, and version 1 is installed" in said
+
+
+def test_digests_stand_for_files_only(tmp_path):
+    data = json.loads(reference("user-dp"))
+    data["spec"]["task"]["params"]["vocabulary"] = "words.txt"
+
+    def of_a_file(parts: Data) -> None:
+        parts["task"][2]["vocabulary"] = "0123456789abcdef"
+
+    def of_a_number(parts: Data) -> None:
+        of_a_file(parts)
+        parts["mechanism"][0][2]["clip"] = "0123456789abcdef"
+
+    assert checked(tmp_path, rehashed(data, of_a_file)).errors == ()
+    found = errors(checked(tmp_path, rehashed(data, of_a_number)))
+    assert found.keys() == {"spec.mechanism.0.params.clip"}
+
+
+def test_components_that_are_not_installed_are_noted(tmp_path):
+    data = json.loads(reference("noiseless"))
+    data["spec"]["mechanism"][0]["name"] = "secret-sauce"
+    data["events"][0]["stage"] = "secret-sauce"
+
+    def renamed(parts: Data) -> None:
+        parts["mechanism"][0][0] = "secret-sauce"
+
+    report = checked(tmp_path, rehashed(data, renamed))
+    assert report.errors == ()
+    notes = {note.where: note.what for note in report.notes}
+    assert "no mechanism 'secret-sauce' is installed" in notes["spec.mechanism.0.name"]
+    assert "--plugin" in notes["spec.mechanism.0.name"]
+    assert "spec.mechanism.0 is not known" in notes["events"]
+
+
+def test_without_a_recorded_identity_the_spec_is_hashed(tmp_path):
+    data = changed(json.loads(reference("user-dp")), "provenance/identity", GONE)
+    assert checked(tmp_path, data).valid
+    found = errors(checked(tmp_path, changed(data, "spec/seed", 2)))
+    assert found.keys() == {"id"}
+    assert "does not follow from the spec and the corpus" in found["id"]
+    assert errors(checked(tmp_path, changed(data, "group", "0" * 16))).keys() == {"group"}
+    # Nobody but the submitter has the file: nothing of it is opened, and its content is not known.
+    named = changed(data, "spec/task/params/vocabulary", str(ROOT))
+    report = checked(tmp_path, named)
+    assert report.errors == ()
+    assert any("spec.task.params.vocabulary may name a file" in n.what for n in report.notes)
+
+
+# ---------------------------------------------------------------------------- files of anybody
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is no JSON"),
+        ("{", "is no JSON"),
+        ('{"id": 1,}', "is no JSON"),
+        ("[]", "is JSON of another kind: a list, and a result is an object"),
+        ("3", "is JSON of another kind: 3"),
+        ("null", "is JSON of another kind: null"),
+        ("{}", "is JSON of another kind: a result has id, group, status, spec"),
+        ('{"id": "a", "guarantees": []}', "a result has group, status, spec"),
+        ("[" * 100_000, "is nested too deeply"),
+        ('{"id": 1, "group": 1, "status": 1, "spec": ' + "[" * 300 + "]" * 300 + "}",
+         "is nested too deeply"),
+        ("1" * 5000, "is no JSON"),
+        ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "is no JSON"),
+    ],
+)  # fmt: skip
+def test_what_is_no_result_is_one_line(tmp_path, text, said):
+    report = checked(tmp_path, text)
+    assert len(report.problems) == 1
+    assert said in report.problems[0].what
+    assert "\n" not in report.problems[0].what
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert "no such file" in check(tmp_path / "none.json").problems[0].what
+    assert "is a folder" in check(tmp_path).problems[0].what
+    binary = tmp_path / "binary.json"
+    binary.write_bytes(b"\xff\xfe\x00")
+    assert "no text in UTF-8" in check(binary).problems[0].what
+    large = tmp_path / "large.json"
+    with large.open("wb") as file:
+        file.truncate(65 * 2**20)
+    assert "has 65 MiB; results have at most 64" in check(large).problems[0].what
+
+
+def test_all_problems_are_told_at_once(tmp_path):
+    data = json.loads(reference("user-dp"))
+    for field, value in (("epsilons", 1), ("status", "done"), ("utility/accuracy/value", None)):
+        data = changed(data, field, value)
+    assert errors(checked(tmp_path, data)).keys() == {
+        "epsilons", "status", "utility.accuracy.value"
+    }  # fmt: skip
+    data = json.loads(reference("user-dp"))
+    data["series"]["train_loss"] = ["x"] * 1000
+    problems = checked(tmp_path, data).problems
+    assert len(problems) == 201
+    assert problems[-1].what == "has 800 more problems"
+
+
+def test_a_key_that_is_there_twice(tmp_path):
+    text = reference("user-dp")
+    assert text.startswith("{")
+    found = errors(checked(tmp_path, '{"id": "0123456789abcdef", ' + text[1:]))
+    assert found["id"] == "'id' is there twice in one object"
+
+
+def test_names_of_strangers_are_shown_as_text(tmp_path):
+    data = json.loads(reference("user-dp"))
+    evil = "\x1b[31m<b>\n\u202e" + "x" * 500
+    data["utility"][evil] = {"value": -1.0, "low": 2.0, "high": 1.0}
+    data["leakage"][evil] = {}
+    report = checked(tmp_path, data)
+    text = "".join(problem.where + problem.what for problem in report.problems)
+    assert text.isprintable()
+    assert "\\x1b[31m<b>\\n\\u202e" in text
+    assert all(len(problem.where) <= 300 for problem in report.problems)
+    assert plain("a\ud800") == "a\\ud800"
+    assert shown(None) == "null"
+
+
+SMALL = ("dpnr", "reproductions/dpnr-ag-dropout")
+NUMBERS = [-1, 0, 1, 7, 0.5, 2.0, -1e300, 1e300, 10**30, -(10**30), 1e-300]
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.sampled_from(NUMBERS)
+    | st.sampled_from(
+        ["", "inf", "-inf", "nan", "proven", "user", "dpnr", "/x", "0" * 16, "é\ud800"]
+    ),
+    lambda part: (
+        st.lists(part, max_size=3) | st.dictionaries(st.text(max_size=3), part, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def places(value: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    out = []
+    for name, part in parts:
+        out.append((*where, name))
+        if isinstance(part, dict | list):
+            out += places(part, (*where, name))
+    return out
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_whatever_is_changed_there_is_a_report(tmp_path_factory, data):
+    result = json.loads(reference(*SMALL))
+    for _ in range(data.draw(st.integers(1, 3))):
+        *parents, last = data.draw(st.sampled_from(places(result)))
+        inner: Any = result
+        for part in parents:
+            inner = inner[part]
+        if data.draw(st.booleans()):
+            inner[last] = data.draw(JSON)
+        else:
+            del inner[last]
+    report = checked(tmp_path_factory.mktemp("fuzz"), result)
+    for problem in report.problems:
+        assert "could not be checked" not in problem.what
+        assert (problem.where + problem.what).isprintable()
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(at=st.integers(0, 4000), inserted=st.text(max_size=5), removed=st.integers(0, 50))
+def test_whatever_the_text_is_there_is_a_report(tmp_path_factory, at, inserted, removed):
+    text = reference(*SMALL)
+    path = tmp_path_factory.mktemp("fuzz") / "result.json"
+    cut = text[:at] + inserted + text[at + removed :]
+    path.write_bytes(cut.encode("utf-8", "surrogatepass"))
+    assert "could not be checked" not in str(check(path).problems)

@@ -1,0 +1,177 @@
+"""Validation of honest results: those of the checkout, old ones, and fresh ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, plugged, runs
+
+from uedp_bench.leaderboard.validate import check, find
+from uedp_bench.leaderboard.validation.report import Report
+from uedp_bench.runner import Settings, execute
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "leaderboard" / "results"
+HISTORIC = sorted((ROOT / "tests" / "historic_results").glob("*.json"))
+FOLDERS = sorted({path.parent.parent for path in REFERENCE.rglob("result.json")})
+
+KNOWN = (
+    "not checked: provenance.identity is missing",
+    "it depends on sizes of the corpus",
+    "name no stage",
+    "names a MLflow store",
+)
+"""What cannot be checked of results that are older than what they would have to record."""
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(REFERENCE)))
+def test_reference_results_are_valid(folder):
+    reports = [check(path) for path in sorted(folder.glob("*/result.json"))]
+    assert reports
+    for report in reports:
+        assert report.errors == ()
+        assert report.id == Path(report.path).parent.name
+        for note in report.notes:
+            assert any(known in note.what for known in KNOWN), note
+
+
+@pytest.mark.parametrize("path", HISTORIC, ids=lambda path: path.stem)
+def test_historic_results_are_valid(path):
+    report = check(path)
+    assert report.errors == ()
+    for note in report.notes:
+        assert any(known in note.what for known in KNOWN), note
+
+
+# ---------------------------------------------------------------------------- fresh runs
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    with plugged(SPIES.parent / "judges.py"):
+        yield tmp_path_factory.mktemp("fresh")
+
+
+def of_run(out: Path, mechanism, *attacks, status="finished", **fields) -> tuple[Path, Report]:
+    (spec,) = runs(mechanism, attacks=list(attacks), **fields)
+    result = execute(spec, Settings(out, "cpu"))
+    assert result.status == status
+    path = out / result.id / "result.json"
+    return path, check(path)
+
+
+def errors(path: Path, change) -> set[str]:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    change(data)
+    changed = path.with_name("changed.json")
+    changed.write_text(json.dumps(data), encoding="utf-8")
+    return {problem.where for problem in check(changed).errors}
+
+
+SHARER = {"name": "secret-sharer", "params": {"p_u": [0.2], "p_e": [1.0], "canaries": 2,
+                                              "references": 16, "word_pool": 50}}  # fmt: skip
+MEMBERSHIP = {"name": "membership", "params": {"held_out_users": 10}}
+
+
+@pytest.mark.parametrize("mechanism", [NOISELESS, USER_DP, "deidentify+user-dp"])
+def test_nothing_is_left_unchecked_of_a_fresh_run(out, mechanism):
+    if isinstance(mechanism, str):
+        mechanism = [{"name": "deidentify"}, USER_DP]
+    _, report = of_run(out, mechanism, SHARER, MEMBERSHIP)
+    assert report.problems == ()
+
+
+def test_failed_runs_are_valid_too(out):
+    _, report = of_run(out, NOISELESS, {"name": "membership", "params": {"held_out_users": 500}},
+                       status="failed")  # fmt: skip
+    assert report.errors == ()
+
+
+def test_a_plug_in_is_checked_where_it_is_loaded(out):
+    mechanism = {"name": "secretly-fixed", "params": ROUNDS}
+    path, report = of_run(out, mechanism)
+    assert report.problems == ()  # its proof is refused
+
+    def given(data):
+        data["guarantees"][1] |= {"status": "given", "epsilon": 1.0, "notion": "dp"}
+
+    assert {"guarantees.1.status"} <= errors(path, given)
+
+
+def test_bounds_of_an_attack(out):
+    low = {"name": "verdict", "params": {"epsilon": 0.1, "strict": 0.1}}
+    path, report = of_run(out, USER_DP, low)
+    assert report.problems == ()
+
+    def raised(data):
+        data["lower_bounds"][0]["strict_epsilon"] = 1e6
+
+    assert errors(path, raised) == {"lower_bounds.0.strict_epsilon", "guarantees.0.status"}
+
+
+TRIED = {"mechanism.user-dp.clip": [0.3, 0.6], "model.units": [8]}
+CLIPPED = {"name": "user-dp", "params": {**ROUNDS, "clip": 0.3}}
+CHOICES = {
+    "fixed": {},
+    "poisson": {"repetitions": "poisson", "mean": 4.0},
+    "not-charged": {"charge": False},
+}
+
+
+@pytest.mark.parametrize("how", CHOICES)
+def test_the_cost_of_choosing_settings(out, how):
+    path, report = of_run(out, CLIPPED, selection={"tried": TRIED, **CHOICES[how]})
+    assert report.problems == ()
+    data = json.loads(path.read_text(encoding="utf-8"))
+    single = data["selection"]["guarantees"][0]["epsilon_of_one_trial"]
+
+    def as_if_fixed_in_advance(data):
+        data["guarantees"][1]["epsilon"] = single / 2
+        data["selection"]["guarantees"][0]["epsilon"] = single / 2
+
+    def without_record(data):
+        data["selection"] = {}
+
+    def another_trial(data):
+        data["selection"]["guarantees"][0]["epsilon_of_one_trial"] = 1.0
+
+    def fewer(data):
+        data["selection"]["settings"] = 1
+
+    def nothing_charged(data):
+        data["selection"]["guarantees"] = []
+
+    assert errors(path, as_if_fixed_in_advance) == {"guarantees.1.epsilon"}
+    assert "selection.guarantees" in errors(path, without_record)
+    assert errors(path, another_trial) == {"selection.guarantees.0.epsilon_of_one_trial"}
+    assert errors(path, fewer) == {"selection.settings"}
+    assert errors(path, nothing_charged) == {"selection.guarantees"}
+
+
+def test_a_run_that_is_none_of_those_tried(out):
+    path, _ = of_run(out, CLIPPED, selection={"tried": TRIED})
+
+    def other(data):
+        for spec in (data["spec"]["selection"], data["selection"]):
+            spec["tried"]["mechanism.user-dp.clip"] = [0.6, 0.9]
+
+    assert {"spec.selection"} <= errors(path, other)
+
+
+# ---------------------------------------------------------------------------- where files are
+
+
+def test_files_are_found_once_and_copies_are_left_out(tmp_path):
+    for name in ("runs/a", "runs/b/c", "runs/mlartifacts/1/a"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "result.json").write_text("{}")
+    (tmp_path / "empty").mkdir()
+    runs_folder = tmp_path / "runs"
+    first = runs_folder / "a" / "result.json"
+    found = list(find([runs_folder, first, tmp_path / "empty", tmp_path / "none"]))
+    assert found[:2] == [first, runs_folder / "b" / "c" / "result.json"]
+    assert isinstance(found[2], Report)
+    assert found[2].problems[0].what == "holds no result.json"
+    assert found[3:] == [tmp_path / "none"]

@@ -1,0 +1,82 @@
+"""`uedp-bench leaderboard validate`: what is wrong with result files of anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uedp_bench.cli.console import AsJson, PluginFiles, print_json
+
+if TYPE_CHECKING:
+    from uedp_bench.leaderboard.validation.report import Report
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE", help="Results, or folders: every result.json below them."
+    ),
+]  # fmt: skip
+
+
+def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson = False) -> None:
+    """Form, ranges, consistency, identity and guarantees of results; says everything wrong.
+
+    Exit code 1 if a file has an error. A note says what could not be checked, and why.
+
+    \b
+    uedp-bench leaderboard validate runs/mine
+    uedp-bench leaderboard validate result.json --json
+    uedp-bench leaderboard validate result.json --plugin my_mechanism.py
+    """  # noqa: D301
+    from uedp_bench.leaderboard.validate import check, find
+    from uedp_bench.leaderboard.validation.guard import Guard
+    from uedp_bench.leaderboard.validation.report import Report
+    from uedp_bench.registry import load_plugins
+
+    load_plugins(plugin or ())  # bad plug-ins are told here, not in the other process
+    reports = []
+    with Guard(check, plugin or ()) as guarded:
+        for found in find(files):
+            report = found if isinstance(found, Report) else guarded(found)
+            reports.append(report)
+            if not as_json:
+                typer.echo(_text(report))
+    if as_json:
+        print_json([_plain(report) for report in reports])
+    elif len(reports) > 1:
+        typer.echo(_summary(reports))
+    if not all(report.valid for report in reports):
+        raise typer.Exit(1)
+
+
+def _text(report: Report) -> str:
+    from uedp_bench.leaderboard.validation.report import plain
+
+    counts = [_count(len(report.errors), "error"), _count(len(report.notes), "note")]
+    verdict = ", ".join(filter(None, counts)) or "valid"
+    lines = [f"{plain(report.path, 500)}: {verdict if report.errors else _valid(verdict)}"]
+    for problem in report.problems:
+        where = f"{problem.where}: " if problem.where else ""
+        lines.append(f"  {problem.severity:<6}{where}{problem.what}")
+    return "\n".join(lines)
+
+
+def _valid(verdict: str) -> str:
+    return verdict if verdict == "valid" else f"valid, {verdict}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}" if number else ""
+
+
+def _summary(reports: Sequence[Report]) -> str:
+    bad = sum(not report.valid for report in reports)
+    return f"{len(reports)} files, {f'{bad} of them with errors' if bad else 'all of them valid'}"
+
+
+def _plain(report: Report) -> dict[str, object]:
+    return {"path": report.path, "id": report.id, "valid": report.valid,
+            "problems": [problem.model_dump() for problem in report.problems]}  # fmt: skip
