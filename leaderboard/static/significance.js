@@ -1,0 +1,164 @@
+"use strict";
+// Significance over seeds: paired t tests and Holm's correction. Functions of numbers and rows;
+// nothing here touches the page.
+uedp.significance = (function () {
+  const LEVEL = 0.05;
+  const DIGITS = 6; // that the page keeps of every value
+
+  /** Two-sided p of Student's t, within 3e-7 of its value. */
+  function twoSided(t, freedom) {
+    // By the incomplete beta function: 1 - cdf would lose every figure of a small p.
+    return jStat.ibeta(freedom / (freedom + t * t), freedom / 2, 0.5);
+  }
+
+  /**
+   * Half of the 95 % interval of the mean of n differences, in standard deviations of these: no
+   * smaller mean reaches p < 0.05.
+   */
+  function resolution(n) {
+    return jStat.studentt.inv(1 - LEVEL / 2, n - 1) / Math.sqrt(n);
+  }
+
+  /** Half a unit of the last digit that the page keeps of a value. */
+  function rounding(value) {
+    const size = Math.abs(value);
+    return size === 0 ? 0 : 0.5 * 10 ** (Math.floor(Math.log10(size)) + 1 - DIGITS);
+  }
+
+  /** Whether differences vary by no more than the rounding of their values explains. */
+  function allEqual(pairs, differences) {
+    const doubt = pairs.map(({ value, reference }) => rounding(value) + rounding(reference));
+    return Math.max(...differences) - Math.min(...differences) <= 2 * Math.max(...doubt);
+  }
+
+  /**
+   * Student's paired t test.
+   * @param {{value: number, reference: number}[]} pairs one a seed
+   * @returns {{n: number, difference: ?number, low: ?number, high: ?number, t: ?number,
+   *   p: ?number, reason: string}} mean of value - reference with its 95 % interval; `reason`
+   *   says why there is no test, and is empty where there is one
+   */
+  function pairedTest(pairs) {
+    const n = pairs.length;
+    const none = { n, difference: null, low: null, high: null, t: null, p: null, reason: "" };
+    if (n === 0) {
+      return { ...none, reason: "no seed in common" };
+    }
+    if (pairs.some((pair) => !Number.isFinite(pair.value - pair.reference))) {
+      return { ...none, reason: "infinite values" };
+    }
+    const differences = pairs.map((pair) => pair.value - pair.reference);
+    const difference = jStat.mean(differences);
+    if (n === 1) {
+      return { ...none, difference, reason: "n = 1" };
+    }
+    if (allEqual(pairs, differences)) {
+      return { ...none, difference, reason: "all differences equal" };
+    }
+    const deviation = jStat.stdev(differences, true);
+    const half = resolution(n) * deviation;
+    const t = (difference / deviation) * Math.sqrt(n);
+    const [low, high] = [difference - half, difference + half];
+    return { n, difference, low, high, t, p: twoSided(t, n - 1), reason: "" };
+  }
+
+  /** p values corrected by Holm's step-down method, in the order given. */
+  function holm(values) {
+    const order = values.map((_, at) => at).sort((a, b) => values[a] - values[b]);
+    const corrected = [];
+    let highest = 0;
+    order.forEach((at, rank) => {
+      highest = Math.max(highest, Math.min(1, (values.length - rank) * values[at]));
+      corrected[at] = highest;
+    });
+    return corrected;
+  }
+
+  /** Values of a metric in the seeds in which both rows have it. */
+  function pairs(row, reference, key) {
+    return Object.keys(reference.seeds)
+      .filter((seed) => key in reference.seeds[seed] && key in (row.seeds[seed] || {}))
+      .map((seed) => ({
+        seed,
+        value: row.seeds[seed][key],
+        reference: reference.seeds[seed][key],
+      }));
+  }
+
+  /** Whether any run of a row has a value of a metric. */
+  function measures(row, key) {
+    return Object.values(row.seeds).some((values) => key in values);
+  }
+
+  /**
+   * Tests of rows against a reference with which their utility compares.
+   * @returns {{column: object, tests: object[]}[]} for each metric of the reference that any other
+   *   row has, the test of every row; `corrected` is p by Holm's method over the rows
+   */
+  function against(reference, others, columns) {
+    const shared = columns.filter(
+      ({ key }) => measures(reference, key) && others.some((row) => measures(row, key)),
+    );
+    return shared.map((column) => {
+      const tests = others.map((row) =>
+        measures(row, column.key)
+          ? pairedTest(pairs(row, reference, column.key))
+          : { ...pairedTest([]), reason: "not measured" },
+      );
+      const made = tests.filter((test) => test.p !== null);
+      const corrected = holm(made.map((test) => test.p));
+      made.forEach((test, at) => {
+        test.corrected = corrected[at];
+      });
+      return { column, tests };
+    });
+  }
+
+  /** A p value with two figures, more where two would hide on which side of 5 % it is. */
+  function pText(p) {
+    if (p < 0.0001) {
+      return "p < 0.0001";
+    }
+    let figures = 2;
+    while (p !== LEVEL && Number(p.toPrecision(figures)) === LEVEL && figures < 15) {
+      figures += 1;
+    }
+    return `p = ${Number(p.toPrecision(figures))}`;
+  }
+
+  /**
+   * What a test says.
+   * @returns {{side: string, text: string}} `side`: "better" or "worse" for who protects the text,
+   *   where the row differs and the metric has a direction; else empty
+   */
+  function verdict(test, column) {
+    if (test.reason === "all differences equal") {
+      return { side: "", text: `${test.reason} (n = ${test.n})` };
+    }
+    if (test.reason) {
+      return { side: "", text: `no test: ${test.reason}` };
+    }
+    const numbers = `(${pText(test.corrected)}, n = ${test.n})`;
+    if (test.corrected >= LEVEL) {
+      return { side: "", text: `no difference seen ${numbers}` };
+    }
+    const wanted = column.better === "higher" ? test.difference > 0 : test.difference < 0;
+    return {
+      side: column.better ? (wanted ? "better" : "worse") : "",
+      text: `differs ${numbers}`,
+    };
+  }
+
+  return {
+    LEVEL,
+    twoSided,
+    resolution,
+    pairedTest,
+    holm,
+    pairs,
+    measures,
+    against,
+    pText,
+    verdict,
+  };
+})();
