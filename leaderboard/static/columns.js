@@ -64,15 +64,23 @@ window.uedp.grid = (function () {
     }));
   }
 
-  /** A rank; ties inside the interval as a range, rows of one seed as a dash that says why. */
+  /** Why a row has no rank, in short and in words. */
+  function unranked(found) {
+    if (!found) {
+      return ["", "not measured"];
+    }
+    return found.n === 1
+      ? ["(n = 1)", "not ranked: one seed has no interval"]
+      : ["(no interval)", "not ranked: its mean has no interval"];
+  }
+
+  /** A rank; ties inside the interval as a range; a dash that says why where there is none. */
   function rank(row, places) {
-    const key = get("metric");
     const [best, worst] = places.get(row.id) || [];
     if (best === undefined) {
-      const why = row.values[key] ? "(n = 1)" : "";
-      const said = why ? "not ranked: one seed has no interval" : "not measured";
-      return element("div", { class: "missing" }, `${NONE} `, hidden(said),
-        why ? element("span", { class: "second", "aria-hidden": "true" }, why) : []);
+      const [short, why] = unranked(row.values[get("metric")]);
+      return element("div", { class: "missing" }, `${NONE} `, hidden(why),
+        short ? element("span", { class: "second", "aria-hidden": "true" }, short) : []);
     }
     if (best === worst) {
       return element("div", {}, String(best));

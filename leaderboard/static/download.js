@@ -1,7 +1,7 @@
 "use strict";
 // The shown rows as files, and a link that shows them again.
 (function () {
-  const { link, columns, columnOf, sets, element } = window.uedp;
+  const { link, columns, columnOf, sets, csvField, element } = window.uedp;
   const { inOrder } = window.uedp.grid;
 
   /** A number as the files of all results write it. */
@@ -90,18 +90,12 @@
     return { ...cells, runs: row.runs.map((run) => run.id).join(" ") };
   }
 
-  /** A cell of a CSV file: quoted where it must be. */
-  function quoted(value) {
-    const text = value === null || value === undefined ? "" : String(plain(value));
-    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-  }
-
   /** Rows as a CSV file with a heading. */
   function csv(rows) {
     const lines = rows.map(line);
     const names = [...new Set(lines.flatMap(Object.keys))];
     const table = [names, ...lines.map((cells) => names.map((name) => cells[name]))];
-    return table.map((cells) => `${cells.map(quoted).join(",")}\n`).join("");
+    return table.map((cells) => `${cells.map(csvField).join(",")}\n`).join("");
   }
 
   // ----------------------------------------------------------------------------------------- link

@@ -121,7 +121,7 @@
       "± is half of the 95 % interval over seeds (Student's t); (n = 1) is one seed, without an interval.",
       `${deltas.length ? `δ = ${deltas.map(brief).join(", ")}. ` : ""}✗ marks a claim that an attack refuted, ⊘ a proof that is refused: open it for the reason.`,
       ranking ? `Ranks by ${heading(ranking)} are among the rows shown, within a comparable set. ` +
-        "Rows whose intervals overlap are tied: 1–3 is any rank from 1 to 3. A row of one seed has no rank." : null,
+        "Rows whose intervals overlap are tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank." : null,
     ];
     const terms = optional.filter((column) => on.has(column.key) && column.about).flatMap((column) => [
       element("dt", {}, column.group.startsWith("leakage") ? `${column.label} (${column.group})` : column.label),

@@ -61,10 +61,10 @@ window.uedp = (function () {
     }
     const scale = column.percent ? 100 : 1;
     const mean = found.value * scale;
-    if (found.low === null) {
-      return `${number(mean)} (n = ${found.n})`;
+    if (found.n === 1) {
+      return `${number(mean)} (n = 1)`;
     }
-    if (!Number.isFinite(mean)) {
+    if (found.low === null || !Number.isFinite(mean)) {
       return number(mean);
     }
     const half = ((found.high - found.low) / 2) * scale;
@@ -86,6 +86,18 @@ window.uedp = (function () {
       return false;
     }
     return better === "higher" ? a.low > b.high : a.high < b.low;
+  }
+
+  /**
+   * A field of a CSV file: infinity is "inf", nothing is empty, and text that a spreadsheet would
+   * take for a formula begins with an apostrophe.
+   */
+  function csvField(value) {
+    if (typeof value === "number") {
+      return Number.isFinite(value) ? String(value) : value > 0 ? "inf" : "-inf";
+    }
+    const text = String(value ?? "").replace(/^(?=[=+\-@\t\r])/, "'");
+    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   }
 
   // ------------------------------------------------------------------------------------------ DOM
@@ -114,5 +126,5 @@ window.uedp = (function () {
     return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   }
 
-  return { NONE, number, brief, fixed, decimals, stat, heading, beats, element, plain };
+  return { NONE, number, brief, fixed, decimals, stat, heading, beats, csvField, element, plain };
 })();

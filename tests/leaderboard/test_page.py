@@ -1,0 +1,151 @@
+"""The index page's data say what rows say, in six digits, and stay the same where they must."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard.page import page_data, run_page
+from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunError, RunSpec
+
+
+def run(mechanism="uedp", seed=1, perplexity=50.0, *, corpus="c1", source="embedded", **more):
+    params = more.pop("params", {})
+    values = {
+        "status": "finished",
+        "utility": {"perplexity": Estimate(value=perplexity)},
+        "provenance": {"corpus": {"fingerprint": corpus}, "vocabulary": {"fingerprint": "v1"}},
+        "cost": Cost(train_seconds=12.0, rows_train=100),
+    }
+    return Result(
+        id=f"{mechanism}-{source}-{corpus}-{len(repr(params))}-{seed}",
+        group=f"{mechanism}-{source}-{corpus}-{params}",
+        spec=RunSpec(
+            task=ComponentSpec(name="next-word"),
+            source=ComponentSpec(name=source),
+            model=ComponentSpec(name="lstm-small"),
+            mechanism=(ComponentSpec(name=mechanism, params=params),),
+            attacks=(),
+            seed=seed,
+        ),
+        **{**values, **more},
+    )
+
+
+def data(*results):
+    found = page_data(aggregate(results), {result.id: result for result in results})
+    json.dumps(found, allow_nan=False)  # what the page embeds
+    return found
+
+
+def values(found, at=0):
+    """{key: [mean, low, high, n]} of a row."""
+    columns = [column["key"] for column in found["columns"]]
+    return {columns[place]: rest for place, *rest in found["rows"][at]["values"]}
+
+
+def test_means_and_intervals_have_six_digits_and_seeds_their_own_values():
+    found = data(run(seed=1, perplexity=1 / 3), run(seed=2, perplexity=2 / 3))
+    mean, low, high, n = values(found)["utility.perplexity"]
+    assert (mean, n) == (0.5, 2)
+    assert low < mean < high
+    assert all(number == float(f"{number:.6g}") for number in (low, high))
+    (row,) = found["rows"]
+    assert row["n"] == 2
+    assert row["seeds"]["1"][0] == 0.333333
+    assert row["seeds"]["2"][0] == 0.666667
+    assert [part["page"] for part in row["runs"]] == [
+        "runs/uedp-embedded-c1-2-1.html", "runs/uedp-embedded-c1-2-2.html",
+    ]  # fmt: skip
+
+
+def test_one_seed_has_no_interval_and_infinity_is_a_string():
+    endless = Guarantee(
+        kind="proven", notion="none", unit="user", adjacency="add-or-remove", epsilon=math.inf,
+        delta=1e-5, accountant="pld",
+    )  # fmt: skip
+    found = data(run(perplexity=math.inf, guarantees=(endless,)))
+    assert values(found)["utility.perplexity"] == ["inf", None, None, 1]
+    (guarantee,) = found["rows"][0]["guarantees"]
+    assert (guarantee["epsilon"], guarantee["text"]) == ("inf", "∞ user")
+
+
+def test_columns_are_what_rows_have_with_what_is_known_of_them():
+    found = data(run(leakage={
+        "membership": {"tpr_at_1pct_fpr": Estimate(value=0.5), "auc": Estimate(value=0.6)},
+        "novel": {"odd": Estimate(value=1.0), "other": Estimate(value=2.0)},
+    }))  # fmt: skip
+    columns = {column["key"]: column for column in found["columns"]}
+    assert list(columns)[:6] == [
+        "utility.perplexity", "membership.auc", "membership.tpr_at_1pct_fpr", "novel.odd",
+        "novel.other", "cost.train_seconds",
+    ]  # fmt: skip
+    # Counts that nobody knows are no columns: few of them compare.
+    assert "cost.rows_train" not in columns
+    rate = columns["membership.tpr_at_1pct_fpr"]
+    assert (rate["better"], rate["percent"], rate["group"]) == (
+        "lower",
+        True,
+        "leakage: membership",
+    )
+    # Of an attack that nobody knows, the first metric stands for it.
+    assert [columns[f"novel.{name}"]["main"] for name in ("odd", "other")] == [True, False]
+
+
+def test_sets_keep_their_names_where_other_sets_come():
+    first = data(run())["sets"]
+    both = data(run(), run(corpus="c0"), run(source="conll2003"))["sets"]
+    assert len({one["id"] for one in both}) == 3
+    assert first[0] in both
+    assert both.index(first[0]) > 0
+
+
+def test_rows_of_one_mechanism_are_told_apart_by_what_differs():
+    found = data(
+        run(perplexity=60.0, params={"epsilon": 2.0, "t": 1}),
+        run(perplexity=50.0, params={"epsilon": 16.0, "t": 1}),
+    )
+    assert [row["mechanism"] for row in found["rows"]] == ["uedp (epsilon=16)", "uedp (epsilon=2)"]
+    assert [row["differs"] for row in found["rows"]] == [
+        {"mechanism0.uedp.epsilon": "16.0"}, {"mechanism0.uedp.epsilon": "2.0"},
+    ]  # fmt: skip
+    assert [row["label"] for row in found["rows"]] == ["uedp", "uedp"]
+
+
+def test_failures_are_counted_and_linked():
+    broken = run(seed=2, status="failed", utility={}, provenance={},
+                 error=RunError(type="InputError", message="it broke", phase="train"))  # fmt: skip
+    found = data(run(), broken)
+    (row,) = found["rows"]
+    assert (row["n"], row["failed"], found["runs"], found["failed"]) == (1, 1, 2, 1)
+    assert [part["error"] for part in row["runs"]] == ["", "train: it broke"]
+
+
+def test_bounds_name_their_point():
+    bound = LowerBound(
+        unit="user-entity", adjacency="add-or-remove", epsilon=1.5, delta=1e-5, confidence=0.95,
+        strict_epsilon=None, spread=3, sentences=3, method="one-run", attack="audit",
+    )  # fmt: skip
+    (found,) = data(run(lower_bounds=(bound,)))["rows"][0]["bounds"]
+    assert (found["spread"], found["sentences"], found["attack"]) == (3, 3, "audit")
+    assert found["text"] == "1.50 user-entity (3 others' sentences; 95 %)"
+
+
+def test_readers_first_see_where_most_mechanisms_are():
+    found = data(run(), run(source="conll2003"), run("user-dp", source="conll2003"))
+    assert found["initial"] == {"task": "next-word", "source": "conll2003"}
+
+
+def test_no_results_make_an_empty_page():
+    found = data()
+    assert (found["rows"], found["columns"], found["initial"]) == ([], [], {})
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "a b", "x" * 65, "<b>"])
+def test_an_id_that_is_no_name_of_a_file_is_refused(name):
+    with pytest.raises(ValueError, match="is not a name"):
+        run_page(name)
