@@ -76,11 +76,10 @@ uedp.compareData = (function () {
 
   /** A guarantee with its δ; refusals, refutations and infinities say why. */
   function guarantee(found) {
-    const text =
-      found.status === "refused" ? found.text : `${found.text}, δ = ${delta(found.delta)}`;
-    const metric = found.notion === "metric-dp" ? " per unit of distance" : "";
+    const text = found.notion === "metric-dp" ? `${found.text} per unit of distance` : found.text;
+    const whole = found.status === "refused" ? text : `${text}, δ = ${delta(found.delta)}`;
     const why = found.status !== "given" || found.epsilon === Infinity ? found.reason : "";
-    return [{ text: text + metric }, ...(why ? [{ text: why, aside: true }] : [])];
+    return [{ text: whole }, ...(why ? [{ text: why, aside: true }] : [])];
   }
 
   /** A line for every unit and adjacency: other ones do not compare. */
