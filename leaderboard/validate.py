@@ -19,7 +19,7 @@ from uedp_bench.leaderboard.validation.identity import HASH, check_identity
 from uedp_bench.leaderboard.validation.proofs import check_proofs
 from uedp_bench.leaderboard.validation.ranges import check_ranges
 from uedp_bench.leaderboard.validation.reading import read
-from uedp_bench.leaderboard.validation.report import Problem, Report, error, note, plain
+from uedp_bench.leaderboard.validation.report import MOST_SAID, Problem, Report, error, note, plain
 from uedp_bench.leaderboard.validation.selections import check_selection
 from uedp_bench.results import Result
 
@@ -48,7 +48,7 @@ def check(path: Path) -> Report:
     known = result is not None and HASH.fullmatch(result.id) is not None
     unique = list(dict.fromkeys(problems))
     return Report(
-        path=str(path),
+        path=plain(str(path), MOST_SAID),
         id=result.id if result is not None and known else None,
         problems=tuple(sorted(unique, key=lambda problem: problem.severity)),
     )
@@ -66,9 +66,11 @@ def find(paths: Iterable[Path]) -> Iterator[Path | Report]:
         if path.is_dir():
             files = [Path(found.name) for found in Folder(path).find()]
         if not files:
-            yield Report(path=str(path), problems=(error("", "holds no result.json"),))
+            yield Report(
+                path=plain(str(path), MOST_SAID), problems=(error("", "holds no result.json"),)
+            )
         for file in files:
-            if (place := file.resolve()) not in seen:
+            if (place := file.absolute()) not in seen:
                 seen.add(place)
                 yield file
 
@@ -79,7 +81,7 @@ def _checked(of: Callable[[Result], Iterator[Problem]], result: Result) -> list[
         return list(of(result))
     except Exception as reason:
         what = f"{of.__name__} ended with {type(reason).__name__}: {reason}"
-        return [error("", plain(f"could not be checked: {what}", 300))]
+        return [error("", f"could not be checked: {what}")]
 
 
 def _folder(path: Path, result: Result) -> list[Problem]:

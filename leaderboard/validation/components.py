@@ -91,4 +91,6 @@ def check_components(result: Result) -> Iterator[Problem]:
         try:
             named.found.create(named.ref.params)
         except InputError as reason:
-            yield error(f"{named.where}.params", plain(str(reason), 300))
+            yield error(f"{named.where}.params", str(reason))
+        except Exception as reason:  # of validators, which may be anybody's code
+            yield error(f"{named.where}.params", f"{type(reason).__name__}: {reason}")

@@ -10,7 +10,7 @@ from typing import Any
 from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import fingerprint
 from uedp_bench.leaderboard.validation.ranges import SLACK
-from uedp_bench.leaderboard.validation.report import Problem, error, note, shown
+from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.provenance import names_place
 from uedp_bench.results import Estimate, Result
 
@@ -143,16 +143,28 @@ def _created(value: Any) -> Iterator[Problem]:
         yield error("provenance.created", f"{shown(value)} is in the future")
 
 
+_HOME = re.compile(r"/(home|Users|root|mnt|media)/|[A-Za-z]:\\|file://")
+
+
 def _private(result: Result) -> Iterator[Problem]:
     """What says more of the submitter's machine than others need."""
     if result.tracking:
         yield note("tracking", "names a MLflow store: make it {} before you publish the file")
-    if result.error is not None and result.error.traceback:
-        yield note(
-            "error.traceback", "may name folders of your machine: read it before you publish"
-        )
     for named in components(result.spec):
         for name, value in named.ref.params.items():
             if names_place(value):
                 what = f"{shown(value)} names a place on your machine: a relative path says enough"
                 yield note(f"{named.where}.params.{name}", what)
+    for where, text in _texts(result.model_dump(exclude={"spec", "tracking"}), ()):
+        if _HOME.search(text):
+            what = f"{shown(text)} names a place on your machine: read it before you publish"
+            yield note(place(where), what)
+
+
+def _texts(value: Any, where: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, dict | list | tuple):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, part in parts:
+            yield from _texts(part, (*where, name))

@@ -6,6 +6,7 @@ depends on a corpus in files is therefore not derived.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
@@ -15,6 +16,7 @@ from uedp_bench import registry
 from uedp_bench.accounting.events import Claim
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validation.components import Named, components
+from uedp_bench.leaderboard.validation.identity import of_other_versions
 from uedp_bench.leaderboard.validation.report import plain
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.pipeline import Pipeline
@@ -79,9 +81,12 @@ def derive(result: Result) -> Derived:
         if not each.known and not each.where.startswith("spec.attacks"):
             why = Unknown(f"{each.where} is not known")
             return Derived(why, why, why, why)
+    if (older := of_other_versions(result)) is not None:
+        why = Unknown(f"{older.where} is of another version than the one installed")
+        return Derived(why, why, why, why)
     task: Any = named[0].found
-    mechanisms = tuple(ref.model_dump_json() for ref in result.spec.mechanism)
-    source = result.spec.source.model_dump_json()
+    mechanisms = tuple(json.dumps(ref.model_dump()) for ref in result.spec.mechanism)
+    source = json.dumps(result.spec.source.model_dump())
     return _derive(mechanisms, source, _held_out(result, named), task.models is not None)
 
 
@@ -141,8 +146,8 @@ def _derive(
     mechanisms: tuple[str, ...], source: str, held_out: int | None, trains: bool
 ) -> Derived:
     """See `derive`; components as JSON, and whether the task trains anything."""
-    refs = tuple(ComponentSpec.model_validate_json(text) for text in mechanisms)
-    origin = ComponentSpec.model_validate_json(source)
+    refs = tuple(ComponentSpec.model_validate(json.loads(text)) for text in mechanisms)
+    origin = ComponentSpec.model_validate(json.loads(source))
     pipeline = ask(lambda: pipeline_of(refs))
     sizes = ask(lambda: sizes_of(origin, held_out))
     if isinstance(pipeline, Unknown):

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from uedp_bench import registry
-from uedp_bench.leaderboard.validation.report import Report, error
+from uedp_bench.leaderboard.validation.report import MOST_SAID, Report, error, plain
 
 SECONDS = 120.0
 """For one file; the slowest reference results take four."""
@@ -67,7 +67,7 @@ class Guard:
             what = "ended the process that checks it, for want of memory perhaps"
         self._stop()
         problem = error("", f"could not be checked: it {what}; no honest result does")
-        return Report(path=str(path), problems=(problem,))
+        return Report(path=plain(str(path), MOST_SAID), problems=(problem,))
 
     def _start(self) -> tuple[SpawnProcess, Connection]:
         context = multiprocessing.get_context("spawn")

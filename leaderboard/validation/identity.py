@@ -81,6 +81,19 @@ def check_identity(result: Result) -> Iterator[Problem]:
         yield from _component(named, where, part)
 
 
+def of_other_versions(result: Result) -> Named | None:
+    """A mechanism or source of which the result records another version than is installed."""
+    try:
+        parts = _Parts.model_validate_json(json.dumps(result.provenance.get("identity")))
+    except ValidationError:
+        return None
+    for named, (_, (_, version, _)) in _pairs(components(result.spec), parts.flat()):
+        decides = named.where.startswith(("spec.mechanism", "spec.source"))
+        if decides and named.found is not None and version != named.found.version:
+            return named
+    return None
+
+
 def _pairs(
     said: list[Named], recorded: list[tuple[str, _Part]]
 ) -> Iterator[tuple[Named, tuple[str, _Part]]]:

@@ -84,7 +84,7 @@ def same_epsilons(
     if not close(given.epsilon, again.epsilon):
         how = "less" if given.epsilon < again.epsilon else "more"
         what = f"proven epsilon {shown(given.epsilon)} is {how} than {shown(again.epsilon)}"
-        yield error(f"{where}.epsilon", f"{what}, which {of} are worth at {given.delta:g}")
+        yield error(f"{where}.epsilon", f"{what}, which {of} are worth at delta {given.delta:g}")
     points = {(p.spread, p.sentences): p.epsilon for p in again.curve}
     if {(p.spread, p.sentences) for p in given.curve} != set(points):
         what = f"has {len(given.curve)} points, and not the {len(points)} that its events have"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,8 +59,9 @@ def read(path: Path) -> Reading:
             _explained(each) for each in found.errors(include_url=False, include_context=False)
         ]
         return Reading(problems=_few([*problems, *_new(listed, problems)]))
-    coerced = list(_coerced(data, result.model_dump(mode="json"), ()))
-    return Reading(None if problems else result, _few([*problems, *coerced]))
+    if problems:
+        return Reading(problems=_few(problems))
+    return Reading(result, _few(list(_coerced(data, result.model_dump(mode="json"), ()))))
 
 
 def _text(path: Path) -> str:
@@ -102,28 +104,34 @@ def _parsed(text: str) -> tuple[list[Problem], dict[str, Any]]:
     if len(missing) > 1:
         raise _NotReadable(f"is JSON of another kind: a result has {', '.join(missing)}")
     problems = [error(name, f"{shown(name)} is there twice in one object") for name in twice]
-    problems += [
-        error(place(where), f'{shown(value)} is no number of JSON; infinity is the text "inf"')
-        for where, value in _not_finite(data)
-    ]
+    problems += [error(place(where), what) for where, what in _no_values(data)]
     return problems, data
 
 
 _TOO_DEEP = f"is nested too deeply; results have at most {MOST_DEPTH} levels"
 
 
-def _not_finite(data: Mapping[str, Any]) -> Iterator[tuple[tuple[Any, ...], float]]:
-    """Places and values of NaN and of numbers beyond those of a float."""
+def _no_values(data: Mapping[str, Any]) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Places of NaN, of numbers beyond those of a float, and of what is no text."""
     todo: list[tuple[tuple[Any, ...], Any]] = [((), data)]
     while todo:
         where, value = todo.pop()
         if len(where) > MOST_DEPTH:
             raise _NotReadable(_TOO_DEEP)
         if isinstance(value, float) and not math.isfinite(value):
-            yield where, value
+            yield where, f'{shown(value)} is no number of JSON; infinity is the text "inf"'
+        elif isinstance(value, str) and _HALF.search(value):
+            yield where, f"{shown(value)} has half of a character"
         elif isinstance(value, dict | list):
             parts = value.items() if isinstance(value, dict) else enumerate(value)
-            todo += [((*where, name), part) for name, part in parts]
+            for name, part in parts:
+                if isinstance(name, str) and _HALF.search(name):
+                    yield where, f"the name {shown(name)} has half of a character"
+                todo.append(((*where, name), part))
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""Surrogates, which JSON can write and UTF-8 cannot."""
 
 
 def _explained(found: Any) -> Problem:

@@ -15,6 +15,9 @@ FEW = 4
 MOST_SHOWN = 80
 """Characters of a value that a sentence repeats."""
 
+MOST_SAID = 400
+"""Characters of a sentence."""
+
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,12 +68,12 @@ class Report(_Frozen):
 
 def error(where: str, what: str) -> Problem:
     """An error; see `Problem`."""
-    return Problem(where=plain(where), what=what)
+    return Problem(where=plain(where), what=plain(what, MOST_SAID))
 
 
 def note(where: str, what: str) -> Problem:
     """A note; see `Problem`."""
-    return Problem(where=plain(where), what=what, severity="note")
+    return Problem(where=plain(where), what=plain(what, MOST_SAID), severity="note")
 
 
 def place(parts: Iterable[Any]) -> str:

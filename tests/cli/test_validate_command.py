@@ -115,7 +115,7 @@ def test_events_that_ask_for_more_than_there_is(tmp_path, count):
     data["events"][0]["event"]["event"] |= {"rate": 1e-9}
     file = tmp_path / "result.json"
     file.write_text(json.dumps(data))
-    with Guard(check, seconds=10) as guarded:
+    with Guard(check, seconds=3) as guarded:
         report = guarded(file)
     assert not report.valid
     assert all(problem.what.isprintable() for problem in report.problems)

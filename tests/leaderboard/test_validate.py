@@ -85,6 +85,8 @@ FORM = [
     ("utility/perplexity/value", math.nan, "", "nan is no number of JSON"),
     ("utility/perplexity/value", math.inf, "", 'infinity is the text "inf"'),
     ("guarantees/1/epsilon", "Infinity", "", "must be written as"),
+    ("spec/mechanism/0/params/noise", "a\ud800", "", "'a\\ud800' has half of a character"),
+    ("cost/a\ud800", 1.0, "cost", "the name 'a\\ud800' has half of a character"),
     ("spec/seed", True, "", "true must be written as 1"),
     ("spec/seed", 1.0, "", "1.0 must be written as 1"),
     ("events/0/event/count", -3, "events.0.event.repeated.count", "-3: it must be greater"),
@@ -268,6 +270,8 @@ def test_metrics_of_one_task_add_up(tmp_path):
     [
         ("tracking", {"mlflow_run_id": "a"}, "tracking", "make it {} before you publish"),
         ("provenance/commit", None, "provenance.commit", "nobody can tell which code"),
+        ("provenance/vocabulary/origin", "file /home/me/words.txt", "provenance.vocabulary.origin",
+         "read it before you publish"),
         ("spec/source/params/public", ["/home/me/x.txt"], "spec.source.params.public",
          "a relative path says enough"),
         ("utility/perplexity/value", 1e3, "utility.perplexity.value", "a bootstrap seldom gives"),
@@ -295,6 +299,11 @@ def test_another_version_of_a_component_is_noted(tmp_path):
     assert report.errors == ()
     said = {note.where: note.what for note in report.notes}["provenance.identity.mechanism.0"]
     assert "user-dp had version 7, and version 1 is installed" in said
+    # Another version may claim another epsilon, and nobody can tell here.
+    claim = changed(rehashed(json.loads(reference("user-dp")), older), "guarantees/0/epsilon", 9.0)
+    report = checked(tmp_path, claim)
+    assert report.errors == ()
+    assert "another version" in {n.where: n.what for n in report.notes}["guarantees.0"]
 
 
 def test_digests_stand_for_files_only(tmp_path):
@@ -419,7 +428,7 @@ def test_names_of_strangers_are_shown_as_text(tmp_path):
 
 
 SMALL = ("dpnr", "reproductions/dpnr-ag-dropout")
-NUMBERS = [-1, 0, 1, 7, 0.5, 2.0, -1e300, 1e300, 10**30, -(10**30), 1e-300]
+NUMBERS = [-1, 0, 1, 7, 0.5, 2.0, -1e300, 1e300, 10**30, -(10**30), 10**400, 1e-300]
 JSON = st.recursive(
     st.none()
     | st.booleans()

@@ -53,11 +53,9 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
 
 
 def _text(report: Report) -> str:
-    from uedp_bench.leaderboard.validation.report import plain
-
     counts = [_count(len(report.errors), "error"), _count(len(report.notes), "note")]
     verdict = ", ".join(filter(None, counts)) or "valid"
-    lines = [f"{plain(report.path, 500)}: {verdict if report.errors else _valid(verdict)}"]
+    lines = [f"{report.path}: {verdict if report.errors else _valid(verdict)}"]
     for problem in report.problems:
         where = f"{problem.where}: " if problem.where else ""
         lines.append(f"  {problem.severity:<6}{where}{problem.what}")
