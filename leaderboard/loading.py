@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.sources import Folder, Found, Outcome, Source
+from uedp_bench.leaderboard.sources import Folder, Found, Source
 from uedp_bench.results import Result
 
 Progress = Callable[[int, int], None]
@@ -20,6 +21,11 @@ class Copy:
 
     result: Result
     place: str
+
+    @cached_property
+    def content(self) -> str:
+        """All of the result but where MLflow has it."""
+        return self.result.model_copy(update={"tracking": {}}).model_dump_json()
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,8 @@ class Loader:
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._sources = tuple(sources)
-        self._known: dict[str, tuple[Hashable, Outcome]] = {}
+        self._known: dict[str, tuple[Hashable, Copy | str | None]] = {}
+        self._loaded = Loaded({})
 
     @property
     def name(self) -> str:
@@ -85,32 +92,36 @@ class Loader:
         """
         there = [(source, source.find()) for source in self._sources]
         total = sum(len(found) for _, found in there)
-        known: dict[str, tuple[Hashable, Outcome]] = {}
+        known: dict[str, tuple[Hashable, Copy | str | None]] = {}
         notes = []
         for source, found in there:
             missing = 0
-            for one, outcome in zip(found, self._outcomes(source, found), strict=True):
-                known[one.place] = one.signature, outcome
-                missing += outcome is None
+            for one, copy in zip(found, self._copies(source, found), strict=True):
+                known[one.place] = one.signature, copy
+                missing += copy is None
                 if progress is not None:
                     progress(len(known), total)
             if missing:
                 notes.append(f"{source.name}: {missing} without result.json, left out")
-        self._known = known
-        problems = [outcome for _, outcome in known.values() if isinstance(outcome, str)]
-        copies = [Copy(outcome, place) for place, (_, outcome) in known.items()
-                  if isinstance(outcome, Result)]  # fmt: skip
-        return _merged(copies, problems, notes)
+        if known != self._known:
+            self._known = known
+            problems = [copy for _, copy in known.values() if isinstance(copy, str)]
+            copies = [copy for _, copy in known.values() if isinstance(copy, Copy)]
+            self._loaded = _merged(copies, problems, notes)
+        return self._loaded
 
-    def _outcomes(self, source: Source, found: Sequence[Found]) -> Iterator[Outcome]:
-        changed = [one for one in found if self._signature(one) != one.signature]
-        read = source.read(changed)
+    def _copies(self, source: Source, found: Sequence[Found]) -> Iterator[Copy | str | None]:
+        """Of each its copy, or what is wrong with it; None where there is none."""
+        read = source.read([one for one in found if self._signature(one) != one.signature])
         for one in found:
-            known = self._signature(one) == one.signature
-            yield self._known[one.place][1] if known else next(read)
+            if self._signature(one) == one.signature:
+                yield self._known[one.place][1]
+            else:
+                outcome = next(read)
+                yield Copy(outcome, one.place) if isinstance(outcome, Result) else outcome
 
     def _signature(self, one: Found) -> Hashable:
-        return self._known.get(one.place, (None, None))[0]
+        return self._known[one.place][0] if one.place in self._known else None
 
 
 def load_results(folders: Iterable[Path]) -> list[Result]:
@@ -140,7 +151,7 @@ def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Lo
             for other in others
             if _contradict(first.result, other.result)
         ]
-        if any(_differ(first.result, other.result) for other in others):
+        if any(_differ(first, other) for other in others):
             differing.append(identifier)
     if differing:
         shown = ", ".join([*differing[:3], *(["..."] if len(differing) > 3 else [])])
@@ -151,19 +162,13 @@ def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Lo
 
 def _worth(copy: Copy) -> tuple[bool, str, str, str, str]:
     """The copy of the largest counts; the place decides between equal ones only."""
-    result = copy.result
-    created = str(result.provenance.get("created", ""))
-    tracked = str(sorted(result.tracking.items()))
-    return result.status == "finished", created, _content(result), tracked, copy.place
+    created = str(copy.result.provenance.get("created", ""))
+    tracked = str(sorted(copy.result.tracking.items()))
+    return copy.result.status == "finished", created, copy.content, tracked, copy.place
 
 
-def _content(result: Result) -> str:
-    """All but where MLflow has it."""
-    return result.model_copy(update={"tracking": {}}).model_dump_json()
-
-
-def _differ(one: Result, other: Result) -> bool:
-    return one.status == other.status and _content(one) != _content(other)
+def _differ(one: Copy, other: Copy) -> bool:
+    return one.result.status == other.result.status and one.content != other.content
 
 
 def _contradict(one: Result, other: Result) -> bool:

@@ -4,6 +4,7 @@
     OUT/runs/<id>.html        a page for every run; curves are in the page
     OUT/results.json, .csv    everything that the table shows, for programs
     OUT/assets/               scripts and styles, ours and vendored
+    OUT/site.json             the files of the site
 
 Browsers block `fetch` and modules on pages that are opened from disk, so pages carry their data
 and scripts are plain ones.
@@ -12,14 +13,19 @@ and scripts are plain ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from uedp_bench import __version__
+from uedp_bench.leaderboard.folder import SiteFolder
+from uedp_bench.leaderboard.loading import Loaded, Progress
 from uedp_bench.leaderboard.page import page_data, run_page
+from uedp_bench.leaderboard.published import published
 from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.leaderboard.run_page import run_context
 from uedp_bench.leaderboard.table import to_csv, to_json
@@ -27,42 +33,148 @@ from uedp_bench.results import Result
 
 STATIC = (
     "style.css", "table.css", "plots.css", "compare.css", "run.css",
-    "theme.js", "core.js", "filters.js", "table.js", "plots.js", "compare.js", "run.js", "live.js",
+    "theme.js", "values.js", "core.js", "views.js", "filters.js", "columns.js", "table.js",
+    "picker.js", "download.js", "plot_data.js", "plot_axes.js", "plot_traces.js",
+    "plot_layout.js", "plot_scatter.js", "plot_figures.js", "plot_spread.js", "plot_controls.js",
+    "plot_card.js", "plots.js", "significance.js", "compare_data.js", "compare_download.js",
+    "compare_plot.js", "compare_tables.js", "compare.js", "run.js", "live.js",
     "vendor/dataTables.min.js", "vendor/dataTables.dataTables.min.css", "vendor/jstat.min.js",
 )  # fmt: skip
 """What pages load, beside Plotly's own file."""
 
 
-def build(results: Sequence[Result], out: Path, *, live: bool = False) -> list[Path]:
+_VERSION = '<meta name="version" content="">'
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build did; files are named from the site's root.
+
+    Attributes:
+        rows, runs: on the site.
+        files: all of the site.
+        written: those whose content is new.
+        removed: those of a former build that have no place any more.
+    """
+
+    rows: int
+    runs: int
+    files: tuple[str, ...]
+    written: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def build(
+    results: Sequence[Result],
+    out: Path,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Built:
     """Writes the site of some results.
 
     Args:
-        results: of any runs, each id once.
-        out: the site's folder; made where it does not exist. Files of the same name are replaced.
-        live: pages ask the server that they come from whether there is something new.
-
-    Returns:
-        The files that were written.
+        results: of any runs, each id once, in any order.
+        out: the site's folder; made where it does not exist.
+        force: write into a folder that holds files of others, too; these stay.
+        progress: is told how many files are done.
 
     Raises:
         ValueError: if a result's id is no safe name of a file.
+        InputError: if `out` holds other files than a site of ours.
     """
-    rows = aggregate(results)
-    by_id = {result.id: result for result in results}
-    pages = {"index.html": _index(rows, by_id, live)}
-    for row in rows:
-        for run in row.runs:
-            pages[run_page(run.id)] = _run(by_id[run.id], row, live)
-    pages["results.json"] = to_json(rows)
-    pages["results.csv"] = to_csv(rows)
-    return [*_assets(out), *(_write(out / name, text) for name, text in pages.items())]
+    return Site(out, force=force).update(results, progress)
+
+
+def misnamed(loaded: Loaded) -> dict[str, str]:
+    """Results that can have no page, by id, and what to say of each."""
+    said = {}
+    for identifier, copy in loaded.copies.items():
+        try:
+            run_page(identifier)
+        except ValueError as error:
+            said[identifier] = f"{copy.place}: {error}"
+    return said
+
+
+class Site:
+    """A site that is written again and again; what has not changed is not rendered again.
+
+    Args:
+        out: its folder.
+        live: pages ask the server that they come from whether they have changed.
+        force: see `build`.
+    """
+
+    def __init__(self, out: Path, *, live: bool = False, force: bool = False) -> None:
+        self._out, self._live, self._force = out, live, force
+        self._published: dict[str, tuple[Result, Result]] = {}
+        self._pages: dict[str, tuple[Result, Row]] = {}
+        self.versions: dict[str, str] = {}
+        """Of every file, what changes when its content does."""
+
+    def update(self, results: Sequence[Result], progress: Progress | None = None) -> Built:
+        """Writes the site of these results; see `build`."""
+        by_id = self._public(results)
+        rows = aggregate(list(by_id.values()), {name: run_page(name) for name in by_id})
+        shown = {run.id: row for row in rows for run in row.runs}
+        pages = {run_page(name): (by_id[name], row) for name, row in shown.items()}
+        files = self._files(rows, by_id, pages)
+        folder = SiteFolder(self._out, files, force=self._force)
+        for at, (name, text) in enumerate(files.items(), start=1):
+            if name not in pages or self._pages.get(name) != pages[name]:
+                self._write(folder, name, text())
+            if progress is not None:
+                progress(at, len(files))
+        removed = folder.close()
+        self._pages = pages
+        self.versions = {name: self.versions[name] for name in files}
+        return Built(len(rows), len(shown), tuple(files), tuple(folder.written), tuple(removed))
+
+    def _public(self, results: Sequence[Result]) -> dict[str, Result]:
+        """What goes on the site of each result; the same object as long as the result is."""
+        known = self._published
+        self._published = {
+            one.id: known[one.id] if one.id in known and known[one.id][0] is one
+            else (one, published(one))
+            for one in sorted(results, key=lambda one: one.id)
+        }  # fmt: skip
+        return {name: public for name, (_, public) in self._published.items()}
+
+    def _files(
+        self,
+        rows: Sequence[Row],
+        results: Mapping[str, Result],
+        pages: Mapping[str, tuple[Result, Row]],
+    ) -> dict[str, Callable[[], str]]:
+        """How to make every file; the index is the last: it leads to all others."""
+        index = partial(_index, rows, results) if rows or not self._live else _waiting
+        return {
+            **_assets(),
+            **{name: partial(_run, *page, self._live) for name, page in sorted(pages.items())},
+            "results.json": partial(to_json, rows),
+            "results.csv": partial(to_csv, rows),
+            "index.html": partial(index, self._live),
+        }
+
+    def _write(self, folder: SiteFolder, name: str, text: str) -> None:
+        version = sha256(text.encode()).hexdigest()[:16]
+        if self._live and name.endswith(".html"):
+            # The first is ours: in values of results, "<" is escaped.
+            text = text.replace(_VERSION, _VERSION.replace('""', f'"{version}"'), 1)
+        if self.versions.get(name) != version:
+            folder.write(name, text)
+            self.versions[name] = version
 
 
 def _index(rows: Sequence[Row], results: Mapping[str, Result], live: bool) -> str:
     return _render("index.html.j2", {
-        "data": _embedded(page_data(rows, results)), "rows": len(rows), "runs": len(results),
-        "root": "", "live": live,
+        "data": _embedded(page_data(rows, results)), "root": "", "live": live,
     })  # fmt: skip
+
+
+def _waiting(live: bool) -> str:
+    return _render("waiting.html.j2", {"data": "{}", "root": "", "live": live})
 
 
 def _run(result: Result, row: Row, live: bool) -> str:
@@ -99,21 +211,17 @@ def _render(template: str, context: Mapping[str, Any]) -> str:
     return page
 
 
-def _assets(out: Path) -> list[Path]:
+def _assets() -> dict[str, Callable[[], str]]:
+    folder = files("uedp_bench.leaderboard") / "static"
+    own = {
+        f"assets/{Path(name).name}": partial((folder / name).read_text, encoding="utf-8")
+        for name in STATIC
+    }
+    return {**own, "assets/plotly.min.js": _plotly}
+
+
+def _plotly() -> str:
     from plotly.offline import get_plotlyjs
 
-    folder = files("uedp_bench.leaderboard") / "static"
-    texts = {name: (folder / name).read_text(encoding="utf-8") for name in STATIC}
-    texts["plotly.min.js"] = get_plotlyjs()
-    return [_write(out / "assets" / Path(name).name, text) for name, text in texts.items()]
-
-
-def _write(path: Path, text: str) -> Path:
-    """Writes what has changed only: browsers and web servers keep the rest."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = text.encode()
-    if not path.is_file() or path.read_bytes() != content:
-        partial = path.with_name(f"{path.name}.partial")
-        partial.write_bytes(content)
-        partial.replace(path)
-    return path
+    text: str = get_plotlyjs()
+    return text

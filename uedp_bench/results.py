@@ -226,7 +226,11 @@ def parse_result(text: str, where: str) -> Result:
         InputError: if the text is not a result, with the first field that is wrong.
     """
     try:
-        return Result.model_validate(json.loads(text))
+        value = json.loads(text)
+        if "\\ud" in text.lower():
+            # Halves of surrogate pairs are JSON, and no text that could be written anywhere.
+            json.dumps(value, ensure_ascii=False).encode()
+        return Result.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(str(part) for part in first["loc"])

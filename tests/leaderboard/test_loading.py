@@ -58,10 +58,12 @@ def test_broken_files_are_all_named(tmp_path):
     for name, text in texts.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "result.json").write_bytes(text)
+    path = put(made(), tmp_path / "five")
+    path.write_text(path.read_text().replace('"g"', '"\\uD83D"'))
     put(made(), tmp_path / "whole")
     with pytest.raises(InputError) as caught:
         load_results([tmp_path])
-    assert all(f"{name}/result.json is not a" in str(caught.value) for name in texts)
+    assert all(f"{name}/result.json is not a" in str(caught.value) for name in [*texts, "five"])
     assert "whole" not in str(caught.value)
     assert [result.id for result in Loader([Folder(tmp_path)]).load().results] == ["aa01"]
 

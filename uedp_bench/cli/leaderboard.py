@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.cli.console import console
+from uedp_bench.cli.site import build_command, serve_command
 from uedp_bench.cli.sources import (
     Experiments,
     Folders,
@@ -18,6 +19,7 @@ from uedp_bench.cli.sources import (
     loader_of,
     no_results,
 )
+from uedp_bench.cli.validate import validate_command
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -99,3 +101,8 @@ def _deliver(text: str, out: Path | None) -> None:
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise InputError(f"--out {out}: {error.strerror}") from None
     typer.echo(f"written: {out}", err=True)
+
+
+app.command("build")(build_command)
+app.command("serve")(serve_command)
+app.command("validate")(validate_command)

@@ -1,0 +1,299 @@
+"""A site is a function of the results alone, and touches nobody else's files."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.errors import InputError
+from uedp_bench.leaderboard import folder as folders
+from uedp_bench.leaderboard import site as sites
+from uedp_bench.leaderboard.loading import Copy, Loaded, load_results
+from uedp_bench.leaderboard.published import published
+from uedp_bench.leaderboard.site import STATIC, Site, build, misnamed
+from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, SkippedAttack
+
+LEADERBOARD = Path(__file__).parents[2] / "leaderboard"
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Two mechanisms of the quickstart, three seeds each."""
+    found = load_results([LEADERBOARD / "results" / "quickstart"])
+    return [result for result in found if result.label in ("user-dp", "uedp")]
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+# ------------------------------------------------------------------------------ what is on the site
+
+
+def test_the_same_results_make_the_same_files_in_any_order(results, tmp_path):
+    assert len(results) == 6
+    first = build(results, tmp_path / "one")
+    build(results[3:] + results[2::-1], tmp_path / "deeper" / "two")
+    one, two = contents(tmp_path / "one"), contents(tmp_path / "deeper" / "two")
+    assert one == two
+    assert set(first.files) | {"site.json"} == set(one)
+    assert (first.rows, first.runs) == (2, 6)
+    # Not because pages were empty: another number is another site.
+    changed = results[0].model_copy(update={"utility": {}})
+    build([changed, *results[1:]], tmp_path / "three")
+    differing = {name for name, text in contents(tmp_path / "three").items() if one[name] != text}
+    assert {"index.html", "results.json", f"runs/{changed.id}.html"} <= differing
+    assert not any(name.startswith("assets/") for name in differing)
+
+
+def test_downloads_hold_every_row_and_lead_to_its_pages(results, tmp_path):
+    build(results, tmp_path)
+    rows = json.loads((tmp_path / "results.json").read_text())
+    assert {row["mechanism"] for row in rows} == {"user-dp", "uedp"}
+    assert all((tmp_path / run["path"]).is_file() for row in rows for run in row["runs"])
+    assert (tmp_path / "results.csv").read_text().count("\n") == 3
+
+
+class Addresses(HTMLParser):
+    """What a page loads, and where it leads."""
+
+    def __init__(self):
+        super().__init__()
+        self.loaded, self.linked, self.handlers = set(), set(), []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag == "link" or "src" in given:
+            self.loaded.add(given.get("src") or given["href"])
+        elif "href" in given:
+            self.linked.add(given["href"])
+        self.handlers += [name for name in given if name.startswith("on")]
+
+
+def test_pages_load_files_of_the_site_only_and_all_that_are_shipped(results, tmp_path):
+    built = build(results, tmp_path)
+    loaded = set()
+    for name in built.files:
+        if not name.endswith(".html"):
+            continue
+        page = tmp_path / name
+        found = Addresses()
+        found.feed(page.read_text())
+        assert found.handlers == []
+        files = {(page.parent / address).resolve() for address in found.loaded - {"data:,"}}
+        assert all(file.is_file() for file in files), found.loaded
+        leads = {
+            address
+            for address in found.linked
+            if not address.startswith(("#", "https://", "data:"))
+        }
+        dead = {x for x in leads if not (page.parent / x.partition("#")[0]).is_file()}
+        assert not dead
+        loaded |= files
+        policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page.read_text()).group(1)
+        assert "default-src 'none'" in policy
+        assert "connect-src 'none'" in policy
+    shipped = {path.name for path in (LEADERBOARD / "static").rglob("*") if path.suffix in
+               (".js", ".css")}  # fmt: skip
+    assert {Path(name).name for name in STATIC} == shipped
+    # Nothing that no page asks for; `live.js` is for `serve`.
+    assert {file.name for file in loaded} == shipped - {"live.js"} | {"plotly.min.js"}
+
+
+def test_no_page_tells_where_it_was_made(results, tmp_path):
+    home = "/" + "home/zaphod"
+    spec = results[0].spec
+    source = ComponentSpec(
+        name="text", params={"path": f"{home}/mail.csv", "public": [f"{home}/a/public.txt"]}
+    )
+    trace = f'Traceback:\n  File "{home}/venv/lib/runner.py", line 3, in f\nKeyError: "and/or"'
+    error = RunError(
+        type="X", phase="train", traceback=trace,
+        message=f"cannot read {home}/mail.csv, see https://example.org/a/b and C:\\Users\\al\\x.py",
+    )  # fmt: skip
+    made = Result(
+        id="a1", group="g", status="failed", error=error,
+        spec=spec.model_copy(update={"source": source}),
+        skipped_attacks=(SkippedAttack(name="a", reason=f"no file:///{home}/planted.json"),),
+        tracking={"mlflow_run_id": "r1", "tracking_uri": f"sqlite:///{home[1:]}/mlflow.db"},
+        provenance={"vocabulary": {"origin": f"{home}/w.txt"}, "ratio": "1/2", "release": "a/b"},
+    )  # fmt: skip
+    clean = published(made)
+    assert clean.spec.source.params == {"path": "mail.csv", "public": ["public.txt"]}
+    assert clean.error.message == "cannot read mail.csv, see https://example.org/a/b and x.py"
+    assert 'File "runner.py", line 3' in clean.error.traceback
+    assert '"and/or"' in clean.error.traceback
+    assert clean.skipped_attacks[0].reason == "no planted.json"
+    assert clean.tracking == {"mlflow_run_id": "r1"}
+    assert clean.provenance == {
+        "vocabulary": {"origin": "w.txt"}, "ratio": "1/2", "release": "a/b",
+    }  # fmt: skip
+    remote = {"tracking_uri": "https://mlflow.example.org/a", "mlflow_run_id": "r2"}
+    assert published(made.model_copy(update={"tracking": remote})).tracking == remote
+    build([made, *results], tmp_path)
+    told = [name for name, text in contents(tmp_path).items() if b"zaphod" in text]
+    assert told == []
+    here = str(tmp_path).encode()
+    assert not any(here in text for text in contents(tmp_path).values())
+
+
+def test_ids_that_are_no_names_of_files_are_refused(results, tmp_path):
+    names = ("../../x", "a/b", "", "a b", "é", "x" * 65, "con.", "a\x00")
+    strange = {name: results[0].model_copy(update={"id": name}) for name in names}
+    loaded = Loaded({name: Copy(result, f"of {name}") for name, result in strange.items()})
+    assert misnamed(loaded).keys() == strange.keys()
+    assert misnamed(loaded)["../../x"].startswith("of ../../x: id '../../x' is not a name")
+    for result in strange.values():
+        with pytest.raises(ValueError, match="is not a name"):
+            build([result], tmp_path / "site")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --------------------------------------------------------------------------------- building again
+
+
+def test_building_again_writes_what_has_changed_and_removes_what_is_gone(results, tmp_path):
+    assert build(results, tmp_path).removed == ()
+    assert build(results, tmp_path).written == ()
+    (tmp_path / "CNAME").write_text("example.org")
+    (tmp_path / "runs" / "notes.html").write_text("somebody's")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.html")}
+    fewer = [result for result in results if result.label != "uedp"]
+    gone = {f"runs/{result.id}.html" for result in results} - {
+        f"runs/{result.id}.html" for result in fewer
+    }
+    built = build(fewer, tmp_path)
+    assert set(built.removed) == gone
+    assert set(built.written) == {"index.html", "results.json", "results.csv"}
+    assert not any((tmp_path / name).exists() for name in gone)
+    kept = tmp_path / "runs" / f"{fewer[0].id}.html"
+    assert kept.stat().st_mtime_ns == before[kept]
+    assert (tmp_path / "CNAME").read_text() == "example.org"
+    assert (tmp_path / "runs" / "notes.html").read_text() == "somebody's"
+    assert set(contents(tmp_path)) == {*built.files, "site.json", "CNAME", "runs/notes.html"}
+
+
+def test_a_folder_of_others_is_left_alone(results, tmp_path):
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(InputError, match=r"has other files \(index.html\).*--force"):
+        build(results, tmp_path)
+    (tmp_path / "site.json").write_text('{"files": ["index.html"]}')  # of another program
+    with pytest.raises(InputError, match="has other files"):
+        build(results, tmp_path)
+    assert set(contents(tmp_path)) == {"index.html", "site.json"}
+    assert (tmp_path / "index.html").read_text() == "mine"
+    with pytest.raises(InputError, match="is a file"):
+        build(results, tmp_path / "index.html")
+    (tmp_path / "other.txt").write_text("mine")
+    build(results, tmp_path, force=True)
+    assert (tmp_path / "other.txt").read_text() == "mine"
+    assert "uedp-bench" in (tmp_path / "index.html").read_text()
+    # From now on it is a site of ours.
+    assert build(results, tmp_path).written == ()
+
+
+def test_a_checkout_with_hidden_files_only_is_empty(results, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".nojekyll").write_text("")
+    build(results, tmp_path)
+    assert (tmp_path / ".git").is_dir()
+
+
+def test_a_tampered_list_removes_nothing_outside(results, tmp_path):
+    out, outside = tmp_path / "site", tmp_path / "precious.txt"
+    outside.write_text("mine")
+    build(results, out)
+    (out / "elsewhere").symlink_to(tmp_path)
+    manifest = json.loads((out / "site.json").read_text())
+    listed = ["../precious.txt", str(outside), "elsewhere/precious.txt", "elsewhere", "runs"]
+    manifest["files"] += listed
+    (out / "site.json").write_text(json.dumps(manifest))
+    assert build(results, out).removed == ()
+    assert outside.read_text() == "mine"
+    assert (out / "elsewhere").is_symlink()
+
+
+def test_an_interrupted_build_leaves_whole_files_and_goes_on(results, tmp_path, monkeypatch):
+    whole = tmp_path / "whole"
+    build(results, whole)
+    out = tmp_path / "site"
+    original, count = Path.replace, 0
+
+    def interrupted(path, target):
+        nonlocal count
+        count += 1
+        if count == len(STATIC) + 5:
+            raise KeyboardInterrupt
+        return original(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            build(results, out)
+    left = contents(out)
+    assert 0 < len([name for name in left if name.startswith("runs/")]) < len(results)
+    assert all(text == contents(whole)[name] for name, text in left.items() if name != "site.json")
+    # What is there is known to be ours, pages of runs that are gone included.
+    build(results[-1:], out)
+    build(results[-1:], whole)
+    assert contents(out) == contents(whole)
+
+
+def test_a_site_that_is_kept_renders_only_what_has_changed(results, tmp_path, monkeypatch):
+    rendered = []
+    original = sites._run
+    monkeypatch.setattr(
+        sites, "_run", lambda result, *rest: rendered.append(result.id) or original(result, *rest)
+    )
+    site = Site(tmp_path, live=True)
+    first = site.update(results[:-1])
+    assert set(rendered) == {result.id for result in results[:-1]}
+    versions, rendered[:] = dict(site.versions), []
+    last = results[-1]
+    again = site.update(results)
+    same_row = {result.id for result in results if result.group == last.group}
+    assert set(rendered) == same_row  # the others' row is what it was
+    assert f"runs/{last.id}.html" in set(again.written) - set(first.files)
+    assert site.versions["index.html"] != versions["index.html"]
+    other = next(name for name in first.files if name.startswith("runs/")
+                 and name[5:-5] not in same_row)  # fmt: skip
+    assert site.versions[other] == versions[other]
+    assert set(site.versions) == set(again.files)
+    assert site.update(results).written == ()
+
+
+def test_live_pages_carry_their_version_and_ask_their_server_alone(results, tmp_path):
+    site = Site(tmp_path, live=True)
+    site.update(results)
+    for name in ("index.html", f"runs/{results[0].id}.html"):
+        text = (tmp_path / name).read_text()
+        assert f'<meta name="version" content="{site.versions[name]}">' in text
+        assert "connect-src 'self'" in text
+        assert "assets/live.js" in text
+    site.update([])
+    assert "Waiting for results" in (tmp_path / "index.html").read_text()
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_progress_counts_all_files(results, tmp_path):
+    told = []
+    built = build(results, tmp_path, progress=lambda *done: told.append(done))
+    assert told == [(at, len(built.files)) for at in range(1, len(built.files) + 1)]
+    assert folders.MANIFEST not in built.files
+
+
+def test_specs_of_plugins_nobody_has_are_shown(results, tmp_path):
+    spec = RunSpec(
+        task=ComponentSpec(name="my-task"), source=ComponentSpec(name="my-source"),
+        model=ComponentSpec(name="my-model"), mechanism=(ComponentSpec(name="my-mechanism"),),
+    )  # fmt: skip
+    build([results[0].model_copy(update={"spec": spec})], tmp_path)
+    assert "my-mechanism" in (tmp_path / "index.html").read_text()

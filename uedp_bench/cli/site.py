@@ -1,0 +1,138 @@
+"""`uedp-bench leaderboard build` and `serve`: the leaderboard as pages."""
+
+from __future__ import annotations
+
+import signal
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uedp_bench.cli.console import print_json
+from uedp_bench.cli.sources import (
+    Experiments,
+    Folders,
+    OneSource,
+    OneTask,
+    TrackingUri,
+    loader_of,
+    no_results,
+)
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.leaderboard.loading import Progress
+    from uedp_bench.leaderboard.site import Built
+
+
+def build_command(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the site; made if needed.")
+    ],
+    results: Folders = None,
+    experiment: Experiments = None,
+    tracking_uri: TrackingUri = None,
+    task: OneTask = None,
+    source: OneSource = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Write into a folder that has other files, too; these are kept."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Say as JSON what was written.")] = False,
+) -> None:
+    """The leaderboard as a static site: open it from disk, or put it on any static host.
+
+    The same results make the same files. Building again into the same folder writes what has
+    changed and removes pages of runs that are gone; files of others are never touched.
+
+    \b
+    uedp-bench leaderboard build --out site
+    uedp-bench leaderboard build --results runs/mine --results leaderboard/results --out site
+    uedp-bench leaderboard build --experiment uedp-bench --tracking-uri http://mlflow:5000 --out site
+    """  # noqa: D301, E501
+    from uedp_bench.leaderboard.rows import select
+    from uedp_bench.leaderboard.site import build, misnamed
+
+    loader = loader_of(results, experiment, tracking_uri)
+    with _bar("reading results") as progress:
+        loaded = loader.load(progress)
+    problems = [*loaded.problems, *misnamed(loaded).values()]
+    if problems:
+        raise InputError("; ".join(problems))
+    if not loaded.copies:
+        raise no_results(loader)
+    for note in loaded.notes:
+        typer.echo(f"note: {note}", err=True)
+    chosen = select(loaded.results, task, source)
+    with _bar("writing pages") as progress:
+        built = build(chosen, out, force=force, progress=progress)
+    _tell(built, out, as_json)
+
+
+def serve_command(
+    results: Folders = None,
+    experiment: Experiments = None,
+    tracking_uri: TrackingUri = None,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="0 takes any that is free.")
+    ] = 8000,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
+    ] = False,
+) -> None:
+    """The same site on this machine alone, which follows results while benchmarks run.
+
+    Open pages refresh by themselves and keep their view. The folders need not exist yet. Ctrl-C
+    ends it.
+
+    \b
+    uedp-bench leaderboard serve --results runs/mine --open
+    """  # noqa: D301
+    from uedp_bench.leaderboard.serve import LiveServer
+
+    # A server is also ended by other signals than Ctrl-C; its folder must go then, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    loader = loader_of(results, experiment, tracking_uri, may_come=True)
+    with suppress(KeyboardInterrupt), LiveServer(loader, port) as server:
+        with _bar("reading results") as progress:
+            lines = server.site.refresh(progress)
+        for line in lines:
+            typer.echo(line)
+        typer.echo(f"serving {server.url} (Ctrl-C to stop)")
+        if open_browser:
+            webbrowser.open(server.url)
+        server.follow(lambda line: typer.echo(f"{datetime.now():%H:%M:%S}  {line}"))
+    typer.echo("stopped")
+
+
+def _tell(built: Built, out: Path, as_json: bool) -> None:
+    index = out / "index.html"
+    if as_json:
+        print_json({
+            "out": str(out), "index": str(index), "rows": built.rows, "runs": built.runs,
+            "files": built.files, "written": built.written, "removed": built.removed,
+        })  # fmt: skip
+        return
+    typer.echo(
+        f"{built.rows} rows of {built.runs} runs: {len(built.files)} files, of which "
+        f"{len(built.written)} are new or have changed; {len(built.removed)} removed"
+    )
+    typer.echo(f"open {index}")
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Progress]:
+    """A progress bar on a terminal, and nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(console=console, disable=not console.is_terminal, transient=True) as bar:
+        line = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(line, completed=done, total=total)
