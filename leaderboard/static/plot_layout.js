@@ -1,0 +1,99 @@
+"use strict";
+// Plotly's layout and settings: what all plots look like.
+uedp.plotLayout = (function () {
+  /** A title in two lines where it is long. */
+  function titled(text, room) {
+    const at = text.length > room ? text.lastIndexOf(" (") : -1;
+    const lines = at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+    return lines.map(uedp.plain).join("<br>");
+  }
+
+  /** An axis of a scale. */
+  function axis(scale, title, room, { colours, narrow }) {
+    const ticks = scale.ticks && {
+      tickmode: "array",
+      tickvals: scale.ticks.map((tick) => tick.at),
+      ticktext: scale.ticks.map((tick) => tick.text),
+    };
+    return {
+      title: { text: titled(title, room), standoff: 10 },
+      type: scale.type,
+      range: scale.range,
+      automargin: true,
+      zeroline: false,
+      showline: true,
+      linecolor: colours.strong,
+      gridcolor: colours.line,
+      ticks: "outside",
+      tickcolor: colours.strong,
+      exponentformat: "power",
+      fixedrange: narrow,
+      nticks: narrow ? 6 : 9,
+      ...ticks,
+    };
+  }
+
+  /** The dotted line between the finite values of an axis and infinity. */
+  function separator(letter, scale, colours) {
+    const [along, across] = letter === "x" ? ["x", "y"] : ["y", "x"];
+    return {
+      type: "line",
+      layer: "below",
+      line: { color: colours.strong, width: 1, dash: "dot" },
+      [`${along}ref`]: along,
+      [`${along}0`]: scale.infinity,
+      [`${along}1`]: scale.infinity,
+      [`${across}ref`]: "paper",
+      [`${across}0`]: 0,
+      [`${across}1`]: 1,
+    };
+  }
+
+  /**
+   * The layout of a plot.
+   *
+   * @param {object} scales of x and y.
+   * @param {object} titles of x and y.
+   * @param {object} context colours, and `narrow` where there is little room.
+   */
+  function layout(scales, titles, context) {
+    const { colours, narrow } = context;
+    const infinite = ["x", "y"].filter((letter) => scales[letter].infinity !== null);
+    return {
+      xaxis: axis(scales.x, titles.x, narrow ? 34 : 64, context),
+      yaxis: axis(scales.y, titles.y, 34, context),
+      shapes: infinite.map((letter) => separator(letter, scales[letter], colours)),
+      paper_bgcolor: colours.paper,
+      plot_bgcolor: colours.paper,
+      font: { family: colours.text, size: 12.5, color: colours.ink },
+      margin: { l: 50, r: 12, t: 10, b: 40 },
+      legend: {
+        orientation: "h",
+        yref: "container",
+        y: 0,
+        yanchor: "bottom",
+        x: 0,
+        xanchor: "left",
+        font: { size: 12 },
+        bgcolor: "rgba(0,0,0,0)",
+      },
+      hovermode: "closest",
+      hoverlabel: {
+        bgcolor: colours.raised,
+        align: "left",
+        font: { color: colours.ink, family: colours.text, size: 12.5 },
+      },
+      dragmode: narrow ? false : "zoom",
+    };
+  }
+
+  const CONFIG = {
+    responsive: true,
+    displayModeBar: false, // The cards have buttons that keyboards reach.
+    typesetMath: false,
+    plotlyServerURL: "",
+    showTips: false,
+  };
+
+  return { layout, CONFIG };
+})();

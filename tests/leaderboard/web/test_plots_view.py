@@ -1,0 +1,525 @@
+"""Plots: what stands where is what the results say, and readers can reach all of it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uedp_bench.accounting.events import Protected
+from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
+from uedp_bench.leaderboard.boards import boards
+from uedp_bench.leaderboard.rows import Row, aggregate, load_results
+from uedp_bench.leaderboard.site import build
+from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunSpec
+
+REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
+HOSTILE = (
+    '<b>b</b><img src=x onerror="window.hacked=1">%{x}'
+    "</script><script>window.hacked=1</script>&amp;"
+)
+CARDS = ("budget", "leakage", "promise", "cost", "spread")
+EMBEDDED = "view=plots&task=next-word&source=embedded"
+
+POINTS = """name => (document.getElementById(`plot-${name}`).data || []).flatMap((trace) =>
+  (trace.customdata || []).map((row, at) => row && ({
+    row, meta: trace.meta, x: trace.x[at], y: trace.y[at], hover: trace.hovertext[at],
+    symbol: [trace.marker.symbol].flat()[Array.isArray(trace.marker.symbol) ? at : 0],
+    colour: [trace.marker.color].flat()[0], opacity: trace.opacity,
+    bar: trace.error_y ? [trace.error_y.arrayminus[at], trace.error_y.array[at]] : null,
+  })).filter(Boolean))"""
+
+
+def drawn(page):
+    """Waits until the frame in which the view draws is over."""
+    page.wait_for_function("window.Plotly && document.readyState === 'complete'")
+    page.evaluate("new Promise((f) => requestAnimationFrame(() => requestAnimationFrame(f)))")
+    return page
+
+
+def points(page, name):
+    return page.evaluate(POINTS, name)
+
+
+def layout(page, name, what):
+    return page.evaluate(f"document.getElementById('plot-{name}').layout.{what}")
+
+
+@cache
+def largest_board(source: str) -> list[Row]:
+    found = boards(aggregate(load_results([REFERENCE])))
+    return max((b for b in found if b[0].spec.source.name == source), key=len)
+
+
+def undominated(values: dict[str, tuple[float, float]]) -> set[str]:
+    """Less is better in both. Along x, each best y so far: another way than comparing all pairs."""
+    best, lowest = set(), float("inf")
+    for x in sorted({x for x, _ in values.values()}):
+        least = min(y for at, y in values.values() if at == x)
+        if least < lowest or (least == lowest == float("inf") and not best):
+            best |= {name for name, value in values.items() if value == (x, least)}
+            lowest = least
+    return best
+
+
+# ----------------------------------------------------------------------------------- pure functions
+
+
+def test_the_front_is_that_of_an_oracle(site, visit):
+    page = visit(site / "index.html", "view=table")
+    rng = np.random.default_rng(3)
+    ways = {"lower": 1.0, "higher": -1.0}
+    for size in (1, 2, 5, 40, 300):
+        for x_better, x_sign in ways.items():
+            for y_better, y_sign in ways.items():
+                # Few distinct values: many ties and twins.
+                given = rng.integers(0, 12, (size, 2)).astype(float).tolist()
+                flags = page.evaluate(
+                    "([found, better]) => uedp.plotData.dominated("
+                    "found.map(([x, y]) => ({x, y})), better)",
+                    [given, {"x": x_better, "y": y_better}],
+                )
+                values = {str(n): (x_sign * x, y_sign * y) for n, (x, y) in enumerate(given)}
+                best = {str(n) for n, flag in enumerate(flags) if not flag}
+                assert best == undominated(values)
+
+
+def test_zero_and_infinity_have_places_of_their_own(site, visit):
+    page = visit(site / "index.html", "view=table")
+
+    def scale(values: str, axis: str = "{log: true, zero: true}", ends: str = "[]"):
+        return page.evaluate(
+            f"(() => {{ const s = uedp.plotAxes.scale({values}, {axis}, {ends});"
+            f" return {{...s, places: {values}.map(s.at)}}; }})()"
+        )
+
+    wide = scale("[0, 0.01, 5, 100, Infinity]")
+    assert wide["type"] == "log"
+    zero, low, middle, high, infinity = wide["places"]
+    assert 0 < zero < low == 0.01
+    assert (middle, high) == (5, 100)
+    assert high < wide["infinity"] < infinity
+    texts = {re.sub("<.*?>", "", tick["text"]): tick["at"] for tick in wide["ticks"]}
+    assert texts["0"] == zero
+    assert texts["∞"] == infinity
+    assert [texts[name] for name in ("0.01", "0.1", "1", "10", "100")] == [0.01, 0.1, 1, 10, 100]
+    assert wide["range"][0] < np.log10(zero)
+    assert wide["range"][1] > np.log10(infinity)
+
+    narrow = scale("[2, 8, Infinity]")
+    assert narrow["type"] == "linear"
+    assert narrow["places"][:2] == [2, 8]
+    assert narrow["range"][0] <= 0  # so that 8 is seen to be four times 2
+    assert {tick["at"] for tick in narrow["ticks"]} >= {0, 2, 4, 6, 8}
+    assert scale("[1, 9]")["ticks"] is None  # Plotly's own
+    assert scale("[-1, 100]")["type"] == "linear"
+    assert scale("[1, 100]", "{log: false}")["type"] == "linear"
+
+    assert scale("[10, 20]", "{}", "[9, 22]")["cut"] is False
+    far = scale("[10, 20]", "{}", "[-500, 600]")
+    assert far["cut"] is True
+    assert -5 < far["range"][0] < 10
+    assert 20 < far["range"][1] < 35
+
+
+# -------------------------------------------------------------------------------- reference results
+
+
+def test_points_stand_where_the_results_say(site, visit):
+    page = drawn(visit(site / "index.html", EMBEDDED))
+    board = {row.group: row for row in largest_board("embedded")}
+    values = {
+        name: (row.leakage["secret-sharer"]["exposure_max_repeats"], row.utility["perplexity"])
+        for name, row in board.items()
+    }
+    means = {name: (x.value, y.value) for name, (x, y) in values.items()}
+    best = undominated(means)
+    assert 1 < len(best) < len(board)
+    found = points(page, "leakage")
+    assert {point["row"] for point in found} == set(board)
+    for point in found:
+        assert (point["x"], point["y"]) == pytest.approx(means[point["row"]], rel=1e-5)
+        y = values[point["row"]][1]
+        assert point["bar"] == pytest.approx([y.value - max(y.low, 1), y.high - y.value], rel=1e-3)
+        dominated = point["row"] not in best
+        assert point["meta"] == ("dominated" if dominated else "points")
+        assert point["symbol"].endswith("-open") == dominated
+        assert (point["opacity"] < 1) == dominated
+        assert ("dominated" in point["hover"]) == dominated
+    front = page.evaluate(
+        "(() => { const [t] = document.getElementById('plot-leakage').data"
+        ".filter((t) => t.meta === 'front'); return t.x.map((x, at) => [x, t.y[at]]); })()"
+    )
+    assert front == sorted(front)
+    expected = sorted(means[name] for name in best)
+    assert [pytest.approx(place, rel=1e-5) for place in expected] == front
+
+    proven = {
+        name: min(g.epsilon for g in row.guarantees if (g.kind, g.unit) == ("proven", "user"))
+        for name, row in board.items()
+    }
+    places = {point["row"]: point["x"] for point in points(page, "budget")}
+    finite = {name: epsilon for name, epsilon in proven.items() if epsilon < np.inf}
+    assert places.keys() == proven.keys()
+    assert {name: places[name] for name in finite} == pytest.approx(finite, rel=1e-5)
+    (noiseless,) = proven.keys() - finite.keys()
+    ticks = layout(page, "budget", "xaxis")
+    assert dict(zip(ticks["ticktext"], ticks["tickvals"], strict=True))[
+        "<b>∞</b>"
+    ] == pytest.approx(places[noiseless])
+    (line,) = layout(page, "budget", "shapes")
+    assert max(finite.values()) < line["x0"] < places[noiseless]
+
+    curves = [point for point in points(page, "spread") if point["meta"] == "curve"]
+    expected_points = [
+        (name, at.spread, at.epsilon)
+        for name, row in board.items()
+        for g in row.guarantees
+        for at in g.curve
+    ]
+    assert len(curves) == len(expected_points) > 100
+    got = {(point["row"], round(point["x"])): point["y"] for point in curves}
+    assert all(
+        got[name, spread] == pytest.approx(epsilon, rel=1e-5)
+        for name, spread, epsilon in expected_points
+        if spread > 0
+    )
+
+
+def test_a_click_opens_the_run_and_hovering_names_it(site, visit):
+    page = drawn(visit(site / "index.html", EMBEDDED))
+    page.locator("#plot-budget").scroll_into_view_if_needed()
+    x, y, identifier = page.evaluate(
+        """(() => {
+          const chart = document.getElementById("plot-budget");
+          const trace = chart.data.find((one) => one.name === "uedp" && one.customdata);
+          const box = chart.getBoundingClientRect();
+          const { xaxis, yaxis } = chart._fullLayout;
+          return [box.left + xaxis._offset + xaxis.d2p(trace.x[0]),
+            box.top + yaxis._offset + yaxis.d2p(trace.y[0]), trace.customdata[0]];
+        })()"""
+    )
+    page.mouse.move(x, y)
+    page.wait_for_selector("#plot-budget .hoverlayer .hovertext")
+    told = page.locator("#plot-budget .hoverlayer").text_content()
+    row = next(row for row in largest_board("embedded") if row.group == identifier)
+    assert "uedp" in told
+    assert f"n = {len(row.seeds)} seeds" in told
+    assert "proven ε" in told
+    page.mouse.click(x, y)
+    page.wait_for_url(f"**/runs/{row.runs[0].id}.html")
+
+
+def test_the_view_follows_the_filters_and_draws_once_per_change(site, visit):
+    page = drawn(visit(site / "index.html", "view=table&task=next-word&source=embedded"))
+    assert points(page, "budget") == []  # out of sight, nothing is drawn
+    page.evaluate(
+        "(() => { const react = Plotly.react; window.draws = [];"
+        " Plotly.react = (chart, ...rest) => { draws.push(chart.id);"
+        " return react(chart, ...rest); }; })()"
+    )
+
+    def draws(change: str) -> list[str]:
+        page.evaluate(f"draws.length = 0; {change}")
+        drawn(page)
+        found: list[str] = page.evaluate("draws")
+        return found
+
+    everything = [f"plot-{name}" for name in CARDS]
+    assert draws('uedp.set({view: "plots"})') == everything
+    colours = {point["row"]: (point["colour"], point["symbol"]) for point in points(page, "budget")}
+    assert draws('uedp.set({q: "uedp-group"}); uedp.set({q: "uedp-group epsilon=8"})') == everything
+    left = points(page, "cost")
+    assert len(left) == 4
+    assert all(colours[point["row"]] == (point["colour"], point["symbol"]) for point in left)
+    assert draws('uedp.set({sort: "cost.train_seconds:asc"})') == []
+    assert draws('uedp.set({plotcost: "cost.peak_memory_mb"})') == ["plot-cost"]
+    assert draws('uedp.set({view: "table"})') == []
+    assert draws('uedp.set({view: "plots"})') == []
+    assert draws('uedp.set({q: "no such row"})') == []
+    assert page.locator("#plots-status").inner_text() == (
+        "No row passes the filters: clear one of them."
+    )
+    assert not page.locator(".plot-grid").is_visible()
+
+
+def test_links_restore_choices_and_choices_make_links(site, visit):
+    link = (
+        f"{EMBEDDED}&plotutility=utility.accuracy&plotcost=cost.peak_memory_mb"
+        "&plotleakage=secret-sharer.extracted_beam_search"
+        "&plotunit=user-entity:dp:add-or-remove&plotkind=claimed"
+    )
+    page = drawn(visit(site / "index.html", link))
+    heading = page.locator("#view-plots h2").inner_text()
+    assert "next-word on embedded" in heading
+    titles = {name: [layout(page, name, f"{a}axis.title.text") for a in "xy"] for name in CARDS[:4]}
+    epsilon = "claimed ε for user-entity, add-or-remove (lower is better)"
+    accuracy = "accuracy % (higher is better)"
+    assert titles["budget"] == [epsilon, accuracy]
+    assert "extracted (BS) %" in titles["leakage"][0]
+    assert "peak" in titles["cost"][0]
+    assert {point["row"] for point in points(page, "budget")} <= {
+        row.group for row in largest_board("embedded")
+    }
+    # One row claims something for this unit; noiseless claims nothing and proves nothing.
+    assert len(points(page, "budget")) == 2
+    assert page.locator("#plot-spread").is_hidden()
+    assert "No row here has a claimed curve" in page.locator(".plot-card-spread").inner_text()
+    assert "Choose proven ε above." in page.locator(".plot-card-spread").inner_text()
+
+    page.select_option("#plotkind", "proven")
+    drawn(page)
+    assert "plotkind=proven" in page.url
+    assert len(points(page, "budget")) > 20
+    sets = page.locator("#plotset option")
+    assert sets.count() == 2
+    other = sets.nth(1).get_attribute("value")
+    page.select_option("#plotset", other)
+    drawn(page)
+    assert page.locator("#view-plots h2").inner_text() != heading
+    assert len(points(page, "cost")) == 6
+    assert other in page.url
+
+
+def test_notions_of_privacy_share_no_axis_and_one_seed_is_marked(site, visit):
+    page = drawn(visit(site / "index.html", "view=plots&source=imdb"))
+    board = {row.group: row for row in largest_board("imdb")}
+    assert page.input_value("#plotunit") == "sentence:dp:replace-one"
+    metric = {name for name, row in board.items() if "metric-dp" in row.label}
+    assert metric
+    assert {point["row"] for point in points(page, "budget")} == board.keys() - metric
+    assert "Not drawn: 1 row without a proven ε" in page.locator(".plot-card-budget").inner_text()
+    assert "no attack ran" in page.locator(".plot-card-leakage").inner_text()
+    page.select_option("#plotunit", "word:metric-dp:replace-one")
+    drawn(page)
+    assert "metric-dp" in layout(page, "budget", "xaxis.title.text")
+    shown = {point["row"] for point in points(page, "budget")}
+    assert shown == metric | {name for name, row in board.items() if row.label == "noiseless"}
+
+    page.evaluate('uedp.set({source: "opinion-lexicon", plotunit: ""})')
+    drawn(page)
+    found = points(page, "leakage")
+    assert len(found) == len(largest_board("opinion-lexicon"))
+    assert all(point["symbol"].endswith("-dot") and "n = 1" in point["hover"] for point in found)
+    names = page.evaluate(
+        "document.getElementById('plot-leakage').data.filter((t) => t.meta === 'legend')"
+        ".map((t) => t.name)"
+    )
+    assert "dot: one seed, no interval" in names
+    assert {"metric-dp", "vickrey"} <= set(names)
+
+    page.evaluate('uedp.set({source: "embedded", task: "next-word", mechanism: "noiseless"})')
+    drawn(page)
+    told = page.locator(".plot-card-budget").inner_text()
+    assert "No row here has a finite ε." in told
+    assert "the filters hide" in told
+    assert page.locator("#plot-budget").is_hidden()
+
+
+# -------------------------------------------------------------------------------- access and themes
+
+
+def luminance(colour: str) -> float:
+    levels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in levels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted(luminance(colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_both_themes_are_accessible_and_tables_say_what_charts_show(site, visit, accessible):
+    page = drawn(visit(site / "index.html", f"{EMBEDDED}&q=uedp-group", color_scheme="dark"))
+    board = [row for row in largest_board("embedded") if row.label == "uedp-group"]
+    page.click(".plot-card-leakage summary")
+    papers = []
+    for _ in range(2):
+        drawn(page)
+        accessible(page)
+        palette = page.evaluate("uedp.plotTraces.palette()")
+        papers.append(layout(page, "budget", "paper_bgcolor"))
+        assert papers[-1] == palette["paper"]
+        assert min(contrast(colour, palette["paper"]) for colour in palette["series"]) >= 3
+        dimmed = [mixed(colour, palette["paper"], 0.75) for colour in palette["series"]]
+        assert min(contrast(colour, palette["paper"]) for colour in dimmed) >= 3
+        page.click("#theme")
+    assert papers[0] != papers[1]
+    chart = page.locator("#plot-leakage")
+    assert chart.get_attribute("role") == "img"
+    assert chart.get_attribute("aria-label").startswith("Utility against leakage. Scatter plot of")
+    lines = page.locator(".plot-card-leakage tbody tr")
+    assert lines.count() == len(board) > 5
+    hrefs = {link.get_attribute("href") for link in lines.locator("a").all()}
+    assert hrefs == {f"runs/{row.runs[0].id}.html" for row in board}
+    assert lines.filter(has_text="on it").count() == len(
+        {point["row"] for point in points(page, "leakage") if point["meta"] == "points"}
+    )
+
+
+def mixed(colour: str, paper: str, opacity: float) -> str:
+    levels = [
+        round(opacity * int(colour[at : at + 2], 16) + (1 - opacity) * int(paper[at : at + 2], 16))
+        for at in (1, 3, 5)
+    ]
+    return "#" + "".join(f"{level:02x}" for level in levels)
+
+
+def test_phones_scroll_down_only(site, visit):
+    page = drawn(visit(site / "index.html", EMBEDDED, viewport={"width": 390, "height": 844}))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    boxes = [page.locator(f".plot-card-{name}").bounding_box() for name in CARDS]
+    assert len({box["x"] for box in boxes}) == 1
+    assert all(above["y"] < below["y"] for above, below in pairwise(boxes))
+    legend = page.locator("#plot-budget .legend").bounding_box()
+    title = page.locator("#plot-budget .xtitle").bounding_box()
+    assert legend["y"] >= title["y"] + title["height"] - 1
+    assert layout(page, "budget", "dragmode") is False  # a finger scrolls the page
+
+
+def test_pictures_can_be_saved(site, visit):
+    page = drawn(visit(site / "index.html", EMBEDDED, accept_downloads=True))
+    for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
+        with page.expect_download() as download:
+            page.click(f'button[aria-label="Save Utility against leakage as {kind}"]')
+        assert download.value.suggested_filename == (
+            f"uedp-bench-utility-against-leakage.{kind.lower()}"
+        )
+        content = Path(download.value.path()).read_bytes()
+        assert content.startswith(start)
+        if kind == "SVG":
+            assert "next-word on embedded" in content.decode()
+
+
+def test_five_hundred_rows_stay_quick(site, visit):
+    page = drawn(visit(site / "index.html", EMBEDDED))
+    milliseconds = page.evaluate(
+        """async () => {
+          const mine = uedp.shown().filter((row) => row.set === uedp.shown().at(-1).set);
+          for (let at = 0; uedp.rows.length < 660; at += 1) {
+            const row = { ...mine[at % mine.length], id: `copy${at}` };
+            uedp.rows.push(row);
+            uedp.rowOf.set(row.id, row);
+          }
+          const start = performance.now();
+          uedp.set({ plotset: uedp.sets[mine[0].set].id });
+          await new Promise((f) => requestAnimationFrame(() => requestAnimationFrame(f)));
+          return performance.now() - start;
+        }"""
+    )
+    assert len(points(page, "leakage")) > 400
+    assert milliseconds < 6000
+
+
+# ------------------------------------------------------------------------------------ small results
+
+
+def guarantee(kind: str, epsilon: float, **more: object) -> Guarantee:
+    return Guarantee.model_validate(
+        {
+            "kind": kind, "unit": "user-entity", "adjacency": "add-or-remove", "delta": 1e-5,
+            "notion": "dp" if epsilon < np.inf else "none", "epsilon": epsilon,
+            "accountant": "test",
+        } | more
+    )  # fmt: skip
+
+
+def result(name: str, seed: int, utility: float, leakage: float, **more: object) -> Result:
+    identifier = re.sub(r"\W", "", name)[:20]
+    return Result(
+        id=f"{identifier}{seed}", group=identifier, status="finished",
+        spec=RunSpec(
+            task=ComponentSpec(name="plug-in task"), source=ComponentSpec(name="source"),
+            model=ComponentSpec(name="model"), mechanism=(ComponentSpec(name=name),), seed=seed,
+        ),
+        utility={f"score{HOSTILE}": Estimate(value=utility)},
+        leakage={"attack": {f"found{HOSTILE}": Estimate(value=leakage)}},
+        cost=Cost(train_seconds=10.0),
+        provenance={"corpus": {"fingerprint": "c0ffee00"}, "vocabulary": {"fingerprint": "ab"}},
+        **more,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hostile names, epsilon 0 and ∞, one seed, an audit, a refuted claim."""
+    curve = tuple(
+        CurvePoint(spread=s, epsilon=e) for s, e in ((0, 1.0), (3, 4.0), (5, 4.0), (9, np.inf))
+    )
+    audited = guarantee("proven", 4.0, curve=curve, protected=Protected(spread=3))
+    refuted = guarantee("claimed", 0.5, status="refuted", reason="by an audit")
+    bounds = tuple(
+        LowerBound(unit="user-entity", epsilon=epsilon, delta=1e-5, confidence=0.95,
+                   method="test", attack="audit", spread=spread)
+        for spread, epsilon in ((0, 0.7), (3, 2.5))
+    )  # fmt: skip
+    results = [
+        result(HOSTILE, 1, 3.0, 0.2, guarantees=(audited, refuted), lower_bounds=bounds),
+        result("nothing", 1, 9.0, 0.9, guarantees=(guarantee("proven", np.inf),)),
+        *(result("constant", n, 1.0 + 0.1 * n, 0.1, guarantees=(guarantee("proven", 0.0),))
+          for n in (1, 2)),
+        result("wide", 1, 5.0, 0.4, guarantees=(
+            guarantee("proven", 80.0, accountant="looser"), guarantee("proven", 60.0),
+            guarantee("proven", 7.0, notion="metric-dp"),
+        )),
+    ]  # fmt: skip
+    out = tmp_path_factory.mktemp("small") / "site"
+    build(results, out)
+    return out
+
+
+def test_names_are_text_and_edges_are_labelled(small, visit, accessible):
+    page = drawn(visit(small / "index.html", "view=plots"))
+    for summary in page.locator(".plot-card details summary").all():
+        summary.click()
+    accessible(page)
+    legend = page.locator("#plot-budget .legend").text_content()
+    assert HOSTILE[:35] in legend
+    assert page.locator(".plot-card-budget tbody a").filter(has_text=HOSTILE).count() == 1
+    assert HOSTILE in page.locator(".plot-card-budget thead").text_content()
+    assert "lower is better" not in layout(page, "budget", "yaxis.title.text")
+    assert HOSTILE[:20] in page.locator("#plot-budget .ytitle").text_content()
+    hover = {point["row"]: point["hover"] for point in points(page, "budget")}
+    page.evaluate(
+        "Plotly.Fx.hover(document.getElementById('plot-budget'),"
+        " [{curveNumber: document.getElementById('plot-budget').data"
+        ".findIndex((t) => (t.customdata || [''])[0].startsWith('bb')), pointNumber: 0}])"
+    )
+    told = page.locator("#plot-budget .hoverlayer").text_content()
+    assert HOSTILE.replace(" ", "") in re.sub(r"\s", "", told)
+    assert "<script" not in "".join(hover.values())
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+
+    by = {point["row"]: point for point in points(page, "budget")}
+    ticks = layout(page, "budget", "xaxis")
+    texts = dict(zip(ticks["ticktext"], ticks["tickvals"], strict=True))
+    assert by["constant"]["x"] == texts["<b>0</b>"] < 4
+    assert by["nothing"]["x"] == texts["<b>∞</b>"] > 60
+    assert by["wide"]["x"] == 60
+    assert by["wide"]["symbol"].endswith("-dot")
+    assert not by["constant"]["symbol"].endswith("-dot")
+    assert "No front" in page.locator(".plot-card-leakage").inner_text()
+
+    marks = [(p["meta"], p["x"], p["y"]) for p in points(page, "spread") if p["meta"] != "curve"]
+    curve = [(p["x"], p["y"]) for p in points(page, "spread") if p["meta"] == "curve"]
+    zero = curve[0][0]
+    assert sorted(marks) == [("bound", zero, 0.7), ("bound", 3, 2.5), ("protected", 3, 4.0)]
+    assert curve[:3] == [(zero, 1.0), (3, 4.0), (5, 4.0)]
+    assert curve[3][1] > 4.0  # ∞
+    line = page.evaluate("document.getElementById('plot-spread').data[0].y")
+    assert line[3] is None  # no line leads to infinity
+
+    page.select_option("#plotkind", "claimed")
+    drawn(page)
+    crosses = page.evaluate(
+        "document.getElementById('plot-budget').data.filter((t) => t.meta === 'refuted')"
+        ".map((t) => t.x)"
+    )
+    assert crosses == [[0.5]]
+    assert "refuted" in points(page, "budget")[0]["hover"] + points(page, "budget")[-1]["hover"]
