@@ -310,6 +310,7 @@ def _print(results: list[Result], options: Options, as_json: bool) -> None:
     screen.print(render(rows))
     screen.print(f"results   {options.out}/<id>/result.json", soft_wrap=True)
     screen.print(f"table     uedp-bench leaderboard --results {options.out}", soft_wrap=True)
+    screen.print(f"pages     uedp-bench leaderboard serve --results {options.out}", soft_wrap=True)
     if options.tracking is not None:
         uri = options.tracking or f"sqlite:///{options.out}/mlflow.db"
         screen.print(f"MLflow    mlflow ui --backend-store-uri {uri}", soft_wrap=True)
