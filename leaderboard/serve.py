@@ -160,9 +160,9 @@ def _refusal(port: int, error: OSError) -> str:
 class _Handler(BaseHTTPRequestHandler):
     """Gives files of the site by their exact names, and nothing else."""
 
-    protocol_version = "HTTP/1.1"
+    # HTTP/1.0: a connection for every request, so that none outlives the server.
     server_version, sys_version = "uedp-bench", ""
-    timeout = 60  # of idle connections
+    timeout = 60
 
     def __init__(self, site: LiveSite, *arguments: object) -> None:
         self._site = site

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from time import monotonic
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
-from uedp_bench.leaderboard.rows import load_results
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.site import build
 
 REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
@@ -46,6 +48,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def wait_until(page: Page, expression: str, seconds: float = 15.0) -> None:
+    """Waits until an expression holds on the page, loading it again included."""
+    end = monotonic() + seconds
+    while monotonic() < end:
+        try:
+            if page.evaluate(f"(() => Boolean({expression}))()"):
+                return
+        except Error as error:
+            if "context was destroyed" not in str(error):
+                raise
+        page.wait_for_timeout(30)
+    raise AssertionError(f"does not hold after {seconds} s: {expression}")
+
+
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
     """Opens pages; the test fails if any logs an error or asks for anything that is not a file.
@@ -60,6 +76,8 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)
+        # Playwright's own evaluates text within the page, which the page's policy forbids.
+        page.wait_for_function = partial(wait_until, page)
         page.on("console", lambda message: message.type in ("error", "warning")
                 and troubles.append(f"console: {message.text}"))  # fmt: skip
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))

@@ -1,0 +1,188 @@
+"""`uedp-bench leaderboard build` and `serve`: what they take, say and refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.cli.main import run_cli
+from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.tracking import log_result
+
+
+def made(identifier, source="embedded", **more):
+    spec = RunSpec(
+        task=ComponentSpec(name="next-word"),
+        source=ComponentSpec(name=source),
+        model=ComponentSpec(name="lstm-small"),
+        mechanism=(ComponentSpec(name="noiseless"),),
+    )
+    values = {"utility": {"perplexity": Estimate(value=12.5)}, "group": f"group-of-{identifier}"}
+    return Result(id=identifier, status="finished", spec=spec, **{**values, **more})
+
+
+def put(result, folder):
+    folder.mkdir(parents=True)
+    write_result(result, folder / "result.json")
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """A working directory with two runs of different sources in ./runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for source in ("embedded", "conll2003"):
+        put(made(source, source), tmp_path / "runs" / source)
+    return tmp_path / "runs"
+
+
+# ------------------------------------------------------------------------------------------- build
+
+
+def test_build_says_where_to_look_and_what_was_written(runs, capsys):
+    assert run_cli(["leaderboard", "build", "--out", "site"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("2 rows of 2 runs: ")
+    assert said.out.endswith("\nopen site/index.html\n")
+    assert said.err == ""
+    assert Path("site/index.html").is_file()
+    assert run_cli(["leaderboard", "build", "--out", "site", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["runs"], told["written"], told["removed"]) == (2, 2, [], [])
+    assert "runs/embedded.html" in told["files"]
+    assert told["index"] == "site/index.html"
+
+
+def test_build_filters_and_names_what_is_not_there(runs, capsys):
+    assert run_cli(["leaderboard", "build", "--out", "site", "--source", "conll2003"]) == 0
+    assert [path.name for path in Path("site/runs").iterdir()] == ["conll2003.html"]
+    capsys.readouterr()
+    assert run_cli(["leaderboard", "build", "--out", "site", "--source", "conl2003"]) == 2
+    assert "did you mean 'conll2003'" in capsys.readouterr().err
+    assert run_cli(["leaderboard", "build", "--out", "site", "--task", "none"]) == 2
+
+
+def test_build_refuses_bad_files_by_name_and_writes_nothing(runs, capsys):
+    (runs / "broken").mkdir()
+    (runs / "broken" / "result.json").write_text("{")
+    put(made("../../x"), runs / "climbing")
+    assert run_cli(["leaderboard", "build", "--out", "site"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "runs/broken/result.json is not a readable result" in line
+    assert "runs/climbing/result.json: id '../../x' is not a name" in line
+    assert not Path("site").exists()
+    assert not Path("../x.html").exists()
+    # The terminal's table makes no files of ids.
+    (runs / "broken" / "result.json").unlink()
+    assert run_cli(["leaderboard", "--csv"]) == 0
+    assert "../../x" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["", "runs"])
+def test_build_without_results_or_into_a_folder_of_others(runs, capsys, place):
+    (runs.parent / "empty").mkdir()
+    assert run_cli(["leaderboard", "build", "--results", "empty", "--out", "site"]) == 2
+    assert "no results in empty; make some with" in capsys.readouterr().err
+    assert run_cli(["leaderboard", "build", "--out", place or "."]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (runs / "embedded" / "result.json").is_file()
+    assert not (runs / "index.html").exists()
+
+
+def test_options_belong_behind_the_name_of_a_command(runs, capsys):
+    assert run_cli(["leaderboard", "--results", "runs", "build", "--out", "site"]) == 2
+    assert "--results stands before 'build'" in capsys.readouterr().err
+    assert run_cli(["leaderboard", "build"]) == 2
+    assert "--out" in capsys.readouterr().err
+
+
+def test_folders_and_mlflow_together(runs, capsys, tmp_path):
+    log_result(made("aa01"), runs / "aa01", uri=None, experiment="uedp-bench")
+    log_result(made("embedded"), runs / "embedded", uri=None, experiment="uedp-bench")
+    command = ["leaderboard", "build", "--experiment", "uedp-bench", "--json", "--out"]
+    # The store beside ./runs is what `uedp-bench run` makes.
+    assert run_cli([*command, "site"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == 2
+    uri = f"sqlite:///{runs}/mlflow.db"
+    assert run_cli([*command, "both", "--results", "runs", "--tracking-uri", uri]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == 3
+    assert run_cli(["leaderboard", "--experiment", "uedp-bench", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    assert str(tmp_path) not in "".join(
+        path.read_text() for path in (tmp_path / "both").rglob("*") if path.is_file()
+    )
+    assert run_cli([*command, "site", "--experiment", "other"]) == 2
+    assert "there are: Default, uedp-bench" in capsys.readouterr().err
+    assert run_cli(["leaderboard", "build", "--tracking-uri", uri, "--out", "site"]) == 2
+    assert "name an --experiment" in capsys.readouterr().err
+    assert run_cli([*command, "site", "--tracking-uri", "sqlite:///none.db"]) == 2
+    assert "none.db: no such file" in capsys.readouterr().err
+    assert not Path("none.db").exists()
+
+
+# ------------------------------------------------------------------------------------------- serve
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Starts the command in a folder of its own; gives the process and its address."""
+    started = []
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+
+    def start(*options):
+        command = [sys.executable, "-m", "uedp_bench", "leaderboard", "serve", *options]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(temporary)},
+        )  # fmt: skip
+        started.append(process)
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if found := re.search(r"serving (http://127\.0\.0\.1:\d+/)", line):
+                return process, found.group(1), lines
+        raise AssertionError("".join(lines))
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def page(url):
+    with urllib.request.urlopen(url) as answer:  # noqa: S310 (a server of ours)
+        return answer.read().decode()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_serve_starts_without_results_follows_them_and_cleans_up(serve, tmp_path, end):
+    process, url, said = serve("--results", "runs/mine", "--port", "0")
+    assert said[0] == "no results yet in runs/mine: waiting for them\n"
+    assert "Waiting for results" in page(url)
+    put(made("aa01"), tmp_path / "runs" / "mine" / "aa01")
+    assert process.stdout.readline().endswith("  1 rows of 1 runs\n")
+    assert "noiseless" in page(f"{url}runs/aa01.html")
+    assert list((tmp_path / "temporary").iterdir())
+    process.send_signal(end)
+    assert process.communicate(timeout=20)[0] == "stopped\n"
+    assert process.returncode == 0
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_serve_says_in_one_line_that_a_port_is_taken(serve, tmp_path, capsys):
+    _, url, _ = serve("--results", "runs", "--port", "0")
+    port = url.rpartition(":")[2].strip("/")
+    assert run_cli(["leaderboard", "serve", "--results", str(tmp_path), "--port", port]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    free = re.fullmatch(rf"error: --port {port}: is in use; --port (\d+) is free", line)
+    assert int(free.group(1)) > int(port)
+    assert run_cli(["leaderboard", "serve", "--port", "70000"]) == 2

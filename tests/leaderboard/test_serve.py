@@ -1,0 +1,165 @@
+"""The live server: this machine alone, files of the site alone, and never stopped by a result."""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+from threading import Thread
+
+import pytest
+
+from uedp_bench.errors import InputError, TrackingError
+from uedp_bench.leaderboard.loading import Loader
+from uedp_bench.leaderboard.serve import LiveServer
+from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+
+
+def put(folder, identifier, perplexity=12.5, **more):
+    spec = RunSpec(
+        task=ComponentSpec(name="next-word"),
+        source=ComponentSpec(name="embedded"),
+        model=ComponentSpec(name="lstm-small"),
+        mechanism=(ComponentSpec(name="noiseless", params={"of": identifier}),),
+    )
+    values = {"group": f"g-{identifier}", "status": "finished", "spec": spec,
+              "utility": {"perplexity": Estimate(value=perplexity)}}  # fmt: skip
+    place = folder / identifier.replace("/", "")
+    place.mkdir(parents=True, exist_ok=True)
+    write_result(Result(id=identifier, **{**values, **more}), place / "result.json")
+    return place / "result.json"
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def server(runs):
+    with LiveServer(Loader([Folder(runs, may_come=True)]), 0) as started:
+        yield started
+
+
+@pytest.fixture
+def ask(server):
+    """Status, headers and text of an answer."""
+
+    def ask(path, method="GET", **headers):
+        port = int(server.url.rpartition(":")[2].strip("/"))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.putrequest(method, path, skip_host="Host" in headers)
+        for name, value in headers.items():
+            if value is not None:
+                connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        found = answer.status, dict(answer.getheaders()), answer.read().decode()
+        connection.close()
+        return found
+
+    return ask
+
+
+def test_files_of_the_site_and_nothing_else(server, runs, ask):
+    put(runs, "aa01")
+    server.site.refresh()
+    (server.site.folder / "secret.html").write_text("not of the site")
+    for path in ("/", "/index.html", "/runs/aa01.html", "/assets/core.js", "/results.csv", "/?x=1"):
+        status, headers, text = ask(path)
+        assert (status, len(text) > 100) == (200, True), path
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+    assert ask("/assets/style.css")[1]["Content-Type"].startswith("text/css")
+    for path in ("/runs/", "/runs", "/assets/", "/secret.html", "/../runs/aa01/result.json",
+                 "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/../../../../etc/passwd",
+                 "/runs/..%2findex.html", "/index.html%00", "http://127.0.0.1/"):  # fmt: skip
+        status, _, text = ask(path)
+        assert status == 404, path
+        assert "root:" not in text
+    assert ask("/", "POST")[0] == 501
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost", 200), ("LOCALHOST:8000", 200), ("127.0.0.1:1", 200), ("evil.example", 421),
+     ("evil.example:8000", 421), ("localhost.evil.example", 421), ("127.0.0.1.evil.example:1", 421),
+     ("evil.example:127.0.0.1", 421), ("", 421), (None, 421)],
+)  # fmt: skip
+def test_other_names_of_this_machine_get_nothing(server, runs, ask, host, status):
+    put(runs, "aa01")
+    server.site.refresh()
+    got, _, text = ask("/runs/aa01.html", Host=host)
+    assert got == status
+    assert ("noiseless" in text) == (status == 200)
+
+
+def test_a_page_has_another_version_when_it_changes(server, runs, ask):
+    put(runs, "aa01")
+    put(runs, "bb02")
+    assert server.site.refresh() == ["2 rows of 2 runs"]
+    assert server.site.refresh() == []
+    names = ("/index.html", "/runs/aa01.html", "/runs/bb02.html")
+    before = [ask(name, "HEAD")[1]["ETag"] for name in names]
+    assert ask("/index.html", "HEAD")[2] == ""
+    put(runs, "bb02", perplexity=7.0)
+    server.site.refresh()
+    after = [ask(name, "HEAD")[1]["ETag"] for name in names]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True, False]
+    assert after[2].strip('"') in ask("/runs/bb02.html")[2]
+    shutil.rmtree(runs / "bb02")
+    server.site.refresh()
+    assert ask("/runs/bb02.html", "HEAD")[0] == 404
+
+
+def test_files_that_are_no_results_are_said_once_and_tried_again(server, runs, ask):
+    path = put(runs, "aa01")
+    text = path.read_text()
+    put(runs, "bb02")
+    put(runs, "../../x")
+    path.write_text(text[:100])
+    broken, climbing, rows = server.site.refresh()
+    assert "aa01/result.json is not a readable result" in broken
+    assert "id '../../x' is not a name" in climbing
+    assert rows == "1 rows of 1 runs"
+    assert server.site.refresh() == []
+    path.write_text(text)
+    assert server.site.refresh() == ["2 rows of 2 runs"]
+    assert ask("/runs/aa01.html")[0] == 200
+
+
+def test_following_survives_servers_and_folders_that_go_away(server, runs, monkeypatch):
+    outcomes = iter(
+        [["one"], TrackingError("cannot read"), TrackingError("cannot read"), InputError("a\nb"),
+         ["two"], TrackingError("cannot read")]
+    )  # fmt: skip
+
+    def refresh():
+        outcome = next(outcomes, None)
+        if outcome is None:
+            server.stop()
+            return []
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(server.site, "refresh", refresh)
+    said = []
+    follower = Thread(target=server.follow, args=(said.append, 0.01), daemon=True)
+    follower.start()
+    follower.join(timeout=20)
+    assert not follower.is_alive()
+    assert said == ["one", "cannot read", "a b", "two", "cannot read"]
+
+
+def test_nothing_is_left_behind(runs):
+    with LiveServer(Loader([Folder(runs, may_come=True)]), 0) as server:
+        server.site.refresh()
+        folder = server.site.folder
+        assert (folder / "index.html").is_file()
+    assert not folder.exists()
+    port = int(server.url.rpartition(":")[2].strip("/"))
+    with LiveServer(Loader([]), port) as again:
+        assert again.url == server.url
+        with pytest.raises(InputError, match=rf"--port {port}: is in use; --port \d+ is free"):
+            LiveServer(Loader([]), port)

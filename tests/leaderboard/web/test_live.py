@@ -1,0 +1,108 @@
+"""Open pages refresh by themselves, keep their view, and wait while they are paused."""
+
+from __future__ import annotations
+
+import pytest
+
+from uedp_bench.leaderboard.loading import Loader
+from uedp_bench.leaderboard.serve import LiveServer
+from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+
+
+def put(folder, mechanism, seed=1, perplexity=12.5):
+    spec = RunSpec(
+        task=ComponentSpec(name="next-word"),
+        source=ComponentSpec(name="embedded"),
+        model=ComponentSpec(name="lstm-small"),
+        mechanism=(ComponentSpec(name=mechanism),),
+        seed=seed,
+    )
+    result = Result(
+        id=f"{mechanism}{seed}", group=mechanism, status="finished", spec=spec,
+        utility={"perplexity": Estimate(value=perplexity)},
+        provenance={"corpus": {"fingerprint": "c"}, "vocabulary": {"fingerprint": "v"}},
+    )  # fmt: skip
+    (folder / result.id).mkdir(parents=True, exist_ok=True)
+    write_result(result, folder / result.id / "result.json")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def server(runs):
+    with LiveServer(Loader([Folder(runs, may_come=True)]), 0) as started:
+        started.site.refresh()
+        yield started
+
+
+def test_an_open_page_follows_results_and_keeps_its_view(server, runs, visit, accessible):
+    page = visit(server.url, "view=table&q=uedp&metric=utility.perplexity")
+    page.get_by_role("heading", name="Waiting for results").wait_for()
+    accessible(page)
+    put(runs, "uedp")
+    put(runs, "user-dp")
+    server.site.refresh()
+    cell = page.locator("#view-table").get_by_role("link", name="uedp", exact=True)
+    cell.wait_for()
+    assert page.url.endswith("#view=table&q=uedp&metric=utility.perplexity")
+    assert page.locator("#q").input_value() == "uedp"
+    assert page.evaluate("uedp.shown().length") == 1
+    accessible(page)
+    # Somebody types on while a result arrives.
+    page.locator("#q").press("End")
+    page.keyboard.type("-group")
+    page.evaluate("window.before = true")
+    put(runs, "uedp-group")
+    server.site.refresh()
+    page.wait_for_function("window.before === undefined && window.uedp")
+    page.wait_for_function("document.activeElement.id === 'q'")
+    page.keyboard.type("s")
+    assert page.locator("#q").input_value() == "uedp-groups"
+
+
+def test_a_page_loads_again_only_when_it_changes_and_not_while_paused(server, runs, visit):
+    put(runs, "uedp")
+    put(runs, "user-dp")
+    server.site.refresh()
+    page = visit(server.url)
+    page.goto(f"{server.url}runs/uedp1.html")
+    page.evaluate("window.before = true")
+    asked = []
+    page.on("response", lambda answer: answer.request.method == "HEAD" and asked.append(answer))
+    put(runs, "user-dp", perplexity=3.0)
+    server.site.refresh()
+    with page.expect_response(lambda answer: answer.request.method == "HEAD"):
+        pass
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.before") is True  # another run's change
+    page.get_by_role("button", name="Pause updates").click()
+    put(runs, "uedp", perplexity=4.0)
+    server.site.refresh()
+    asked.clear()
+    page.wait_for_timeout(2500)
+    assert asked == []
+    assert page.evaluate("window.before") is True
+    assert page.get_by_text("Updates are paused.").is_visible()
+    page.reload()
+    assert "4.00" in page.locator("main").inner_text()
+    page.evaluate("window.before = true")
+    put(runs, "uedp", perplexity=5.0)
+    server.site.refresh()
+    page.get_by_role("button", name="Resume updates").click()
+    page.wait_for_function("window.before === undefined")
+    assert "5.00" in page.locator("main").inner_text()
+
+
+def test_a_page_says_that_its_server_has_stopped(runs, browser):
+    put(runs, "uedp")
+    page = browser.new_page()
+    with LiveServer(Loader([Folder(runs)]), 0) as server:
+        server.site.refresh()
+        page.goto(server.url)
+    page.get_by_text("The server does not answer.").wait_for(timeout=15_000)
+    assert page.evaluate("uedp.rows.length") == 1
+    page.close()
