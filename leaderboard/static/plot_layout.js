@@ -1,11 +1,11 @@
 "use strict";
 // Plotly's layout and settings: what all plots look like.
 uedp.plotLayout = (function () {
-  /** A title in two lines where it is long. */
+  /** A title in lines of so many characters; three of them at most. */
   function titled(text, room) {
-    const at = text.length > room ? text.lastIndexOf(" (") : -1;
-    const lines = at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
-    return lines.map(uedp.plain).join("<br>");
+    const lines = uedp.plotTraces.wrap(text, room);
+    const kept = lines.length > 3 ? [...lines.slice(0, 2), `${lines[2]}…`] : lines;
+    return kept.map(uedp.plain).join("<br>");
   }
 
   /** An axis of a scale. */
@@ -60,8 +60,8 @@ uedp.plotLayout = (function () {
     const { colours, narrow } = context;
     const infinite = ["x", "y"].filter((letter) => scales[letter].infinity !== null);
     return {
-      xaxis: axis(scales.x, titles.x, narrow ? 34 : 64, context),
-      yaxis: axis(scales.y, titles.y, 34, context),
+      xaxis: axis(scales.x, titles.x, narrow ? 34 : 66, context),
+      yaxis: axis(scales.y, titles.y, narrow ? 32 : 36, context),
       shapes: infinite.map((letter) => separator(letter, scales[letter], colours)),
       paper_bgcolor: colours.paper,
       plot_bgcolor: colours.paper,

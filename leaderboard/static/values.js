@@ -121,9 +121,10 @@ window.uedp = (function () {
     return made;
   }
 
-  /** Text for Plotly, which reads some markup: none of it is left. */
+  /** Text for Plotly, which reads some markup and fills in %{templates}: none of it is left. */
   function plain(text) {
-    return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+    const marks = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "%{": "%&#123;" };
+    return String(text).replace(/[&<>]|%\{/g, (mark) => marks[mark]);
   }
 
   return { NONE, number, brief, fixed, decimals, stat, heading, beats, csvField, element, plain };
