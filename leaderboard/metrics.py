@@ -114,15 +114,26 @@ _LEAKAGE = (
            "label", "lower", unit="bits", main=True),
     Metric("gain_average_precision", "inversion gain AP", "average precision beyond the label's",
            "lower", low=-1.0, high=1.0, main=True),
-    _rate("average_precision", "inversion AP", "average precision of the words that are "
-          "predicted", "lower", main=True),
-    _rate("recall_at_1", "reidentified", "share of rows whose author ranks first", "lower",
-          main=True),
-    _rate("recall_at_10", "reidentified in 10", "share of rows whose author is among ten", "lower",
-          main=True),
-    _rate("recall_at_1_unprotected", "reidentified, unprotected", "the same attack on the "
+    _share("average_precision", "inversion AP", "average precision of the words that are "
+           "predicted", "lower", main=True),
+    _share("average_precision_prior", "prior's AP", "the same of the label alone"),
+    Metric("bits", "inversion bits", "cross-entropy of a text's words given the representation",
+           "higher", unit="bits", low=0.0),
+    Metric("bits_prior", "prior's bits", "the same given the label alone", unit="bits", low=0.0),
+    _share("f1", "inversion F1", "of the words that are predicted", "lower"),
+    _share("f1_prior", "prior's F1", "the same of the label alone"),
+    _rate("precision_at_*_prior", "prior's precision at", "the same of the label alone"),
+    _rate("precision_at_*", "inversion precision at", "share of so many guessed words that are "
+          "right", "lower"),
+    _rate("recall_at_1", "recall at 1", "share of what is sought (authors, words) that ranks "
+          "first", "lower", main=True),
+    _rate("recall_at_10", "recall at 10", "share of what is sought that is among the first ten",
+          "lower", main=True),
+    _rate("recall_at_1_unprotected", "recall at 1, unprotected", "the same attack on the "
           "original text", main=True),
-    _rate("recall_at_*", "reidentified at", "as named"),
+    _rate("recall_at_1_chance", "recall at 1, chance", "of guessing blindly"),
+    _rate("recall_at_*_prior", "prior's recall at", "the same of the label alone"),
+    _rate("recall_at_*", "recall at", "as named", "lower"),
     _share("inference_error_prior", "inference error, prior", "of guessing without the release"),
     _share("inference_error", "inference error", "of the best attacker who knows the mechanism",
           "higher", main=True),

@@ -20,15 +20,6 @@ EXACT_INTERVALS = ("tpr_at_", "extracted_", "unknown")
 DIFFERENCES = ("fairness_gap_",)
 """Metrics that are sizes of differences, whose intervals reach to the other sign."""
 
-_MORE = {
-    "bits": (0.0, math.inf),
-    "bits_prior": (0.0, math.inf),
-    "f1": (0.0, 1.0),
-    "f1_prior": (0.0, 1.0),
-    "average_precision_prior": (0.0, 1.0),
-}
-"""Of embedding-inversion, which tables do not show."""
-
 
 def check_ranges(result: Result) -> Iterator[Problem]:
     """Every number of a result against what it can be."""
@@ -62,16 +53,13 @@ def _is_number(value: Any) -> bool:
 def _bounds(kind: str, name: str, beside: dict[str, Estimate]) -> tuple[float, float]:
     """Smallest and largest value; `beside` are the other metrics of the attack."""
     known: Metric = metric(kind, name)
-    low, high = _MORE.get(name, (known.low, known.high))
-    if name.startswith("precision_at_"):
-        return 0.0, 1.0
     if kind == "leakage" and name.startswith("exposure_") and name != "exposure_limit":
         limit = beside.get("exposure_limit")
         bits = math.inf if limit is None else limit.value
         # The worst of n references has rank n + 1.
         least = -math.log2(1.0 + 2.0**-bits) if bits >= 0.0 else -1.0
         return least, bits
-    return low, high
+    return known.low, known.high
 
 
 def _outside(value: float, low: float, high: float) -> str:
