@@ -44,7 +44,8 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
     columns = _columns(rows)
     places = {column["key"]: at for at, column in enumerate(columns)}
     sets, table = [], []
-    for at, board in enumerate(boards(rows)):
+    found = boards(rows)
+    for at, board in enumerate(found):
         name, larger = headline(board[0])
         sets.append({
             "id": identity(board),
@@ -61,19 +62,17 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
         "rows": table,
         "runs": sum(len(row.runs) for row in rows),
         "failed": sum(len(row.failed) for row in rows),
-        "initial": _initial(rows),
+        "initial": _initial(found),
     }
 
 
-def _initial(rows: Sequence[Row]) -> dict[str, str]:
-    """Task and source that most mechanisms share: what readers see first."""
-    if not rows:
+def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
+    """The board with most mechanisms, of these the one with most rows: what readers see first."""
+    if not found:
         return {}
-    mechanisms: dict[tuple[str, str], set[str]] = {}
-    for row in rows:
-        mechanisms.setdefault((row.spec.task.name, row.spec.source.name), set()).add(row.label)
-    task, source = max(mechanisms, key=lambda key: (len(mechanisms[key]), key))
-    return {"task": task, "source": source}
+    board = max(found, key=lambda rows: (len({row.label for row in rows}), len(rows)))
+    spec = board[0].spec
+    return {"task": spec.task.name, "source": spec.source.name, "set": identity(board)}
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def _row(row: Row) -> dict[str, Any]:
         "failed": len(row.failed),
         "device": row.device,
         "guarantees": [_guarantee(found) for found in row.guarantees],
-        "bounds": [_bound(found) for found in row.lower_bounds],
+        "bounds": [_bound(found) for found in row.bounds],
         "runs": [
             {"id": run.id, "seed": run.seed, "error": run.error, "page": run_page(run.id)}
             for run in row.runs

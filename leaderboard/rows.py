@@ -80,6 +80,16 @@ class Row(_Frozen):
         return tuple(run.seed for run in self.runs if run.status == "finished")
 
     @property
+    def bounds(self) -> tuple[LowerBound, ...]:
+        """The lower bounds at the row's own delta; at another where there is none of the point."""
+        at = {_point(bound) for bound in self.lower_bounds if bound.delta == self.spec.delta}
+        return tuple(
+            bound
+            for bound in self.lower_bounds
+            if bound.delta == self.spec.delta or _point(bound) not in at
+        )
+
+    @property
     def failed(self) -> tuple[RunRef, ...]:
         """Runs that failed."""
         return tuple(run for run in self.runs if run.status != "finished")
@@ -230,19 +240,25 @@ def _weight(guarantee: Guarantee) -> tuple[float, bool]:
     return guarantee.epsilon, guarantee.status == "refuted"
 
 
+def _point(bound: LowerBound) -> tuple[Any, ...]:
+    """What a bound bounds, but for its delta."""
+    return bound.unit, bound.adjacency, bound.spread, bound.sentences
+
+
 def _highest(bounds: Sequence[LowerBound]) -> tuple[LowerBound, ...]:
     groups: dict[tuple[Any, ...], list[LowerBound]] = {}
     for bound in bounds:
-        key = (bound.unit, bound.adjacency, bound.spread, bound.sentences, bound.delta)
-        groups.setdefault(key, []).append(bound)
+        groups.setdefault((*_point(bound), bound.delta), []).append(bound)
     return tuple(_combined(group) for group in groups.values())
 
 
 def _combined(bounds: Sequence[LowerBound]) -> LowerBound:
     """The largest of several bounds on one epsilon; the errors of all of them add up.
 
-    Of so many that little confidence is left, the largest of the strict bounds.
+    Bounds that rest on assumptions count only where no other does. Of so many that little
+    confidence is left, the largest of the strict bounds.
     """
+    bounds = [bound for bound in bounds if not bound.assumptions] or bounds
     left = 1.0 - sum(1.0 - bound.confidence for bound in bounds)
     strict = [bound.strict_epsilon for bound in bounds if bound.strict_epsilon is not None]
     highest = max(bounds, key=lambda bound: bound.epsilon)

@@ -210,14 +210,16 @@ def _others(spread: int, sentences: int | None) -> str:
 
 
 def _lower_bounds(row: Row) -> str:
-    texts = [bound_text(bound) for bound in row.lower_bounds]
+    texts = [bound_text(bound) for bound in row.bounds]
     return "\n".join(dict.fromkeys(texts)) or NONE
 
 
 def bound_text(bound: LowerBound) -> str:
     """Epsilon, its unit and point, and the confidence with which it is at least that."""
     point = "" if bound.spread is None else f"{_others(bound.spread, bound.sentences)}; "
-    return f"{number(bound.epsilon)} {bound.unit} ({point}{100.0 * bound.confidence:.6g} %)"
+    assumed = "; assumed" if bound.assumptions else ""
+    confidence = f"{100.0 * bound.confidence:.6g} %"
+    return f"{number(bound.epsilon)} {bound.unit} ({point}{confidence}{assumed})"
 
 
 # ------------------------------------------------------------------------------------------- notes
@@ -248,6 +250,8 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     if any(row.lower_bounds for row in board):
         notes.append("ε at least: lower bounds by attacks, with their confidence; the highest of "
                      "several seeds or attacks pays for the choice")  # fmt: skip
+    if any(bound.assumptions for row in board for bound in row.bounds):
+        notes.append("assumed: more than the attack's own coins; the results say what")
     reasons = (f"{g.status}: {row.label}: "
                f"{'' if g.status == 'refused' else guarantee_text(g) + ': '}{g.reason}"
                for row in board for g in row.guarantees if g.status != "given")  # fmt: skip

@@ -126,7 +126,7 @@ def _line(row: Row) -> dict[str, Any]:
         if guarantee["protected"] is not None:
             for part, value in guarantee["protected"].items():
                 line[f"{name}.protected.{part}"] = value
-    for bound in plain["lower_bounds"]:
+    for bound in (found.model_dump(mode="json") for found in row.bounds):
         point = [f"{part}={bound[part]}" for part in ("spread", "sentences")
                  if bound[part] is not None]  # fmt: skip
         name = ".".join(["at_least", bound["unit"], bound["adjacency"], *point])

@@ -275,6 +275,24 @@ def test_the_highest_bound_of_several_seeds_pays_for_the_choice():
     assert over(20, confidence=0.999) == (10.0, pytest.approx(0.98), 5.0)
 
 
+def test_bounds_that_assume_more_count_only_where_no_other_does():
+    sure, bold = bound(1.0), bound(6.0, assumptions=("scores are Gaussian",))
+    rows = aggregate([result("a", 1, lower_bounds=(sure, bold))])
+    assert cell(rows, "ε at least") == "1.00 user (95 %)"
+    alone = aggregate([result("a", 1, lower_bounds=(bold,))])
+    assert cell(alone, "ε at least") == "6.00 user (95 %; assumed)"
+    assert any(note.startswith("assumed:") for note in sheets(alone)[0].notes)
+
+
+def test_a_table_shows_bounds_at_its_own_delta_where_there_are_some():
+    here, there = bound(1.0, delta=1e-5), bound(0.5, delta=1e-10)
+    both = aggregate([result("a", 1, lower_bounds=(there, here))])
+    assert cell(both, "ε at least") == "1.00 user (95 %)"
+    assert len(both[0].lower_bounds) == 2
+    other = aggregate([result("a", 1, lower_bounds=(there,))])
+    assert cell(other, "ε at least") == "0.50 user (95 %)"
+
+
 def test_a_refuted_claim_says_so_and_why():
     claim = guarantee("claimed", 0.22, unit="user-entity", status="refuted", reason="an attack")
     given = guarantee("claimed", 0.22, unit="user-entity")
