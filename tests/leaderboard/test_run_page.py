@@ -220,7 +220,7 @@ def test_pages_have_headings_in_order_and_names_for_everything(page, result):
     referred += [link["href"][1:] for link in found.all("a") if link["href"].startswith("#")]
     assert set(referred) <= set(ids)
     for _, attributes in found.elements:
-        if attributes.get("role") in {"img", "region"}:
+        if attributes.get("role") in {"img", "group"}:
             assert (attributes["aria-label"] or "").strip()
 
 
