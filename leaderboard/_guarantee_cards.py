@@ -108,7 +108,7 @@ def bounds(found: tuple[LowerBound, ...]) -> Table:
         )
         for one in found
     ]  # fmt: skip
-    return table("lower bounds on ε", head, rows)
+    return table("lower bounds on ε", head, rows, numbers=(4, 6))
 
 
 def events(found: tuple[PrivacyEvent, ...]) -> Table:

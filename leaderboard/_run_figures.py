@@ -29,7 +29,7 @@ def curves(result: Result) -> list[Figure]:
     data += [_bounds(bounds)] if any(bound.epsilon > 0 for bound in bounds) else []
     spreads = sorted({point.spread for found in given for point in found.curve})
     frame = layout(
-        axis("other users who mention the entity (spread)", type="log",
+        axis("spread (other users)", type="log",
              tickvals=[_place(spread) for spread in spreads],
              ticktext=[f"{spread:,}" for spread in spreads]),
         axis("ε", type="log", exponentformat="power", dtick=1),
@@ -40,7 +40,7 @@ def curves(result: Result) -> list[Figure]:
         "ε by the spread of the entity",
         "What is promised to a user together with an entity that at most so many other users "
         "mention, on log axes. The large marker is the declared protected point; the last point "
-        "is everybody.",
+        "is everybody. Where no line leads, ε is infinite.",
         {"data": data, "layout": frame},
         table("ε by spread", ("guarantee", "spread", "sentences of others", "ε"), rows),
     )]  # fmt: skip

@@ -48,7 +48,8 @@ def repeat(spec: RunSpec) -> Repeat:
     needs = [f"{name} is no component of this installation: give the file that registers it, "
              "--plugin FILE" for name in dict.fromkeys(strangers)]  # fmt: skip
     needs += [
-        f"{kind} {part.name} reads {exact(value)}: that must be there, or change {name} in the spec"
+        f"{kind} {part.name} reads {exact(value)} (a file, a folder or a name on the hub): "
+        f"it must be there, or change {name} in the spec"
         for kind, part in parts
         for name, value in part.params.items()
         if value and _is_path(name, value, known[kind, part.name])
