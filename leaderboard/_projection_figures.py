@@ -65,7 +65,7 @@ def _map(found: _Projection, by: str, classes: _Classes) -> Figure | None:
     shares = found.explained_variance
     ends = [f"{method} {at + 1}" + (f" ({100 * shares[at]:.3g} % of the variance)"
                                     if len(shares) == 2 else "") for at in range(2)]  # fmt: skip
-    perplexity = "" if found.perplexity is None else f", perplexity {found.perplexity:g}"
+    perplexity = "" if found.perplexity is None else f" (perplexity {found.perplexity:g})"
     return Figure(
         f"{method} by {by}",
         f"{method}{perplexity} of the released representations of {len(found.points):,} test rows, "
