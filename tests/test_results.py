@@ -11,7 +11,14 @@ import pytest
 from pydantic import ValidationError
 
 from uedp_bench.errors import InputError
-from uedp_bench.results import SCHEMA_VERSION, Estimate, Result, read_result, write_result
+from uedp_bench.results import (
+    MOST_DEPTH,
+    SCHEMA_VERSION,
+    Estimate,
+    Result,
+    read_result,
+    write_result,
+)
 
 HISTORIC = sorted((Path(__file__).parent / "historic_results").glob("*.json"))
 
@@ -138,3 +145,20 @@ def test_a_field_of_nobody_is_refused_and_the_label_joins_names():
     with pytest.raises(ValidationError, match="epsilons"):
         result(epsilons=3)
     assert result().label == "a + b"
+
+
+def test_what_is_nested_too_deeply_to_be_written_again_is_refused(tmp_path):
+    def written(levels):
+        value = 1
+        for _ in range(levels):
+            value = {"x": value}
+        path = tmp_path / "result.json"
+        plain = result().model_dump(mode="json") | {"diagnostics": value}
+        path.write_text(json.dumps(plain), encoding="utf-8")
+        return read_result(path)
+
+    assert written(MOST_DEPTH - 1).diagnostics
+    with pytest.raises(InputError, match="nested deeper than 100 levels"):
+        written(MOST_DEPTH)
+    with pytest.raises(InputError, match="nested deeper than 100 levels"):
+        written(900)

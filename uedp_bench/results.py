@@ -21,6 +21,8 @@ from uedp_bench.errors import InputError
 from uedp_bench.selection import Selection
 
 SCHEMA_VERSION = 1
+MOST_DEPTH = 100
+"""Levels of a result file's lists and objects, at most; what reads and writes JSON has limits."""
 
 
 class _Frozen(BaseModel):
@@ -230,6 +232,8 @@ def parse_result(text: str, where: str) -> Result:
         if "\\ud" in text.lower():
             # Halves of surrogate pairs are JSON, and no text that could be written anywhere.
             json.dumps(value, ensure_ascii=False).encode()
+        if _depth(value) > MOST_DEPTH:
+            raise ValueError(f"nested deeper than {MOST_DEPTH} levels")
         return Result.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
@@ -237,3 +241,12 @@ def parse_result(text: str, where: str) -> Result:
         raise InputError(f"{where} is not a valid result: {at}: {first['msg']}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not a readable result: {error}") from None
+
+
+def _depth(value: Any) -> int:
+    """Levels of lists and objects in a JSON value; what is deeper than the limit is not counted."""
+    depth, level = 0, [value]
+    while depth <= MOST_DEPTH and (level := [x for x in level if isinstance(x, dict | list)]):
+        level = [x for one in level for x in (one.values() if isinstance(one, dict) else one)]
+        depth += 1
+    return depth

@@ -13,10 +13,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from uedp_bench.leaderboard.validation.report import Problem, error, place, plain, shown
-from uedp_bench.results import SCHEMA_VERSION, Result
+from uedp_bench.results import MOST_DEPTH, SCHEMA_VERSION, Result
 
 MOST_BYTES = 64 * 2**20
-MOST_DEPTH = 100
 MOST_PROBLEMS = 200
 """Problems that are listed of one file; the others are counted."""
 
