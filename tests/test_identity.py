@@ -97,7 +97,7 @@ def test_no_path_of_this_machine_is_recorded(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["/home/me/x", "/", "~/x", "~me", "../x", "C:\\Users\\me", "c:/x", "\\\\host\\x", "file:///x"],
+    ["/srv/mine/x", "/", "~/x", "~me", "../x", "C:\\Users\\me", "c:/x", "\\\\host\\x", "file:///x"],
 )
 def test_places_on_a_machine(text):
     assert names_place(text)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.leaderboard._detail_tables import Table
+from uedp_bench.leaderboard.runs.detail_tables import Table
 
 Trace = dict[str, Any]
 Points = Sequence[tuple[float, float]]

@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from uedp_bench.leaderboard._canary_figures import exposures, references
-from uedp_bench.leaderboard._detail_tables import table
-from uedp_bench.leaderboard._projection_figures import projections
-from uedp_bench.leaderboard._roc_figures import rocs
-from uedp_bench.leaderboard._shapes import Details, Metrics, shaped
-from uedp_bench.leaderboard.figures import Figure, Interval, axis, intervals, layout, line, stack
+from uedp_bench.leaderboard.runs.canary_figures import exposures, references
+from uedp_bench.leaderboard.runs.detail_tables import table
+from uedp_bench.leaderboard.runs.projection_figures import projections
+from uedp_bench.leaderboard.runs.roc_figures import rocs
+from uedp_bench.leaderboard.runs.shapes import Details, Metrics, shaped
+from uedp_bench.leaderboard.runs.figures import Figure, Interval, axis, intervals, layout, line, stack
 from uedp_bench.results import Estimate
 
 

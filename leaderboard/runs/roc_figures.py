@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from uedp_bench.leaderboard._detail_tables import table
-from uedp_bench.leaderboard._shapes import Details, Metrics, shaped
-from uedp_bench.leaderboard.figures import Figure, Points, axis, colour, layout, line, vertical
+from uedp_bench.leaderboard.runs.detail_tables import table
+from uedp_bench.leaderboard.runs.shapes import Details, Metrics, shaped
+from uedp_bench.leaderboard.runs.figures import Figure, Points, axis, colour, layout, line, vertical
 
 LIMITS = {0.01: "1 %", 0.001: "0.1 %"}
 """False positive rates at which tables report the true ones."""

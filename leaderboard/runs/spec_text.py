@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from uedp_bench.component import MayBePath
 from uedp_bench.errors import UedpBenchError
-from uedp_bench.leaderboard._detail_tables import Table, exact, table
+from uedp_bench.leaderboard.runs.detail_tables import Table, exact, table
 from uedp_bench.results import ComponentSpec, RunSpec
 
 COMMAND = "uedp-bench run spec.yaml --out runs"

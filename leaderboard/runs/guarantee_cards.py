@@ -22,7 +22,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard._detail_tables import Table, table
+from uedp_bench.leaderboard.runs.detail_tables import Table, table
 from uedp_bench.leaderboard.sheets import number
 from uedp_bench.results import LowerBound
 

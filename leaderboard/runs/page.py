@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from uedp_bench.leaderboard import _guarantee_cards, _run_figures
-from uedp_bench.leaderboard._attack_figures import attack_figures
-from uedp_bench.leaderboard._detail_tables import Table, table, tables, text, words
-from uedp_bench.leaderboard._readings import Reading, readings, tiles
-from uedp_bench.leaderboard._spec_text import repeat
-from uedp_bench.leaderboard.figures import Figure
+from uedp_bench.leaderboard.runs import guarantee_cards, run_figures
+from uedp_bench.leaderboard.runs.attack_figures import attack_figures
+from uedp_bench.leaderboard.runs.detail_tables import Table, table, tables, text, words
+from uedp_bench.leaderboard.runs.readings import Reading, readings, tiles
+from uedp_bench.leaderboard.runs.spec_text import repeat
+from uedp_bench.leaderboard.runs.figures import Figure
 from uedp_bench.leaderboard.page import run_page
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.sheets import stat_text
@@ -62,21 +62,21 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         "repeat": repeat(result.spec),
         "summary": tiles(result, row),
         "finished": len(row.seeds),
-        "cards": [_guarantee_cards.card(found) for found in result.guarantees],
-        "curves": figures.add(_run_figures.curves(result)),
-        "bounds": _guarantee_cards.bounds(result.lower_bounds),
-        "events": _guarantee_cards.events(result.events),
+        "cards": [guarantee_cards.card(found) for found in result.guarantees],
+        "curves": figures.add(run_figures.curves(result)),
+        "bounds": guarantee_cards.bounds(result.lower_bounds),
+        "events": guarantee_cards.events(result.events),
         "raw_events": json.dumps(
             [event.model_dump(mode="json") for event in result.events], indent=1, ensure_ascii=False
         ),
         "utility": readings("utility", result.utility, row.utility),
         "attacks": _attacks(result, row, figures),
-        "training": figures.add(_run_figures.training(result)),
+        "training": figures.add(run_figures.training(result)),
         "diagnostics": _diagnostics(result),
-        "diagnosed": figures.add(_run_figures.diagnostics(result)),
+        "diagnosed": figures.add(run_figures.diagnostics(result)),
         "selection": tables(result.selection, "selection of hyper-parameters"),
         "pretraining": tables(result.pretraining, "pretraining on public text"),
-        "costs": figures.add(_run_figures.cost(result)),
+        "costs": figures.add(run_figures.cost(result)),
         "cost": _cost(result, row),
         "provenance": [_identity(result), *tables(result.provenance, "where it comes from")],
         "raw": _script(result),
@@ -169,14 +169,14 @@ def _without(value: Any, hidden: set[str]) -> Any:
 
 
 def _diagnostics(result: Result) -> list[Table]:
-    only = _run_figures.simulated(result)
+    only = run_figures.simulated(result)
     flat = {key: value for key, value in result.diagnostics.items()
             if key != "simulation_only" or not only}  # fmt: skip
     nested = {key: value for key, value in flat.items() if isinstance(value, dict)}
     rows = [(words(key), text(value), "no: simulation only" if key in only else "yes")
             for key, value in flat.items() if key not in nested]  # fmt: skip
     elsewhere = sorted(name for name in only if name not in flat)
-    drawn = _run_figures.drawable(result.diagnostics)
+    drawn = run_figures.drawable(result.diagnostics)
     left = {key: value for key, value in nested.items() if key not in drawn}
     found = [
         table("", ("diagnostic", "value", "could a deployment print it?"), rows, numbers=(1,)),
@@ -187,7 +187,7 @@ def _diagnostics(result: Result) -> list[Table]:
 
 
 def _cost(result: Result, row: Row) -> Table:
-    only = _run_figures.simulated(result)
+    only = run_figures.simulated(result)
     rows = [
         (
             words(name),

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from uedp_bench.leaderboard._detail_tables import Table, table
-from uedp_bench.leaderboard._shapes import Details, Metrics, shaped
-from uedp_bench.leaderboard.figures import (
+from uedp_bench.leaderboard.runs.detail_tables import Table, table
+from uedp_bench.leaderboard.runs.shapes import Details, Metrics, shaped
+from uedp_bench.leaderboard.runs.figures import (
     SYMBOLS,
     Figure,
     axis,

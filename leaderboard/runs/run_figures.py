@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
-from uedp_bench.leaderboard._detail_tables import ROWS, table, words
-from uedp_bench.leaderboard.figures import Figure, axis, bars, colour, finite, layout, line, plain
+from uedp_bench.leaderboard.runs.detail_tables import ROWS, table, words
+from uedp_bench.leaderboard.runs.figures import Figure, axis, bars, colour, finite, layout, line, plain
 from uedp_bench.results import LowerBound, Result
 
 NOBODY = 0.4

@@ -12,22 +12,22 @@ import plotly.graph_objects as go
 import pytest
 from whole_results import HOSTILE, details, everything
 
-from uedp_bench.leaderboard import _run_figures
-from uedp_bench.leaderboard._attack_figures import attack_figures
-from uedp_bench.leaderboard._canary_figures import _null_shares
-from uedp_bench.leaderboard._detail_tables import ROWS, table, tables, text
-from uedp_bench.leaderboard.figures import line, plain, thinned
+from uedp_bench.leaderboard.runs import run_figures
+from uedp_bench.leaderboard.runs.attack_figures import attack_figures
+from uedp_bench.leaderboard.runs.canary_figures import _null_shares
+from uedp_bench.leaderboard.runs.detail_tables import ROWS, table, tables, text
+from uedp_bench.leaderboard.runs.figures import line, plain, thinned
 from uedp_bench.results import Estimate, read_result
 
-REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
+REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 
 
 def figures_of(result):
     found = [figure for name in {**result.leakage, **result.details}
              for figure in attack_figures(result.details.get(name, {}),
                                           result.leakage.get(name, {}))]  # fmt: skip
-    found += _run_figures.curves(result) + _run_figures.training(result)
-    return found + _run_figures.diagnostics(result) + _run_figures.cost(result)
+    found += run_figures.curves(result) + run_figures.training(result)
+    return found + run_figures.diagnostics(result) + run_figures.cost(result)
 
 
 @cache
@@ -208,7 +208,7 @@ def test_attributes_stand_beside_the_most_frequent_class():
 
 
 def test_the_curve_of_a_guarantee_marks_its_protected_point_and_the_bounds():
-    (found,) = _run_figures.curves(everything())
+    (found,) = run_figures.curves(everything())
     curve, point, bounds = found.figure["data"]
     assert curve["y"] == [4.5, 8.25, 300.5, None]  # infinity is a gap
     assert curve["x"][0] == found.figure["layout"]["xaxis"]["tickvals"][0] > 0
@@ -219,7 +219,7 @@ def test_the_curve_of_a_guarantee_marks_its_protected_point_and_the_bounds():
 
 
 def test_series_say_what_a_deployment_could_not_print():
-    losses, own = _run_figures.training(everything())
+    losses, own = run_figures.training(everything())
     assert [trace["name"] for trace in losses.figure["data"]] == ["train loss", "valid loss"]
     assert "could not print" in losses.note
     assert not own.note
