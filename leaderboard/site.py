@@ -27,7 +27,7 @@ from uedp_bench.leaderboard.loading import Loaded, Progress
 from uedp_bench.leaderboard.page import page_data, run_page
 from uedp_bench.leaderboard.published import published
 from uedp_bench.leaderboard.rows import Row, aggregate
-from uedp_bench.leaderboard.runs.page import run_context
+from uedp_bench.leaderboard.run_pages.page import run_context
 from uedp_bench.leaderboard.table import to_csv, to_json
 from uedp_bench.results import Result
 

@@ -270,9 +270,9 @@ def test_metrics_of_one_task_add_up(tmp_path):
     [
         ("tracking", {"mlflow_run_id": "a"}, "tracking", "make it {} before you publish"),
         ("provenance/commit", None, "provenance.commit", "nobody can tell which code"),
-        ("provenance/vocabulary/origin", "file /srv/mine/words.txt", "provenance.vocabulary.origin",
+        ("provenance/vocabulary/origin", "file /home/<me>/w.txt", "provenance.vocabulary.origin",
          "read it before you publish"),
-        ("spec/source/params/public", ["/srv/mine/x.txt"], "spec.source.params.public",
+        ("spec/source/params/public", ["/home/<me>/x.txt"], "spec.source.params.public",
          "a relative path says enough"),
         ("utility/perplexity/value", 1e3, "utility.perplexity.value", "a bootstrap seldom gives"),
     ],

@@ -1,0 +1,1 @@
+"""The page of one run: what it says, its tables and its figures."""

@@ -1,0 +1,186 @@
+"""Figures of what attacks keep in the details of a result, known by the shape of the values.
+
+An attack that nobody knows gets the same figures for values of the same shape; of any other shape
+they stay in tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from uedp_bench.leaderboard.run_pages.canary_figures import exposures, references
+from uedp_bench.leaderboard.run_pages.detail_tables import table
+from uedp_bench.leaderboard.run_pages.figures import (
+    Figure,
+    Interval,
+    axis,
+    intervals,
+    layout,
+    line,
+    stack,
+)
+from uedp_bench.leaderboard.run_pages.projection_figures import projections
+from uedp_bench.leaderboard.run_pages.roc_figures import rocs
+from uedp_bench.leaderboard.run_pages.shapes import Details, Metrics, shaped
+from uedp_bench.results import Estimate
+
+
+class _Sides(BaseModel):
+    members: list[float]
+    nonmembers: list[float]
+
+
+CURVES = 24
+"""Lines of one figure at most: so many differ in colour or dash."""
+
+_SIDES = TypeAdapter(_Sides)
+_LOSSES = TypeAdapter(list[float])
+
+
+def attack_figures(details: Details, metrics: Metrics) -> list[Figure]:
+    """All figures of one attack's details and metrics, in the order in which pages show them."""
+    makers: tuple[Callable[[Details, Metrics], list[Figure]], ...] = (
+        rocs, exposures, references, _sides, _by_attribute, _inference_errors, projections,
+        _attackers,
+    )  # fmt: skip
+    return [figure for make in makers for figure in make(details, metrics)]
+
+
+# ------------------------------------------------------------------------------------------ audit
+
+
+def _sides(details: Details, metrics: Metrics) -> list[Figure]:
+    """Scores of canaries that were in and of those that were out; of retrainings too."""
+    titles = {"scores": "Scores of the audit's canaries", "retrainings": "Scores over retrainings"}
+    found = []
+    for key, title in titles.items():
+        sides = shaped(_SIDES, details.get(key))
+        if sides is None or not sides.members or not sides.nonmembers:
+            continue
+        values = [*sides.members, *sides.nonmembers]
+        if math.isfinite(max(values) - min(values)):
+            found.append(_histogram(title, sides, min(values), max(values)))
+    return found
+
+
+def _histogram(title: str, sides: _Sides, low: float, high: float) -> Figure:
+    bins = 24
+    width = (high - low) / bins or 1.0
+    centres = [low + (at + 0.5) * width for at in range(bins)]
+    named = {"included": sides.members, "excluded": sides.nonmembers}
+    counts = {name: [0] * bins for name in named}
+    for name, values in named.items():
+        for value in values:
+            counts[name][min(int((value - low) / width), bins - 1)] += 1
+    data = [stack(name, centres, counts[name], at) for at, name in enumerate(named)]
+    frame = layout(axis("score"), axis("canaries", rangemode="tozero"), barmode="group", bargap=0.1)
+    rows = [(f"{low + at * width:.4g} to {low + (at + 1) * width:.4g}",
+             *(counts[name][at] for name in named)) for at in range(bins)]  # fmt: skip
+    return Figure(
+        title,
+        "How often the attacker gave which score to canaries that were in the training data and "
+        "to those that a coin left out; the further apart, the larger the ε that is refuted.",
+        {"data": data, "layout": frame},
+        table("canaries by score", ("score", *named), rows),
+    )
+
+
+# -------------------------------------------------------------------------------------- inference
+
+
+def _by_attribute(details: Details, metrics: Metrics) -> list[Figure]:
+    names = [name.removeprefix("accuracy_") for name in metrics if name.startswith("accuracy_")]
+    groups = {"attacker": _named(metrics, "accuracy_", names),
+              "most frequent class": _named(metrics, "majority_", names)}  # fmt: skip
+    if not groups["most frequent class"]:
+        return []
+    return [_dots(
+        "What the attacker infers",
+        "Accuracy of guessing each private attribute from what was released, with its 95 % "
+        "interval, beside always guessing the most frequent class: right of it, something leaks.",
+        groups, "accuracy",
+    )]  # fmt: skip
+
+
+_ADVERSARIES = {
+    "inference_error": "drawn from the posterior",
+    "inference_error_map": "most likely word",
+    "inference_error_nearest": "nearest word",
+    "inference_error_masked_lm": "masked language model",
+    "inference_error_prior": "without looking",
+}
+
+
+def _inference_errors(details: Details, metrics: Metrics) -> list[Figure]:
+    names = [name for name in metrics if name.startswith("inference_error")]
+    if "inference_error_prior" not in names:
+        return []
+    group = [_interval(_ADVERSARIES.get(name, name), metrics[name]) for name in names]
+    return [_dots(
+        "How often words stay hidden",
+        "Share of the words that each adversary gets wrong, with its 95 % interval. The less wrong "
+        "than without looking, the more the release tells.",
+        {"adversary": group}, "share of words guessed wrong",
+    )]  # fmt: skip
+
+
+def _dots(title: str, about: str, groups: dict[str, list[Interval]], unit: str) -> Figure:
+    rows = [(one.label, name, {"value": one.value, "low": one.low, "high": one.high})
+            for name, group in groups.items() for one in group]  # fmt: skip
+    return Figure(title, about, intervals(groups, unit), table(title, ("", "who", unit), rows))
+
+
+def _named(metrics: Metrics, prefix: str, names: Sequence[str]) -> list[Interval]:
+    return [_interval(name, metrics[prefix + name]) for name in names if prefix + name in metrics]
+
+
+def _interval(label: str, found: Estimate) -> Interval:
+    return Interval(label, found.value, found.low, found.high)
+
+
+# -------------------------------------------------------------------------------------- attackers
+
+
+def _attackers(details: Details, metrics: Metrics) -> list[Figure]:
+    """Validation losses of attackers that were trained, by epoch."""
+    curves = dict(_loss_curves(details, ()))
+    if not 0 < len(curves) <= CURVES:
+        return []
+    data = [line(list(enumerate(losses)), name, at)
+            for at, (name, losses) in enumerate(curves.items())]  # fmt: skip
+    frame = layout(
+        axis("epoch of the attacker", rangemode="tozero"), axis("validation loss (nats)")
+    )
+    longest = max(map(len, curves.values()))
+    rows = [(str(at), *(losses[at] if at < len(losses) else None for losses in curves.values()))
+            for at in range(longest)]  # fmt: skip
+    return [Figure(
+        "How the attackers learnt",
+        "Loss of each attacker on the valid split, by epoch; 0 is the prior, before training. A "
+        "curve that does not fall below its start found nothing.",
+        {"data": data, "layout": frame},
+        table("validation losses", ("epoch", *curves), rows),
+        draws=("valid_loss",),
+    )]  # fmt: skip
+
+
+def _loss_curves(value: Any, path: tuple[str, ...]) -> list[tuple[str, list[float]]]:
+    """Lists under the key `valid_loss`, by the keys around it."""
+    found: list[tuple[str, list[float]]] = []
+    if not isinstance(value, Mapping) or len(path) > 4:
+        return found
+    for key, part in value.items():
+        inside = part if isinstance(part, Mapping) else {"": part}
+        if key == "valid_loss":
+            for view, losses in inside.items():
+                read = shaped(_LOSSES, losses)
+                if read:
+                    name = ", ".join(name for name in (*path, view) if name)
+                    found.append((name.removeprefix("attributes, ") or "attacker", read))
+        else:
+            found += _loss_curves(part, (*path, str(key)))
+    return found

@@ -1,0 +1,216 @@
+"""Nested JSON values of any shape as flat tables of text, for what no figure is made for.
+
+Attacks write what they like into the details of a result. Values that stand side by side in many
+records (the attackers of attributes, the canaries) become columns of one table, so that depth turns
+into tables and not into boxes inside boxes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from uedp_bench.leaderboard.sheets import NONE, number
+
+ROWS, COLUMNS, TABLES, ITEMS = 200, 40, 60, 8
+"""What a page shows at most; the raw result has all of it."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text.
+
+    Attributes:
+        caption: what it shows.
+        head: labels of the columns.
+        rows: cells.
+        kinds: of the columns: "number", "long" for sentences, or "".
+        left_out: rows that are not shown.
+    """
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    kinds: tuple[str, ...]
+    left_out: int = 0
+
+
+_LONG = 24
+"""Characters of a cell that is a sentence."""
+
+Record = tuple[tuple[str, ...], Mapping[str, Any]]
+"""A mapping, and the keys that lead to it."""
+
+
+def tables(value: Mapping[str, Any], caption: str) -> list[Table]:
+    """All of a nested value, from the outside in, and so many tables at most."""
+    return list(islice(_tables([((), value)], caption), TABLES))
+
+
+def table(
+    caption: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    numbers: Sequence[int] = (),
+) -> Table:
+    """A table of values, as text; `numbers` are columns of numbers that are text already."""
+    shown = rows[:ROWS]
+    cells = tuple(tuple(text(cell) for cell in row) for row in shown)
+    kinds = []
+    for at in range(len(head)):
+        if at in numbers or _numeric([row[at] for row in shown]):
+            kinds.append("number")
+        else:
+            kinds.append("long" if any(len(row[at]) > _LONG for row in cells) else "")
+    return Table(caption, tuple(head), cells, tuple(kinds), len(rows) - len(shown))
+
+
+def text(value: Any) -> str:
+    """A value in a cell: numbers as tables write them, estimates with their interval."""
+    if value is None or value == "":
+        return NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, str):
+        return {"inf": "∞", "-inf": "-∞"}.get(value, value)
+    if isinstance(value, Mapping):
+        if _estimate(value):
+            interval = f" [{text(value['low'])}, {text(value['high'])}]"
+            return text(value["value"]) + ("" if value["low"] is None else interval)
+        return ", ".join(f"{key}: {text(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        if not all(map(_scalar, value)):
+            return _cut(json.dumps(value, ensure_ascii=False))
+        if len(value) <= ITEMS + 2:
+            return ", ".join(map(text, value)) or NONE
+        return f"{', '.join(map(text, value[:ITEMS]))}, … ({len(value):,} values)"
+    return str(value)
+
+
+def exact(value: Any) -> str:
+    """A value that somebody chose, with all its digits, as specs write it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def words(key: str) -> str:
+    """A field's name as a label."""
+    return key.replace("_", " ")
+
+
+# ---------------------------------------------------------------------------------------- records
+
+
+def _tables(records: Sequence[Record], caption: str) -> Iterator[Table]:
+    """A table of what fits into cells, then those of what does not, by key."""
+    keys = list(dict.fromkeys(key for _, value in records for key in value))
+    fits = {key: all(_cell(value.get(key)) for _, value in records) for key in keys}
+    columns = [key for key in keys if fits[key]]
+    if columns:
+        yield _of(records, columns, caption)
+    for key in keys:
+        if not fits[key]:
+            inside = [(path, value) for path, value in records if key in value]
+            yield from _deeper(inside, key, f"{caption}: {words(key)}" if caption else words(key))
+
+
+def _of(records: Sequence[Record], columns: list[str], caption: str) -> Table:
+    depth = len(records[0][0])
+    if depth == 0:
+        ((_, value),) = records
+        return table(caption, ("field", "value"), [(words(key), value[key]) for key in columns])
+    filled = [key for key in columns if any(value.get(key) is not None for _, value in records)]
+    shown = (filled or columns)[:COLUMNS]
+    head = (*[""] * depth, *map(words, shown))
+    rows = [(*path, *(value.get(key) for key in shown)) for path, value in records]
+    return table(caption, head, rows)
+
+
+def _deeper(records: Sequence[Record], key: str, caption: str) -> Iterator[Table]:
+    """Tables of what stands under one key of every record."""
+    inside = [(path, value[key]) for path, value in records]
+    if all(isinstance(value, Mapping) for _, value in inside):
+        while all(_family(value) for _, value in inside):
+            inside = [((*path, str(name)), part) for path, value in inside
+                      for name, part in value.items()]  # fmt: skip
+        yield from _tables(inside, caption)
+        return
+    for path, record in records:
+        value, titled = record[key], ": ".join((caption, *path))
+        if isinstance(value, list) and all(isinstance(part, Mapping) for part in value):
+            yield from _tables([((f"{at:,}",), part) for at, part in enumerate(value, 1)], titled)
+        elif _matrix(value):
+            yield _crossed(titled, value, record.get("classes"))
+        else:
+            yield table(titled, ("field", "value"), [(words(key), value)])
+
+
+def _crossed(caption: str, value: list[list[Any]], classes: Any) -> Table:
+    """A matrix; of a confusion, with the classes that stand beside it (truth in rows)."""
+    square = isinstance(classes, list) and len(classes) == len(value) == len(value[0])
+    names = [text(name) for name in classes] if square else []
+    rows = names or [f"{at}" for at in range(1, len(value) + 1)]
+    columns = names or [f"{at}" for at in range(1, len(value[0]) + 1)]
+    head = ("truth" if square else "", *columns)
+    return table(caption, head, [(name, *row) for name, row in zip(rows, value, strict=True)])
+
+
+def _cell(value: Any) -> bool:
+    return _scalar(value) or _small(value) or (
+        isinstance(value, list | tuple) and all(map(_scalar, value))
+    )  # fmt: skip
+
+
+def _scalar(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _small(value: Any) -> bool:
+    """Whether a mapping is one value, or few."""
+    return isinstance(value, Mapping) and (
+        _estimate(value) or (0 < len(value) <= 3 and all(map(_scalar, value.values())))
+    )
+
+
+def _family(value: Mapping[str, Any]) -> bool:
+    """Whether a mapping is nothing but records."""
+    return bool(value) and all(
+        isinstance(part, Mapping) and part and not _small(part) for part in value.values()
+    )
+
+
+def _estimate(value: Mapping[str, Any]) -> bool:
+    return value.keys() == {"value", "low", "high"}
+
+
+def _matrix(value: Any) -> bool:
+    if not isinstance(value, list) or not 0 < len(value) <= COLUMNS:
+        return False
+    return all(
+        isinstance(row, list) and len(row) == len(value[0]) <= COLUMNS and all(map(_scalar, row))
+        for row in value
+    )
+
+
+def _numeric(column: Sequence[Any]) -> bool:
+    """Whether cells are numbers, as far as there is anything in them."""
+    filled = [value for value in column if value is not None and value != ""]
+    return bool(filled) and all(map(_number, filled))
+
+
+def _number(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return _estimate(value)
+    if isinstance(value, str):
+        return value in ("inf", "-inf")
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cut(long: str, most: int = 300) -> str:
+    return long if len(long) <= most else f"{long[:most]} … ({len(long):,} characters)"

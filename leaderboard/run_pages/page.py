@@ -1,0 +1,200 @@
+"""What the page of a run shows: everything in its result, in the order in which readers ask."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from uedp_bench.leaderboard.page import run_page
+from uedp_bench.leaderboard.rows import Row
+from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
+from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
+from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, tables, text, words
+from uedp_bench.leaderboard.run_pages.figures import Figure
+from uedp_bench.leaderboard.run_pages.readings import Reading, readings, tiles
+from uedp_bench.leaderboard.run_pages.spec_text import repeat
+from uedp_bench.leaderboard.sheets import stat_text
+from uedp_bench.results import Result
+
+
+@dataclass(frozen=True)
+class AttackPart:
+    """One attack: its metrics, figures, what else it kept, and what to know about it."""
+
+    name: str
+    anchor: str
+    readings: tuple[Reading, ...]
+    figures: tuple[str, ...]
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+
+
+class _Figures:
+    """The figures of a page, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Figure] = {}
+
+    def add(self, found: Sequence[Figure]) -> tuple[str, ...]:
+        """Their ids."""
+        ids = tuple(f"figure-{len(self.all) + at}" for at in range(1, len(found) + 1))
+        self.all |= dict(zip(ids, found, strict=True))
+        return ids
+
+
+def run_context(result: Result, row: Row) -> dict[str, Any]:
+    """The template's values, and under `data` what its script draws.
+
+    Args:
+        result: the run.
+        row: of the leaderboard, to which the run belongs.
+    """
+    figures = _Figures()
+    context = {
+        "result": result,
+        "label": result.label,
+        "seeds": _seeds(result, row),
+        "links": _links(row),
+        "repeat": repeat(result.spec),
+        "summary": tiles(result, row),
+        "finished": len(row.seeds),
+        "cards": [guarantee_cards.card(found) for found in result.guarantees],
+        "curves": figures.add(run_figures.curves(result)),
+        "bounds": guarantee_cards.bounds(result.lower_bounds),
+        "events": guarantee_cards.events(result.events),
+        "raw_events": json.dumps(
+            [event.model_dump(mode="json") for event in result.events], indent=1, ensure_ascii=False
+        ),
+        "utility": readings("utility", result.utility, row.utility),
+        "attacks": _attacks(result, row, figures),
+        "training": figures.add(run_figures.training(result)),
+        "diagnostics": _diagnostics(result),
+        "diagnosed": figures.add(run_figures.diagnostics(result)),
+        "selection": tables(result.selection, "selection of hyper-parameters"),
+        "pretraining": tables(result.pretraining, "pretraining on public text"),
+        "costs": figures.add(run_figures.cost(result)),
+        "cost": _cost(result, row),
+        "provenance": [_identity(result), *tables(result.provenance, "where it comes from")],
+        "raw": _script(result),
+    }
+    context["figures"] = figures.all
+    context["data"] = {
+        "figures": [
+            {"id": key, "title": found.title, "about": found.about, "figure": found.figure}
+            for key, found in figures.all.items()
+        ]
+    }
+    return context
+
+
+def _script(result: Result) -> str:
+    """The result as JSON that may stand in a script element: no value of it can end the element."""
+    raw = result.model_dump_json(indent=1)
+    for mark in "<>&\u2028\u2029":
+        raw = raw.replace(mark, f"\\u{ord(mark):04x}")
+    return raw
+
+
+def _seeds(result: Result, row: Row) -> list[dict[str, Any]]:
+    return [
+        {
+            "seed": run.seed,
+            "page": run_page(run.id),
+            "here": run.id == result.id,
+            "failed": run.status != "finished",
+        }
+        for run in row.runs
+    ]
+
+
+def _identity(result: Result) -> Table:
+    rows = [
+        ("id", result.id),
+        ("group: the same without the seed", result.group),
+        ("schema version", result.schema_version),
+    ]
+    return table("this result", ("field", "value"), rows)
+
+
+def _links(row: Row) -> dict[str, str]:
+    """The leaderboard with this row picked, and with the rows that it may compare with."""
+    spec = row.spec
+    return {
+        "compare": f"index.html#{urlencode({'view': 'compare', 'rows': row.group})}",
+        "table": f"index.html#{urlencode({'task': spec.task.name, 'source': spec.source.name})}",
+    }
+
+
+# ----------------------------------------------------------------------------------------- attacks
+
+
+def _attacks(result: Result, row: Row, figures: _Figures) -> list[AttackPart]:
+    found = []
+    names = dict.fromkeys([*result.leakage, *result.details])
+    for at, name in enumerate(names, 1):
+        metrics = result.leakage.get(name, {})
+        details = result.details.get(name, {})
+        drawn = attack_figures(details, metrics)
+        notes = details.get("notes")
+        known = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
+        hidden = {key for figure in drawn for key in figure.draws} | ({"notes"} if known else set())
+        found.append(AttackPart(
+            name,
+            f"attack-{at}-{_slug(name)}",
+            readings("leakage", metrics, row.leakage.get(name, {})),
+            figures.add(drawn),
+            tuple(tables(_without(details, hidden), "")),
+            tuple(notes) if isinstance(notes, list) and known else (),
+        ))  # fmt: skip
+    return found
+
+
+def _slug(name: str) -> str:
+    """A name as a part of a link."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:40]
+
+
+def _without(value: Any, hidden: set[str]) -> Any:
+    """A nested value less what figures show."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _without(part, hidden) for key, part in value.items() if key not in hidden}
+
+
+# -------------------------------------------------------------------------- diagnostics and cost
+
+
+def _diagnostics(result: Result) -> list[Table]:
+    only = run_figures.simulated(result)
+    flat = {key: value for key, value in result.diagnostics.items()
+            if key != "simulation_only" or not only}  # fmt: skip
+    nested = {key: value for key, value in flat.items() if isinstance(value, dict)}
+    rows = [(words(key), text(value), "no: simulation only" if key in only else "yes")
+            for key, value in flat.items() if key not in nested]  # fmt: skip
+    elsewhere = sorted(name for name in only if name not in flat)
+    drawn = run_figures.drawable(result.diagnostics)
+    left = {key: value for key, value in nested.items() if key not in drawn}
+    found = [
+        table("", ("diagnostic", "value", "could a deployment print it?"), rows, numbers=(1,)),
+        table("", ("simulation only, too",), [(name,) for name in elsewhere]),
+        *tables(left, ""),
+    ]
+    return [one for one in found if one.rows]
+
+
+def _cost(result: Result, row: Row) -> Table:
+    only = run_figures.simulated(result)
+    rows = [
+        (
+            words(name),
+            text(int(value) if isinstance(value, float) and value.is_integer() else value),
+            f"{stat_text(row.cost[name])} (n = {row.cost[name].n})" if name in row.cost else "",
+            "simulation only" if f"cost.{name}" in only else "",
+        )
+        for name, value in result.cost.model_dump().items()
+    ]  # fmt: skip
+    return table("cost", ("measure", "this run", "mean over seeds", "remark"), rows, numbers=(1, 2))

@@ -1,0 +1,113 @@
+"""Metrics of a run beside all seeds of its row, and the few of them that a summary shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uedp_bench.leaderboard.metrics import Metric, metric, order
+from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.sheets import bound_text, guarantee_text, number, stat_text
+from uedp_bench.results import Estimate, Result
+
+_PER_ATTACK = 3
+"""Metrics of an attack in a summary; all of them stand in its section."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A metric as this run measured it, beside all seeds of its row.
+
+    Attributes:
+        label: what is measured.
+        about: one sentence, or nothing.
+        value, interval: of this run, as text with the unit.
+        over: mean and interval over seeds, and how many.
+        better: which way is better, in words.
+    """
+
+    label: str
+    about: str
+    value: str
+    interval: str
+    over: str
+    better: str
+
+
+def readings(
+    kind: str, values: Mapping[str, Estimate], over: Mapping[str, Stat]
+) -> tuple[Reading, ...]:
+    """Metrics in the order in which they are known, each beside all seeds.
+
+    Args:
+        kind: "utility" or "leakage".
+        values: of one run.
+        over: over the seeds of its row.
+    """
+    names = sorted(values, key=lambda name: order(kind, name))
+    return tuple(_reading(metric(kind, name), values[name], over.get(name)) for name in names)
+
+
+def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
+    scale = 100.0 if known.percent else 1.0
+    unit = " %" if known.percent else f" {known.unit}" if known.unit else ""
+    interval = ""
+    if found.low is not None and found.high is not None:
+        interval = f"{number(found.low * scale)} to {number(found.high * scale)}{unit}"
+    return Reading(
+        known.label,
+        known.about,
+        number(found.value * scale) + unit,
+        interval,
+        "" if over is None else f"{stat_text(over, scale)}{unit} (n = {over.n})",
+        {"lower": "lower is better", "higher": "higher is better", None: "for reference"}[
+            known.better
+        ],
+    )
+
+
+def tiles(result: Result, row: Row) -> dict[str, Any]:
+    """Utility, epsilons and the main leakage, each beside all seeds of the row."""
+    main = [name for name in result.utility if metric("utility", name).better]
+    first = headline(row)[0]
+    names = list(dict.fromkeys([*([first] if first in result.utility else []), *main]))[:2]
+    utility = {name: result.utility[name] for name in names}
+    leakage = [
+        (attack, readings("leakage", _main(values), row.leakage.get(attack, {})))
+        for attack, values in result.leakage.items()
+    ]
+    epsilons = []
+    for kind in ("claimed", "proven"):
+        mine, over = (
+            [guarantee_text(one) for one in found.guarantees if one.kind == kind]
+            for found in (result, row)
+        )
+        epsilons.append(_epsilons(f"{kind} ε", "guarantee", mine, over))
+    if result.lower_bounds or row.lower_bounds:
+        mine, over = ([*map(bound_text, found.lower_bounds)] for found in (result, row))
+        epsilons.append(_epsilons("ε at least", "attacks", mine, over))
+    return {
+        "utility": [
+            _reading(metric("utility", name), found, row.utility.get(name))
+            for name, found in utility.items()
+        ],
+        "epsilons": epsilons,
+        "leakage": leakage,
+    }
+
+
+def _epsilons(
+    label: str, kind: str, mine: Sequence[str], all_seeds: Sequence[str]
+) -> dict[str, Any]:
+    """Epsilons of this run; those of its row where seeds differ."""
+    values, over = list(dict.fromkeys(mine)), list(dict.fromkeys(all_seeds))
+    return {"label": label, "kind": kind, "values": values, "over": over if over != values else []}
+
+
+def _main(values: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The metrics of an attack that say most; the first one where nobody knows."""
+    known = {name: metric("leakage", name) for name in values}
+    main = [name for name in values if known[name].main and known[name].better]
+    main.sort(key=lambda name: order("leakage", name))
+    return {name: values[name] for name in (main or list(values)[:1])[:_PER_ATTACK]}
