@@ -183,6 +183,19 @@ def metric(kind: str, name: str) -> Metric:
     return Metric(name, name.replace("_", " "))
 
 
+RESERVED = ("utility", "cost", "diagnostics", "claimed", "proven", "at_least")
+"""What other columns than those of attacks begin with."""
+
+
+def column_prefix(attack: str) -> str:
+    """What the columns of an attack begin with, whatever it is called.
+
+    Columns are named PREFIX.METRIC; no two attacks have one prefix, and no attack that of a kind.
+    """
+    quoted = attack.replace("%", "%25").replace(".", "%2E")
+    return f"%{quoted}" if quoted in RESERVED else quoted
+
+
 def order(kind: str, name: str) -> int:
     """Where a metric stands among those of its kind; those that nobody knows come last."""
     for at, known in enumerate(_KNOWN.get(kind, ())):

@@ -1,7 +1,7 @@
 """What the leaderboard's page knows: rows, columns and comparable sets, as JSON values.
 
 Numbers have six significant digits (the downloads have all); infinity is the string "inf". Columns
-are named KIND.METRIC: `utility.perplexity`, `membership.auc` (an attack), `cost.train_seconds`.
+have keys KIND.METRIC: `utility.perplexity`, `membership.auc` (an attack), `cost.train_seconds`.
 What no column shows stands on the pages of runs.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.boards import boards, differences, identity, labels, title
-from uedp_bench.leaderboard.metrics import metric, order
+from uedp_bench.leaderboard.metrics import column_prefix, metric, order
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.sheets import bound_text, guarantee_text
 from uedp_bench.results import LowerBound, Result
@@ -91,7 +91,7 @@ def _row(row: Row) -> dict[str, Any]:
         "guarantees": [_guarantee(found) for found in row.guarantees],
         "bounds": [_bound(found) for found in row.bounds],
         "runs": [
-            {"id": run.id, "seed": run.seed, "error": run.error, "page": run_page(run.id)}
+            {"id": run.id, "seed": _whole(run.seed), "error": run.error, "page": run_page(run.id)}
             for run in row.runs
         ],
         "skipped": [{"name": one.name, "reason": one.reason} for one in row.skipped_attacks],
@@ -103,12 +103,17 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _kinds(row: Row) -> Iterator[tuple[str, str, Mapping[str, Stat]]]:
-    """Kind of metric, prefix of its columns, and the values."""
-    yield "utility", "utility", row.utility
+    """Kind of metric, the attack that measured it or "", and the values."""
+    yield "utility", "", row.utility
     for attack, values in row.leakage.items():
         yield "leakage", attack, values
-    yield "cost", "cost", row.cost
-    yield "diagnostics", "diagnostics", row.diagnostics
+    yield "cost", "", row.cost
+    yield "diagnostics", "", row.diagnostics
+
+
+def _key(kind: str, attack: str, name: str) -> str:
+    """A column's key: no two metrics share one, whatever they are called."""
+    return f"{column_prefix(attack) if kind == 'leakage' else kind}.{name}"
 
 
 def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -116,20 +121,20 @@ def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
     kinds = ("utility", "leakage", "cost", "diagnostics")
     found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
     for row in rows:
-        for kind, prefix, values in _kinds(row):
+        for kind, attack, values in _kinds(row):
             # An attack whose metrics nobody knows still shows its first one.
             known = any(metric(kind, name).main for name in values)
             for at, name in enumerate(values):
-                key = f"{prefix}.{name}"
+                key = _key(kind, attack, name)
                 if key in found or (kind in _COUNTS and not metric(kind, name).about):
                     continue
                 shown = asdict(metric(kind, name))
-                del shown["name"]
                 shown |= {end: _short(shown[end]) for end in ("low", "high")}
                 shown["main"] |= kind == "leakage" and not known and at == 0
-                place = (kinds.index(kind), prefix, order(kind, name), _natural(name))
-                group = f"leakage: {prefix}" if kind == "leakage" else kind
-                found[key] = place, {"key": key, "kind": kind, "group": group} | shown
+                place = (kinds.index(kind), attack, order(kind, name), _natural(name))
+                group = f"leakage: {attack}" if kind == "leakage" else kind
+                named = {"key": key, "kind": kind, "attack": attack, "group": group}
+                found[key] = place, named | shown
     return [column for _, column in sorted(found.values(), key=lambda one: one[0])]
 
 
@@ -145,7 +150,7 @@ def _natural(name: str) -> tuple[str | int, ...]:
 
 def _numbers(row: Row, places: Mapping[str, int], results: Mapping[str, Result]) -> dict[str, Any]:
     """`values`: [column, mean, low, high, seeds]; `seeds`: the runs' values in the same order."""
-    stats = {f"{prefix}.{name}": stat for _, prefix, values in _kinds(row)
+    stats = {_key(kind, attack, name): stat for kind, attack, values in _kinds(row)
              for name, stat in values.items()}  # fmt: skip
     shown = [key for key in stats if key in places]
     runs = {str(run.seed): _of_run(results[run.id]) for run in row.runs
@@ -158,10 +163,11 @@ def _numbers(row: Row, places: Mapping[str, int], results: Mapping[str, Result])
 
 def _of_run(result: Result) -> dict[str, Any]:
     """One run's values of the metrics that it measured; costs are not compared by seed."""
-    groups = {"utility": result.utility, **result.leakage}
+    groups = [("utility", "", result.utility)]
+    groups += [("leakage", attack, values) for attack, values in result.leakage.items()]
     return {
-        f"{prefix}.{name}": _short(estimate.value)
-        for prefix, values in groups.items()
+        _key(kind, attack, name): _short(estimate.value)
+        for kind, attack, values in groups
         for name, estimate in values.items()
     }
 
@@ -178,6 +184,11 @@ def _short(value: float) -> float | str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return float(f"{value:.6g}")
+
+
+def _whole(number: int) -> int | str:
+    """JavaScript's numbers are floats: larger ones would be read as others."""
+    return number if abs(number) < 2**53 else str(number)
 
 
 def _guarantee(found: Guarantee) -> dict[str, Any]:

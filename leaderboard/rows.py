@@ -51,7 +51,7 @@ class Row(_Frozen):
         corpus, vocabulary: fingerprints; None where no run finished. Utility compares only where
             the task, the source and both are equal.
         guarantees: over seeds, the largest epsilon of each kind and unit; a claim that any run
-            refutes is refuted.
+            refutes is refuted, and a proof that any run lacks or refuses is no proof of the row.
         lower_bounds: over seeds and attacks, the largest of each unit and point, at the confidence
             that is left once the choice is paid for.
         selection: how hyper-parameters were chosen; empty where trained models were not compared.
@@ -164,7 +164,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         corpus=_fingerprint(first, "corpus"),
         vocabulary=_fingerprint(first, "vocabulary"),
         utility=_stats([_values(result.utility) for result in done]),
-        guarantees=_worst([g for result in done for g in result.guarantees]),
+        guarantees=_worst([result.guarantees for result in done]),
         lower_bounds=_highest([bound for result in done for bound in result.lower_bounds]),
         leakage={
             name: _stats([_values(r.leakage[name]) for r in done if name in r.leakage])
@@ -205,39 +205,83 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     infinite = {"inf": math.inf, "-inf": -math.inf}
     read = {k: infinite.get(v, v) if isinstance(v, str) else v for k, v in values.items()}
     return {
-        name: float(value)
+        name: _float(value)
         for name, value in read.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
 
 
+def _float(value: float) -> float:
+    """Whole numbers of files may be larger than any float."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def _stats(runs: Sequence[Mapping[str, float]]) -> dict[str, Stat]:
-    """Mean and interval of every name, over the runs that have it."""
+    """Mean and interval of every name, over the runs that have it; left out where there is none."""
     # Needs scipy only where there is an interval to compute: one seed has none.
     names = dict.fromkeys(name for run in runs for name in run)
-    return {name: _stat([run[name] for run in runs if name in run]) for name in names}
+    found = {name: _stat([run[name] for run in runs if name in run]) for name in names}
+    return {name: stat for name, stat in found.items() if stat is not None}
 
 
-def _stat(values: list[float]) -> Stat:
+def _stat(values: list[float]) -> Stat | None:
+    """None where there is no mean: infinities of both signs."""
     if len(values) == 1:
         return Stat(value=values[0], n=1)
+    if {math.inf, -math.inf} <= set(values):
+        return None
     from uedp_bench.statistics import seed_estimate
 
-    estimate = seed_estimate(values)
-    return Stat(value=estimate.value, low=estimate.low, high=estimate.high, n=len(values))
+    # Sums and squares of the largest floats are none.
+    largest = max(map(abs, values))
+    scale = largest if _HUGE < largest < math.inf else 1.0
+    estimate = seed_estimate([value / scale for value in values])
+    ends = [None if end is None else end * scale for end in (estimate.low, estimate.high)]
+    low, high = ends if all(end is not None and math.isfinite(end) for end in ends) else (None,) * 2
+    return Stat(value=estimate.value * scale, low=low, high=high, n=len(values))
 
 
-def _worst(guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
+_HUGE = 1e150
+
+
+def _worst(runs: Sequence[Sequence[Guarantee]]) -> tuple[Guarantee, ...]:
+    """What holds of every run."""
     kept: dict[tuple[str, ...], Guarantee] = {}
-    for g in guarantees:
+    for g in (found for run in runs for found in run):
         key = (g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)
         if key not in kept or _weight(g) > _weight(kept[key]):
             kept[key] = g
-    return tuple(kept.values())
+    of_all = [{_protects(g) for g in run if g.kind == "proven"} for run in runs]
+    without = {_protects(g) for g in kept.values() if math.isinf(g.epsilon)}
+    out: dict[tuple[Any, ...], Guarantee] = {}
+    for g in kept.values():
+        if g.kind == "proven" and math.isfinite(g.epsilon):
+            if _protects(g) in without:
+                continue
+            have = sum(_protects(g) in proven for proven in of_all)
+            if have < len(runs):
+                g = _missing(g, f"proven of {have} of {len(runs)} seeds only")
+        out[(g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)] = g
+    return tuple(out.values())
 
 
-def _weight(guarantee: Guarantee) -> tuple[float, bool]:
-    return guarantee.epsilon, guarantee.status == "refuted"
+def _protects(guarantee: Guarantee) -> tuple[str, str, str]:
+    return guarantee.kind, guarantee.unit, guarantee.adjacency
+
+
+def _missing(found: Guarantee, reason: str) -> Guarantee:
+    """What takes the place of a proof that some run does not have."""
+    return Guarantee(
+        kind="proven", notion="none", unit=found.unit, adjacency=found.adjacency,
+        epsilon=math.inf, delta=found.delta, accountant="none", status="refused", reason=reason,
+    )  # fmt: skip
+
+
+def _weight(guarantee: Guarantee) -> tuple[bool, float]:
+    return guarantee.status == "refuted", guarantee.epsilon
 
 
 def _point(bound: LowerBound) -> tuple[Any, ...]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.metrics import column_prefix
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
 from uedp_bench.leaderboard.sheets import Sheet, sheets
 
@@ -97,14 +99,27 @@ def _object(row: Row) -> dict[str, Any]:
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """One line a row; every metric has the columns NAME, NAME.low, NAME.high and NAME.n."""
+    """One line a row; every metric has the columns NAME, NAME.low, NAME.high and NAME.n.
+
+    Text that a spreadsheet would take for a formula begins with an apostrophe.
+    """
     lines = [_line(row) for row in rows]
     columns = list(dict.fromkeys(name for line in lines for name in line))
     out = io.StringIO()
-    writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_harmless, columns))
+    writer.writerows([_harmless(line.get(name, "")) for name in columns] for line in lines)
     return out.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    formula = isinstance(value, str) and _FORMULA.match(value) and not _NUMBERS.fullmatch(value)
+    return f"'{value}" if formula else value
+
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBERS = re.compile(r"-inf|-?\d+( -?\d+)*")
+"""What begins with a sign and is no formula: infinity, and seeds."""
 
 
 def _line(row: Row) -> dict[str, Any]:
@@ -115,7 +130,7 @@ def _line(row: Row) -> dict[str, Any]:
     for kind in ("utility", "diagnostics", "cost"):
         line |= _columns(kind, plain[kind])
     for attack, metrics in plain["leakage"].items():
-        line |= _columns(attack, metrics)
+        line |= _columns(column_prefix(attack), metrics)
     for guarantee in plain["guarantees"]:
         name = f"{guarantee['kind']}.{guarantee['unit']}.{guarantee['adjacency']}"
         line[f"{name}.epsilon"] = guarantee["epsilon"]

@@ -184,7 +184,10 @@ window.uedp.grid = (function () {
   function foremost(group, now) {
     const main = group.filter((column) => column.main && now.some(column.has));
     const directed = main.filter((column) => column.better);
-    const kind = group[0].kind;
+    if (!main.length) {
+      return [];
+    }
+    const { kind } = main[0];
     const from = kind === "leakage" && directed.length ? directed : main;
     return from.slice(0, LEAST[kind]);
   }

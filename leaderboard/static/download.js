@@ -24,20 +24,21 @@
 
   /** Metrics of a row: {value, low, high, n, seeds: {seed: value}} by kind or attack, and name. */
   function measured(row) {
-    const groups = { utility: {}, leakage: {}, cost: {}, diagnostics: {} };
+    // Names are anybody's: "__proto__" is one, too.
+    const empty = () => Object.create(null);
+    const groups = { utility: empty(), leakage: empty(), cost: empty(), diagnostics: empty() };
     for (const [key, found] of Object.entries(row.values)) {
-      const column = columnOf.get(key);
-      const prefix = key.slice(0, key.indexOf("."));
-      const name = key.slice(prefix.length + 1);
+      const { kind, attack, name } = columnOf.get(key);
       const seeds = Object.entries(row.seeds).filter(([, values]) => key in values);
       const value = {
         value: plain(found.value), low: plain(found.low), high: plain(found.high), n: found.n,
         seeds: Object.fromEntries(seeds.map(([seed, values]) => [seed, plain(values[key])])),
       };
-      if (column.kind === "leakage") {
-        groups.leakage[prefix] = { ...groups.leakage[prefix], [name]: value };
+      if (kind === "leakage") {
+        groups.leakage[attack] = groups.leakage[attack] || empty();
+        groups.leakage[attack][name] = value;
       } else {
-        groups[column.kind][name] = value;
+        groups[kind][name] = value;
       }
     }
     return groups;

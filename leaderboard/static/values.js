@@ -96,7 +96,9 @@ window.uedp = (function () {
     if (typeof value === "number") {
       return Number.isFinite(value) ? String(value) : value > 0 ? "inf" : "-inf";
     }
-    const text = String(value ?? "").replace(/^(?=[=+\-@\t\r])/, "'");
+    const written = String(value ?? "");
+    const formula = /^[=+\-@\t\r]/.test(written) && !/^-?\d+( -?\d+)*$/.test(written);
+    const text = formula ? `'${written}` : written;
     return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   }
 

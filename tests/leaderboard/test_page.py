@@ -152,3 +152,38 @@ def test_no_results_make_an_empty_page():
 def test_an_id_that_is_no_name_of_a_file_is_refused(name):
     with pytest.raises(ValueError, match="is not a name"):
         run_page(name)
+
+
+def test_no_attack_takes_the_place_of_utility_or_of_another_attack():
+    found = data(run(perplexity=10.0, leakage={
+        "utility": {"perplexity": Estimate(value=99.0)},
+        "cost": {"train_seconds": Estimate(value=98.0)},
+        "a.b": {"c": Estimate(value=1.0)},
+        "a": {"b.c": Estimate(value=2.0)},
+        "__proto__": {"__proto__": Estimate(value=3.0)},
+    }))  # fmt: skip
+    shown = values(found)
+    assert shown["utility.perplexity"][0] == 10.0
+    assert shown["cost.train_seconds"][0] == 12.0
+    names = {(one["attack"], one["name"]): one["key"] for one in found["columns"]}
+    assert len(set(names.values())) == len(found["columns"])
+    assert shown[names["utility", "perplexity"]][0] == 99.0
+    assert [shown[names[pair]][0] for pair in (("a.b", "c"), ("a", "b.c"))] == [1.0, 2.0]
+    (row,) = found["rows"]
+    of_run = {value for value in row["seeds"]["1"] if value is not None}
+    assert of_run == {10.0, 99.0, 98.0, 1.0, 2.0, 3.0}
+
+
+def test_numbers_beyond_floats_and_seeds_beyond_javascript_are_kept():
+    many = {"diagnostics": {"signal_to_noise": 10**400}}
+    runs = [run(seed=seed, perplexity=value, **many) for seed, value in
+            ((2**60 + 1, 1.7e308), (-5, 1.7e308), (3, 1.6e308))]  # fmt: skip
+    found = data(*runs)
+    mean, low, high, n = values(found)["utility.perplexity"]
+    assert mean == pytest.approx(1.66667e308) and n == 3
+    assert low is None and high is None  # its upper end is no float
+    assert values(found)["diagnostics.signal_to_noise"][0] == "inf"
+    assert [one["seed"] for one in found["rows"][0]["runs"]] == [-5, 3, str(2**60 + 1)]
+    # Infinities of both signs have no mean; the runs still have their pages.
+    both = data(run(seed=1, perplexity=math.inf), run(seed=2, perplexity=-math.inf))
+    assert "utility.perplexity" not in values(both)

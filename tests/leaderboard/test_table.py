@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 
 import pytest
 from rich.console import Console
@@ -152,6 +153,39 @@ def test_refused_is_not_a_number_and_its_reason_is_printed():
 def test_the_larger_epsilon_of_the_seeds_counts():
     rows = aggregate([result("a", 1), result("a", 2, guarantees=(guarantee(epsilon=9.5),))])
     assert [g.epsilon for g in rows[0].guarantees] == [9.5]
+
+
+def test_a_proof_that_a_seed_lacks_or_refuses_is_none_of_the_row():
+    endless = {"epsilon": math.inf, "notion": "none", "accountant": "none"}
+    refused = guarantee(status="refused", reason="private sizes", **endless)
+    for odd in ((refused,), (guarantee(**endless),)):
+        (row,) = aggregate([result("a", 1), result("a", 2, guarantees=odd)])
+        assert row.guarantees == odd
+    (row,) = aggregate([result("a", 1), result("a", 2), result("a", 3, guarantees=())])
+    (left,) = row.guarantees
+    assert (left.status, left.epsilon, left.unit) == ("refused", math.inf, "user")
+    assert left.reason == "proven of 2 of 3 seeds only"
+
+
+def test_a_refuted_claim_stays_refuted_beside_a_larger_one():
+    small = guarantee("claimed", 5.0, status="refuted", reason="an attack")
+    for order in ((1, 2), (2, 1)):
+        found = zip(order, (small, guarantee("claimed", 6.0)), strict=True)
+        (row,) = aggregate([result("a", seed, guarantees=(claim,)) for seed, claim in found])
+        assert row.guarantees == (small,)
+
+
+def test_csv_holds_no_formula_and_is_otherwise_what_the_results_say():
+    nasty = "=HYPERLINK(1)"
+    runs = [result(nasty, seed, leakage={"@sum": {"+1": Estimate(value=-0.5)}}) for seed in (-2, 3)]
+    text = to_csv(aggregate(runs))
+    (line,) = csv.DictReader(io.StringIO(text))
+    assert line["mechanism"] == f"'{nasty}"
+    assert line["seeds"] == "-2 3"
+    assert float(line["'@sum.+1"]) == -0.5
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+    numbers = re.compile(r"-inf|-?[0-9.e-]+( -?[0-9]+)*")
+    assert not [c for c in cells if c[:1] in "=+-@\t\r" and c and not numbers.fullmatch(c)]
 
 
 def test_failed_runs_are_rows_with_their_error():
