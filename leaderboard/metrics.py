@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 Better = Literal["lower", "higher"]
 
@@ -25,6 +25,7 @@ class Metric:
         percent: a fraction that tables show in percent.
         unit: where it has one.
         low, high: no honest value lies outside.
+        nothing: what it is where nothing leaks; less is chance, and no better.
         main: shown in tables unless readers choose.
     """
 
@@ -37,18 +38,19 @@ class Metric:
     low: float = -math.inf
     high: float = math.inf
     main: bool = False
+    nothing: float | None = None
 
 
-def _rate(
-    name: str, label: str, about: str, better: Better | None = None, *, main: bool = False
-) -> Metric:
-    return Metric(name, label, about, better, percent=True, low=0.0, high=1.0, main=main)
+def _rate(name: str, label: str, about: str, better: Better | None = None, **more: Any) -> Metric:
+    return Metric(name, label, about, better, percent=True, low=0.0, high=1.0, **more)
 
 
-def _share(
-    name: str, label: str, about: str, better: Better | None = None, *, main: bool = False
-) -> Metric:
-    return replace(_rate(name, label, about, better, main=main), percent=False)
+def _share(name: str, label: str, about: str, better: Better | None = None, **more: Any) -> Metric:
+    return replace(_rate(name, label, about, better, **more), percent=False)
+
+
+_BLIND = 1.0 / math.log(2.0)
+"""Expected exposure of what was never seen: bits."""
 
 
 _UTILITY = (
@@ -75,13 +77,13 @@ _UTILITY = (
 
 _LEAKAGE = (
     Metric("exposure_max_repeats", "exposure", "mean bits of the most repeated canaries; 1.44 "
-           "where nothing leaks", "lower", unit="bits", low=0.0, main=True),
+           "where nothing leaks", "lower", unit="bits", low=0.0, main=True, nothing=_BLIND),
     Metric("exposure_entity", "entity exposure", "mean bits of canaries that are labelled names; "
-           "1.44 where nothing leaks", "lower", unit="bits", low=0.0, main=True),
+           "1.44 where nothing leaks", "lower", unit="bits", low=0.0, main=True, nothing=_BLIND),
     Metric("exposure_entity_spread_*", "exposure, spread", "mean bits of the entity canaries that "
-           "so many other users mention", "lower", unit="bits", low=0.0, main=True),
+           "so many other users mention", "lower", unit="bits", low=0.0, main=True, nothing=_BLIND),
     Metric("exposure_mean", "exposure, all", "mean bits of all canaries", "lower", unit="bits",
-           low=0.0),
+           low=0.0, nothing=_BLIND),
     Metric("exposure_limit", "exposure limit", "what exposure by rank can reach at most",
            unit="bits", low=0.0, main=True),
     _rate("extracted_random_sampling", "extracted (RS)", "share of word canaries that rank first "
@@ -89,17 +91,17 @@ _LEAKAGE = (
     _rate("extracted_beam_search", "extracted (BS)", "share of word canaries that beam search "
           "finds", "lower", main=True),
     _share("auc_user", "user AUC", "of telling users of the training data from others; 0.5 "
-           "where nothing leaks", "lower", main=True),
+           "where nothing leaks", "lower", main=True, nothing=0.5),
     _share("auc_bag_of_words", "bag of words AUC", "of a classifier that sees no model: what "
           "membership must exceed to mean anything", main=True),
     _share("auc_retrainings", "AUC over retrainings", "of telling trainings with the canary from "
-          "those without", "lower"),
+          "those without", "lower", nothing=0.5),
     _share("auc", "member AUC", "of telling training records from others; 0.5 where nothing "
-           "leaks", "lower", main=True),
+           "leaks", "lower", main=True, nothing=0.5),
     _rate("tpr_at_1pct_fpr", "TPR at 1 % FPR", "share of members found at one false alarm in a "
-          "hundred", "lower", main=True),
+          "hundred", "lower", main=True, nothing=0.01),
     _rate("tpr_at_0.1pct_fpr", "TPR at 0.1 % FPR", "share of members found at one false alarm in "
-          "a thousand", "lower"),
+          "a thousand", "lower", nothing=0.001),
     _rate("empirical_privacy", "empirical privacy", "1 - the attacker's accuracy, mean over "
           "private attributes", "higher", main=True),
     _rate("empirical_privacy_majority", "majority's privacy", "the same of always guessing the "
@@ -111,9 +113,9 @@ _LEAKAGE = (
     _rate("fairness_gap_*", "fairness gap", "largest difference of the task's accuracy between "
           "groups", "lower"),
     Metric("gain_bits", "inversion gain", "bits a text that the representation tells beyond the "
-           "label", "lower", unit="bits", main=True),
+           "label", "lower", unit="bits", main=True, nothing=0.0),
     Metric("gain_average_precision", "inversion gain AP", "average precision beyond the label's",
-           "lower", low=-1.0, high=1.0, main=True),
+           "lower", low=-1.0, high=1.0, main=True, nothing=0.0),
     _share("average_precision", "inversion AP", "average precision of the words that are "
            "predicted", "lower", main=True),
     _share("average_precision_prior", "prior's AP", "the same of the label alone"),

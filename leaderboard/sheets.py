@@ -151,10 +151,18 @@ def _column(head: str, stats: Callable[[Row], Mapping[str, Stat]], name: str) ->
 
 
 def number(value: float) -> str:
-    """Three figures, or four where they are whole; infinity is ∞."""
+    """Three figures, or four where they are whole; extreme ones with an exponent; infinity is ∞."""
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    return f"{value:,.{_decimals(value)}f}"
+    return f"{value:.2e}" if _extreme(value) else f"{value:,.{_decimals(value)}f}"
+
+
+def _extreme(value: float) -> bool:
+    """Whether a number is too large, or too small, to be read with all its zeros."""
+    return _LARGE <= abs(value) < math.inf or 0.0 < abs(value) < _SMALL
+
+
+_LARGE, _SMALL = 1e15, 5e-7
 
 
 def _decimals(value: float) -> int:
@@ -172,6 +180,8 @@ def stat_text(stat: Stat | None, scale: float = 1.0, plain: bool = False) -> str
     if plain or stat.low is None or stat.high is None or math.isinf(value):
         return number(value)
     half = (stat.high - stat.low) / 2 * scale
+    if _extreme(value) or half >= _LARGE:
+        return f"{number(value)} ±{number(half)}"
     return f"{number(value)} ±{half:,.{_decimals(value)}f}"
 
 

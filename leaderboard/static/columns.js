@@ -1,9 +1,10 @@
 "use strict";
 // The table's columns: what a cell shows, what it sorts by, and which columns show by default.
 window.uedp.grid = (function () {
-  const { columns, columnOf, sets, get, shown, ranks, stat, heading, brief, element, NONE } =
+  const { columns, columnOf, sets, get, shown, ranks, statOf, heading, brief, element, NONE } =
     window.uedp;
   const LEAST = { utility: 2, leakage: 2, cost: 1, diagnostics: 0 }; // shown by default
+  const NOTIONS = ["dp", "simulation", "metric-dp"];
   const hidden = (text) => element("span", { class: "visually-hidden" }, text);
   const second = (text) => element("span", { class: "second" }, text);
 
@@ -28,16 +29,18 @@ window.uedp.grid = (function () {
 
   /** Mean, then ± half of the interval or the one seed, on a line of its own. */
   function measured(column, row) {
-    const [mean, ...rest] = stat(column, row.values[column.key]).split(" ");
+    const [mean, ...rest] = statOf(column, row).split(" ");
     return rest.length
       ? element("div", {}, `${mean} `, second(rest.join(" ")))
       : element("div", { class: mean === NONE ? "missing" : null }, mean);
   }
 
   /** What is to be known of a guarantee or a bound beside its text. */
-  function conditions(one) {
-    const notion = ["dp", "none", undefined].includes(one.notion) ? "" : `, ${one.notion}`;
-    return one.adjacency + notion;
+  function conditions(one, row) {
+    const notions = { "metric-dp": ", metric-dp: per unit of distance", simulation: ", simulation" };
+    // The row's own δ stands below the table; no δ at all promises more.
+    const delta = one.epsilon < Infinity && one.delta && one.delta !== row.delta;
+    return one.adjacency + (notions[one.notion] || "") + (delta ? `, δ = ${brief(one.delta)}` : "");
   }
 
   /** A guarantee or a bound; one that is refuted or refused says so, and opens to say why. */
@@ -52,15 +55,16 @@ window.uedp.grid = (function () {
   }
 
   /** All of one kind, each once, with its adjacency where that changes. */
-  function promises(found) {
-    const unique = [...new Map(found.map((one) => [one.text, one])).values()];
+  function promises(found, row) {
+    const told = (one) => [one.text, conditions(one, row)].join();
+    const unique = [...new Map(found.map((one) => [told(one), one])).values()];
     if (!unique.length) {
       return element("div", { class: "missing" }, NONE);
     }
     return element("div", {}, unique.flatMap((one, at) => {
       const next = unique[at + 1];
-      const last = !next || conditions(next) !== conditions(one);
-      return last ? [promise(one), second(conditions(one))] : [promise(one)];
+      const last = !next || conditions(next, row) !== conditions(one, row);
+      return last ? [promise(one), second(conditions(one, row))] : [promise(one)];
     }));
   }
 
@@ -92,19 +96,31 @@ window.uedp.grid = (function () {
 
   // -------------------------------------------------------------------------------------- columns
 
-  /** The smallest epsilon of some, among those of the unit that is filtered by; null for none. */
-  function smallest(found) {
+  /** What an epsilon sorts by: others of its notion, unit and adjacency; infinities come last. */
+  function comparable(one) {
+    if (one.epsilon === Infinity) {
+      return [NOTIONS.length, "", "", Infinity];
+    }
+    return [NOTIONS.indexOf(one.notion || "dp"), one.unit, one.adjacency, one.epsilon];
+  }
+
+  /** The first of some epsilons, among those of the unit that is filtered by; null for none. */
+  function first(found) {
     const unit = get("unit");
-    const fitting = found.filter((one) => !unit || one.unit === unit).map((one) => one.epsilon);
-    return fitting.length ? Math.min(...fitting) : null;
+    const fitting = found.filter((one) => !unit || one.unit === unit).map(comparable);
+    const before = (a, b) => {
+      const at = a.findIndex((part, place) => part !== b[place]);
+      return at >= 0 && a[at] < b[at];
+    };
+    return fitting.reduce((best, one) => (best === null || before(one, best) ? one : best), null);
   }
 
   /** A column of epsilons; `of` gives a row's. */
   function epsilons(key, label, about, of) {
     return {
       key, label, about, group: "guarantee", kind: "promise",
-      cell: (row) => promises(of(row)),
-      sort: (row) => smallest(of(row)),
+      cell: (row) => promises(of(row), row),
+      sort: (row) => first(of(row)),
       has: (row) => of(row).length > 0,
     };
   }

@@ -2,7 +2,7 @@
 // What a comparison says, as lines of text with a cell of every row. The view shows them, the
 // download writes them.
 uedp.compareData = (function () {
-  const { columns, sets, stat, heading } = uedp;
+  const { columns, sets, statOf, heading } = uedp;
 
   /** The letter and the title of the set of rows with which a row's utility compares. */
   function setName(row) {
@@ -118,8 +118,7 @@ uedp.compareData = (function () {
   // --------------------------------------------------------------------------------------- metrics
 
   function measured(row, column) {
-    const found = row.values[column.key];
-    return found ? cell(stat(column, found)) : [];
+    return column.key in row.values ? cell(statOf(column, row)) : [];
   }
 
   /** Lines of the metrics of some kind, by group. */

@@ -51,27 +51,38 @@ Object.assign(window.uedp, (function () {
       }));
     }
     const text = [row.mechanism, row.task, row.source, row.model].join(" ").toLowerCase();
-    return { ...row, values, seeds, text, facets: offers(row) };
+    return { ...row, values, seeds, text, facets: offers(row), kinds: kindsByUnit(row) };
+  }
+
+  /** What guarantees say: kinds with a finite epsilon, and what is wrong with the others. */
+  function kindsOf(guarantees) {
+    const kinds = new Set(guarantees.filter((one) => one.epsilon < Infinity).map((one) => one.kind));
+    if (!kinds.has("proven")) {
+      kinds.add("not proven");
+    }
+    if (guarantees.some((one) => one.status === "refuted")) {
+      kinds.add("claim refuted");
+    }
+    return [...kinds];
+  }
+
+  /** The same of every unit for which a row has a finite epsilon: a map. */
+  function kindsByUnit(row) {
+    const units = row.guarantees.filter((one) => one.epsilon < Infinity).map((one) => one.unit);
+    return new Map([...new Set(units)].map((unit) =>
+      [unit, kindsOf(row.guarantees.filter((one) => one.unit === unit))]));
   }
 
   /** What a row offers to each filter. */
   function offers(row) {
-    const finite = row.guarantees.filter((one) => one.epsilon < Infinity);
-    const kinds = new Set(finite.map((one) => one.kind));
-    if (!kinds.has("proven")) {
-      kinds.add("not proven");
-    }
-    if (row.guarantees.some((one) => one.status === "refuted")) {
-      kinds.add("claim refuted");
-    }
     return {
       task: [row.task],
       source: [row.source],
       model: [row.model],
       set: [raw.sets[row.set].id],
       mechanism: [...new Set(row.mechanisms)],
-      unit: [...new Set(finite.map((one) => one.unit))],
-      guarantee: [...kinds],
+      unit: [...kindsByUnit(row).keys()],
+      guarantee: kindsOf(row.guarantees),
     };
   }
 
@@ -85,7 +96,9 @@ Object.assign(window.uedp, (function () {
 
   /** The state that a link's part from '#' on holds, or the initial one. */
   function parse(hash) {
-    const given = Object.fromEntries(new URLSearchParams(hash.slice(1)));
+    // Without "=", it names a place on the page.
+    const text = hash.includes("=") ? hash.slice(1) : "";
+    const given = Object.fromEntries(new URLSearchParams(text));
     return Object.keys(given).length ? given : { ...raw.initial };
   }
 
@@ -130,6 +143,12 @@ Object.assign(window.uedp, (function () {
     listeners.forEach((draw) => draw());
   }
 
+  // The link past the header leaves the address alone: it holds the state.
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    document.getElementById("main").focus();
+  });
+
   window.addEventListener("hashchange", () => {
     state = parse(window.location.hash);
     tell();
@@ -137,9 +156,28 @@ Object.assign(window.uedp, (function () {
 
   // -------------------------------------------------------------------------------------- filters
 
-  /** What a row offers to the filter of a name: strings. */
+  // Filters that speak of one guarantee: a row passes both by the same one, not by two.
+  const TWINS = { unit: "guarantee", guarantee: "unit" };
+
+  /** What a row offers to the filter of a name, beside the filter of its twin: strings. */
   function facets(row, name) {
-    return row.facets[name];
+    const twin = get(TWINS[name]);
+    if (!twin) {
+      return row.facets[name];
+    }
+    return name === "guarantee"
+      ? row.kinds.get(twin) || []
+      : row.facets.unit.filter((unit) => row.kinds.get(unit).includes(twin));
+  }
+
+  /** The choices of a filter with which a row would pass all filters; "" is any. */
+  function choices(row, name) {
+    const twin = TWINS[name];
+    if (!failed(row).every((other) => other === name || other === twin)) {
+      return [];
+    }
+    const any = !twin || !get(twin) || row.facets[twin].includes(get(twin));
+    return [...(any ? [""] : []), ...facets(row, name)];
   }
 
   /** The words of the search, each of which must occur. */
@@ -154,12 +192,7 @@ Object.assign(window.uedp, (function () {
 
   /** The filters in force that a row does not pass: names. */
   function failed(row) {
-    return LISTS.filter((name) => get(name) && !row.facets[name].includes(get(name)));
-  }
-
-  /** Whether a row passes all filters and the search, or all but the filter `except`. */
-  function passes(row, except) {
-    return found(row) && failed(row).every((name) => name === except);
+    return LISTS.filter((name) => get(name) && !facets(row, name).includes(get(name)));
   }
 
   /** The rows that the filters leave, in the order of the data. */
@@ -172,6 +205,11 @@ Object.assign(window.uedp, (function () {
   }
 
   // ---------------------------------------------------------------------------------------- ranks
+
+  /** A value of a metric as it counts against others: less than where nothing leaks is no less. */
+  function worth(column, value) {
+    return typeof column.nothing === "number" ? Math.max(column.nothing, value) : value;
+  }
 
   /** How many of some ascending numbers come before a value, or before and at it. */
   function before(sorted, value, orAt) {
@@ -186,7 +224,8 @@ Object.assign(window.uedp, (function () {
 
   /**
    * Ranks among rows whose utility compares: a map from row id to [best, worst]; rows of one seed
-   * have none. The two differ where intervals overlap: such rows are tied.
+   * have none. The two differ where intervals overlap: such rows are tied; so are rows that leak
+   * less than nothing, for that is chance.
    */
   function ranks(among, key) {
     const better = (columnOf.get(key) || {}).better;
@@ -201,9 +240,11 @@ Object.assign(window.uedp, (function () {
       }
     }
     // With the sign, less is better. A row surely beats another where its interval ends before
-    // the other's starts (see `beats`).
+    // the other's starts.
     const sign = better === "higher" ? -1 : 1;
-    const ends = (row) => [row.values[key].low * sign, row.values[key].high * sign].sort(order);
+    const column = columnOf.get(key);
+    const ends = (row) => [row.values[key].low, row.values[key].high]
+      .map((end) => worth(column, end) * sign).sort(order);
     for (const rivals of sets.values()) {
       const starts = rivals.map((row) => ends(row)[0]).sort(order);
       const stops = rivals.map((row) => ends(row)[1]).sort(order);
@@ -221,6 +262,6 @@ Object.assign(window.uedp, (function () {
 
   return {
     LISTS, raw, rows, rowOf, columns, columnOf, sets: raw.sets,
-    get, set, link, subscribe, facets, found, failed, passes, shown, ranks,
+    get, set, link, subscribe, found, failed, choices, shown, ranks, worth,
   };
 })());

@@ -1,7 +1,7 @@
 "use strict";
 // Search, filters with the number of rows that each choice would leave, and what is shown.
 (function () {
-  const { LISTS, raw, rows, sets, get, set, subscribe, found, failed, shown, element } =
+  const { LISTS, raw, rows, sets, get, set, subscribe, found, choices, shown, element } =
     window.uedp;
   const TYPING = 150; // milliseconds without a key before the search runs
   const search = document.getElementById("q");
@@ -15,12 +15,9 @@
   function counts() {
     const left = new Map(LISTS.map((name) => [name, new Map([["", 0]])]));
     for (const row of rows.filter((row) => found(row))) {
-      const fails = failed(row);
       for (const name of LISTS) {
-        if (fails.every((other) => other === name)) {
-          for (const choice of ["", ...row.facets[name]]) {
-            left.get(name).set(choice, (left.get(name).get(choice) || 0) + 1);
-          }
+        for (const choice of choices(row, name)) {
+          left.get(name).set(choice, (left.get(name).get(choice) || 0) + 1);
         }
       }
     }
@@ -28,7 +25,7 @@
   }
 
   /** All choices of a filter, in the order in which the list has them. */
-  function choices(name) {
+  function every(name) {
     if (name === "set") {
       return sets.map((one) => one.id);
     }
@@ -48,7 +45,7 @@
   function fill(name, left) {
     const select = selects.get(name);
     if (!select.options.length) {
-      select.append(...["", ...choices(name)].map((value) => element("option", { value })));
+      select.append(...["", ...every(name)].map((value) => element("option", { value })));
     }
     const now = get(name);
     if (now && ![...select.options].some((option) => option.value === now)) {

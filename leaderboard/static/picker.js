@@ -1,7 +1,7 @@
 "use strict";
 // What the reader picks of the table: the metric that ranks, columns, rows to compare; and notes.
 (function () {
-  const { get, set, subscribe, shown, columns, columnOf, heading, brief, element } = window.uedp;
+  const { get, set, subscribe, shown, columns, columnOf, heading, brief, number, element } = window.uedp;
   const { optional, picked, chosen, pickedRows } = window.uedp.grid;
   const metric = document.getElementById("metric");
   const menu = document.getElementById("picker");
@@ -120,8 +120,12 @@
     const lines = [
       "± is half of the 95 % interval over seeds (Student's t); (n = 1) is one seed, without an interval.",
       `${deltas.length ? `δ = ${deltas.map(brief).join(", ")}. ` : ""}✗ marks a claim that an attack refuted, ⊘ a proof that is refused: open it for the reason.`,
+      optional.some((column) => on.has(column.key) && column.kind === "promise")
+        ? "Columns of ε sort within one notion, privacy unit and adjacency: others do not compare. A filter by privacy unit picks one."
+        : null,
       ranking ? `Ranks by ${heading(ranking)} are among the rows shown, within a comparable set. ` +
-        "Rows whose intervals overlap are tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank." : null,
+        "Rows whose intervals overlap are tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank." +
+        (typeof ranking.nothing === "number" ? ` Nothing leaks at ${ranking.percent ? `${number(100 * ranking.nothing)} %` : number(ranking.nothing)}; less is chance, and ranks as that.` : "") : null,
     ];
     const terms = optional.filter((column) => on.has(column.key) && column.about).flatMap((column) => [
       element("dt", {}, column.group.startsWith("leakage") ? `${column.label} (${column.group})` : column.label),

@@ -132,10 +132,12 @@ uedp.plotAxes = (function () {
     const by = column.percent ? 100 : 1;
     const attack = column.kind === "leakage" ? `${column.group.replace(/^leakage: /, "")}: ` : "";
     const scaled = (value) => (value === null ? null : value * by);
+    const worth = (value) => uedp.worth(column, value / by) * by;
     return {
       name: `${attack}${uedp.heading(column)}`,
       better: column.better,
       log: column.kind !== "leakage" && !column.percent,
+      worth,
       of(row) {
         const found = row.values[column.key];
         if (!found) {
@@ -147,7 +149,7 @@ uedp.plotAxes = (function () {
           low: scaled(low),
           high: scaled(high),
           n: found.n,
-          text: uedp.stat(column, found),
+          text: uedp.statOf(column, row),
         };
       },
     };

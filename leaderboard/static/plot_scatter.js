@@ -19,7 +19,7 @@ uedp.plotScatter = (function () {
     if (!fronted) {
       return points;
     }
-    const means = points.map((point) => ({ x: point.x.value, y: point.y.value }));
+    const means = points.map((point) => ({ x: x.worth(point.x.value), y: y.worth(point.y.value) }));
     const flags = dominated(means, { x: x.better, y: y.better });
     return points.map((point, at) => ({ ...point, dimmed: flags[at] }));
   }
@@ -34,12 +34,18 @@ uedp.plotScatter = (function () {
     );
   }
 
+  /** How many seeds are behind a point: of some metrics not all of the row's. */
+  function seeds({ row, x, y }) {
+    const n = Math.min(row.n, x.n ?? row.n, y.n ?? row.n);
+    return `n = ${n}${n < row.n ? ` of ${row.n}` : ""} seed${row.n === 1 ? "" : "s"}`;
+  }
+
   /** What a point's hover says. */
   function told({ row, x, y, dimmed }, axes) {
     return hover(row.mechanism, [
       `${axes.y.name}: ${y.text}`,
       `${axes.x.name}: ${x.text}`,
-      row.n === 1 ? "n = 1 seed" : `n = ${row.n} seeds`,
+      seeds({ row, x, y }),
       ...(axes.fronted ? [dimmed ? "dominated" : "on the Pareto front"] : []),
     ]);
   }
@@ -163,7 +169,7 @@ uedp.plotScatter = (function () {
       head: ["mechanism", y.name, x.name, "seeds", ...(axes.fronted ? ["Pareto front"] : [])],
       body: points.map((point) => {
         const { row } = point;
-        return [row.id, point.y.text, point.x.text, row.n, ...place(point)];
+        return [row.id, point.y.text, point.x.text, seeds(point).slice(4).replace(/ seeds?$/, ""), ...place(point)];
       }),
       summary: summary(points, axes),
       notes: [

@@ -15,7 +15,7 @@
       title: "Utility against leakage",
       about:
         "What attacks still find. The line joins the rows that no other row beats in both; " +
-        "dominance compares means, without their intervals.",
+        "dominance compares means, without their intervals, and takes what leaks less than chance as chance.",
       draw: uedp.plotFigures.utilityByLeakage,
     },
     {
@@ -73,7 +73,9 @@
   /** Why nothing is drawn; "" where something is. */
   function obstacle(set) {
     if (!set) {
-      return "No row passes the filters: clear one of them.";
+      return uedp.rows.length
+        ? "No row passes the filters: clear one of them."
+        : "There are no results yet.";
     }
     if (window.Plotly) {
       return "";

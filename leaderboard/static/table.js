@@ -50,7 +50,7 @@
 
   /** Ids of the rows that are picked for comparison. */
   function picked() {
-    return get("rows").split(",").filter((id) => rowOf.has(id));
+    return [...new Set(get("rows").split(","))].filter((id) => rowOf.has(id));
   }
 
   /** Picks a row or puts it back. */

@@ -43,9 +43,20 @@ window.uedp = (function () {
     return sign + grouped + (part ? `.${part}` : "");
   }
 
-  /** A number as tables write it: three figures, or four where they are whole; infinity is ∞. */
+  /** Whether a number is too large, or too small, to be read with all its zeros. */
+  function extreme(value) {
+    const size = Math.abs(value);
+    return (size >= 1e15 && size < Infinity) || (size > 0 && size < 5e-7);
+  }
+
+  /**
+   * A number as tables write it: three figures, or four where they are whole; extreme ones with an
+   * exponent; infinity is ∞.
+   */
   function number(value) {
-    return fixed(value, decimals(value));
+    return extreme(value)
+      ? value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2")
+      : fixed(value, decimals(value));
   }
 
   /** A number that somebody chose, as it was written: 1e-05 where it is small. */
@@ -68,7 +79,15 @@ window.uedp = (function () {
       return number(mean);
     }
     const half = ((found.high - found.low) / 2) * scale;
-    return `${number(mean)} ±${fixed(half, decimals(mean))}`;
+    const alone = extreme(mean) || half >= 1e15;
+    return `${number(mean)} ±${alone ? number(half) : fixed(half, decimals(mean))}`;
+  }
+
+  /** The same of a row; a metric that not all of its seeds have says how many do. */
+  function statOf(column, row) {
+    const found = row.values[column.key];
+    const text = stat(column, found);
+    return found && found.n > 1 && found.n < row.n ? `${text} (n = ${found.n})` : text;
   }
 
   /** A column's label with its unit, unless the label ends with it. */
@@ -78,14 +97,6 @@ window.uedp = (function () {
     }
     const told = !column.unit || column.label.split(" ").pop() === column.unit;
     return told ? column.label : `${column.label} (${column.unit})`;
-  }
-
-  /** Whether a surely beats b: both have intervals over seeds, and these do not touch. */
-  function beats(a, b, better) {
-    if (a.low === null || b.low === null) {
-      return false;
-    }
-    return better === "higher" ? a.low > b.high : a.high < b.low;
   }
 
   /**
@@ -129,5 +140,5 @@ window.uedp = (function () {
     return String(text).replace(/[&<>]|%\{/g, (mark) => marks[mark]);
   }
 
-  return { NONE, number, brief, fixed, decimals, stat, heading, beats, csvField, element, plain };
+  return { NONE, number, brief, fixed, decimals, stat, statOf, heading, csvField, element, plain };
 })();

@@ -18,7 +18,7 @@
       tabs[at].tabIndex = selected ? 0 : -1;
       document.getElementById(`view-${name}`).hidden = !selected;
     });
-    const picked = get("rows").split(",").filter((id) => rowOf.has(id)).length;
+    const picked = new Set(get("rows").split(",").filter((id) => rowOf.has(id))).size;
     document.getElementById("picked").textContent = picked ? `(${picked})` : "";
   }
 
