@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.leaderboard.validation.audits import check_audit
 from uedp_bench.leaderboard.validation.backing import check_backing
 from uedp_bench.leaderboard.validation.claims import check_claims
 from uedp_bench.leaderboard.validation.components import check_components
@@ -28,6 +29,7 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
     check_ranges,
     check_consistency,
     check_backing,
+    check_audit,
     check_provenance,
     check_identity,
     check_proofs,
