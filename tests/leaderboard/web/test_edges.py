@@ -143,3 +143,20 @@ def test_pages_of_nothing_and_of_failures_open(tmp_path, visit):
         page.wait_for_function("window.Plotly")
         page.get_by_role("tab", name="Compare").click()
         page.get_by_text("No row to compare.").wait_for()
+
+
+def test_focus_is_never_behind_the_headings_and_paper_has_no_controls(site, visit):
+    page = visit(site / "index.html", "view=table")
+    page.locator("#leaderboard tbody tr").nth(30).locator("a").first.focus()
+    covered = """() => {
+        const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+        const over = document.elementFromPoint(left + Math.min(width / 2, 20), top + height / 2);
+        return Boolean(over && over.closest("thead"));
+    }"""
+    for _ in range(60):
+        page.keyboard.press("Shift+Tab")
+        assert not page.evaluate(covered)
+    page.emulate_media(media="print")
+    for name in (".filters", ".toolbar", ".downloads", "#leaderboard .column-pick"):
+        assert not page.locator(name).first.is_visible()
+    assert page.locator("#leaderboard").is_visible()
