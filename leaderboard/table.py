@@ -133,6 +133,7 @@ def _line(row: Row) -> dict[str, Any]:
         line |= _columns(column_prefix(attack), metrics)
     for guarantee in plain["guarantees"]:
         name = f"{guarantee['kind']}.{guarantee['unit']}.{guarantee['adjacency']}"
+        line[f"{name}.notion"] = guarantee["notion"]
         line[f"{name}.epsilon"] = guarantee["epsilon"]
         line[f"{name}.delta"] = guarantee["delta"]
         line[f"{name}.status"] = guarantee["status"]

@@ -52,7 +52,7 @@
 
   /** Everything that the page knows of a row. */
   function object(row) {
-    const { guarantees, bounds, values, seeds, facets, text, id, set, ...rest } = row;
+    const { guarantees, bounds, values, seeds, facets, kinds, text, id, set, ...rest } = row;
     return {
       group: id, ...rest, comparable: sets[set].title, ...measured(row),
       guarantees: guarantees.map(promise), lower_bounds: bounds.map(promise),
@@ -76,7 +76,7 @@
     }
     for (const one of row.guarantees) {
       const name = `${one.kind}.${one.unit}.${one.adjacency}`;
-      for (const part of ["epsilon", "delta", "status", "reason"]) {
+      for (const part of ["notion", "epsilon", "delta", "status", "reason"]) {
         cells[`${name}.${part}`] = one[part];
       }
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
 from pathlib import Path
 
@@ -160,3 +163,25 @@ def test_focus_is_never_behind_the_headings_and_paper_has_no_controls(site, visi
     for name in (".filters", ".toolbar", ".downloads", "#leaderboard .column-pick"):
         assert not page.locator(name).first.is_visible()
     assert page.locator("#leaderboard").is_visible()
+
+
+def test_files_keep_notions_apart_and_hold_nothing_of_the_page_itself(index, visit):
+    page = visit(index, "view=table", accept_downloads=True)
+
+    def saved(button):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=button).click()
+        return Path(waiting.value.path()).read_text()
+
+    rows = {row["mechanism"]: row for row in json.loads(saved("Download these rows as JSON"))}
+    assert not {"facets", "kinds", "text"} & rows["words"].keys()
+    here = list(csv.DictReader(io.StringIO(saved("Download these rows as CSV"))))
+    all_of_them = (index.parent / "results.csv").read_text()
+    for lines in (here, list(csv.DictReader(io.StringIO(all_of_them)))):
+        column = "proven.word.replace-one"
+        found = {line["mechanism"]: line for line in lines}
+        notions = {name: line[f"{column}.notion"] for name, line in found.items()}
+        assert notions == {
+            "words": "metric-dp", "zero": "dp", "both": "", "users": "", "nothing": "",
+        }  # fmt: skip
+        assert float(found["words"][f"{column}.epsilon"]) == 0.5
