@@ -28,21 +28,11 @@ def runs(tmp_path_factory) -> Path:
     return out / "runs"
 
 
-def until(page, expression):
-    """Waits until an expression is true. Playwright's own way evaluates it in the page, which the
-    page's policy forbids."""
-    for _ in range(300):
-        if page.evaluate(f"Boolean({expression})"):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"still not true: {expression}")
-
-
 def draw_all(page):
     """Draws every figure, as for printing."""
-    until(page, "window.Plotly && document.readyState === 'complete'")
+    page.wait_for_function("window.Plotly && document.readyState === 'complete'")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    until(page, ALL_DRAWN)
+    page.wait_for_function(ALL_DRAWN)
     return page
 
 
@@ -51,7 +41,7 @@ def test_figures_are_drawn_where_they_come_into_view(runs, visit):
     for name in ("#figure-1", "#figure-17"):
         assert name[1:] not in page.evaluate(DRAWN)
         page.locator(name).scroll_into_view_if_needed()
-        until(page, f"document.querySelector('{name}').data")
+        page.wait_for_function(f"document.querySelector('{name}').data")
     assert len(page.evaluate(DRAWN)) < 17
 
 
@@ -90,7 +80,7 @@ def test_pages_are_accessible(runs, visit, accessible, name, scheme):
     page = visit(runs / f"{name}.html", color_scheme=scheme)
     if scheme == "dark":
         page.locator("#figure-1").scroll_into_view_if_needed()
-        until(page, "document.querySelector('#figure-1').data")
+        page.wait_for_function("document.querySelector('#figure-1').data")
     else:
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     accessible(page)
@@ -111,14 +101,14 @@ def test_the_spec_and_the_command_are_copied(runs, visit):
     page = visit(runs / "everything-1.html", permissions=["clipboard-read", "clipboard-write"])
     for name, text in (("command", COMMAND), ("spec", spec_yaml(everything().spec))):
         page.click(f"[data-copy={name}]")
-        until(page, "document.getElementById('told').textContent")
+        page.wait_for_function("document.getElementById('told').textContent")
         assert page.inner_text("#told") == "Copied."
         assert page.evaluate("navigator.clipboard.readText()") == text
         page.evaluate("document.getElementById('told').textContent = ''")
     # Without a clipboard: by selection.
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.click("[data-copy=command]")
-    until(page, "document.getElementById('told').textContent === 'Copied.'")
+    page.wait_for_function("document.getElementById('told').textContent === 'Copied.'")
     assert page.evaluate("String(getSelection())") == COMMAND
 
 
@@ -134,7 +124,7 @@ def test_the_spec_and_the_result_are_saved(runs, visit):
     assert saving.value.suggested_filename == "spec.yaml"
     assert Path(saving.value.path()).read_text(encoding="utf-8") == spec_yaml(HOSTILES.spec)
     page.click("#shown summary")
-    until(page, "document.querySelector('#shown pre').textContent")
+    page.wait_for_function("document.querySelector('#shown pre').textContent")
     assert json.loads(page.text_content("#shown pre")) == saved
 
 
@@ -147,7 +137,7 @@ def test_seeds_and_the_way_back(runs, visit):
     page.wait_for_url("**/failed-4.html")
     assert "users is 3" in page.inner_text("main")
     page.click("text=compare this row")
-    until(page, "window.uedp")
+    page.wait_for_function("window.uedp")
     assert page.evaluate("[uedp.get('view'), uedp.get('rows')]") == ["compare", "everything"]
     assert page.evaluate("uedp.rowOf.has('everything')")
 
@@ -156,7 +146,9 @@ def test_the_table_of_contents_follows(runs, visit):
     page = visit(runs / "everything-1.html")
     assert page.inner_text(".contents [aria-current]") == "Summary"
     page.click(".contents a:has-text('Cost')")
-    until(page, "document.querySelector('.contents [aria-current]').textContent === 'Cost'")
+    page.wait_for_function(
+        "document.querySelector('.contents [aria-current]').textContent === 'Cost'"
+    )
 
 
 def test_nothing_of_a_result_runs(runs, visit):
