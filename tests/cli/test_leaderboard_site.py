@@ -143,6 +143,8 @@ def serve(tmp_path):
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
             env={**os.environ, "TMPDIR": str(temporary)},
+            # A shell lets its background jobs ignore Ctrl-C, and their children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         started.append(process)
         lines = []
