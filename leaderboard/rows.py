@@ -300,17 +300,18 @@ def _combined(bounds: Sequence[LowerBound]) -> LowerBound:
     """The largest of several bounds on one epsilon; the errors of all of them add up.
 
     Bounds that rest on assumptions count only where no other does. Of so many that little
-    confidence is left, the largest of the strict bounds.
+    confidence is left, the largest of the strict bounds; where not all have one, the first bound,
+    which nobody chose by its value.
     """
     bounds = [bound for bound in bounds if not bound.assumptions] or bounds
     left = 1.0 - sum(1.0 - bound.confidence for bound in bounds)
     strict = [bound.strict_epsilon for bound in bounds if bound.strict_epsilon is not None]
     highest = max(bounds, key=lambda bound: bound.epsilon)
     most = max(strict, default=None)
-    if left >= _LEAST_CONFIDENCE or len(strict) < len(bounds):
-        return highest.model_copy(
-            update={"confidence": round(max(left, 0.0), 9), "strict_epsilon": most}
-        )
+    if left >= _LEAST_CONFIDENCE:
+        return highest.model_copy(update={"confidence": round(left, 9), "strict_epsilon": most})
+    if len(strict) < len(bounds):
+        return bounds[0]
     loudest = max(bounds, key=lambda bound: bound.strict_epsilon or 0.0)
     surely = 1.0 - STRICT_ERROR * len(bounds)
     return loudest.model_copy(update={"epsilon": most, "confidence": surely})

@@ -88,8 +88,8 @@ Object.assign(window.uedp, (function () {
 
   // ---------------------------------------------------------------------------------------- state
 
-  // One flat object of strings. What is empty is left out of the link; without a link, the first
-  // view shows the task and source that most mechanisms share.
+  // One flat object of strings. What is empty is left out of the link; without a link, readers
+  // first see the comparable set with most mechanisms.
   const listeners = [];
   let state = parse(window.location.hash);
   let known = null;

@@ -318,6 +318,15 @@ def test_bounds_that_assume_more_count_only_where_no_other_does():
     assert any(note.startswith("assumed:") for note in sheets(alone)[0].notes)
 
 
+def test_of_many_bounds_that_assume_more_the_first_stands_for_all():
+    runs = [
+        result("a", seed, lower_bounds=(bound(float(seed), assumptions=("scores are Gaussian",)),))
+        for seed in range(1, 21)
+    ]
+    assert cell(aggregate(runs), "ε at least") == "1.00 user (95 %; assumed)"
+    assert cell(aggregate(runs[:2]), "ε at least") == "2.00 user (90 %; assumed)"
+
+
 def test_a_table_shows_bounds_at_its_own_delta_where_there_are_some():
     here, there = bound(1.0, delta=1e-5), bound(0.5, delta=1e-10)
     both = aggregate([result("a", 1, lower_bounds=(there, here))])

@@ -35,6 +35,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench tradeoff vickrey --source NAME   inference error against utility of replaced words
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
   uedp-bench leaderboard --results runs       its table
+  uedp-bench leaderboard serve --results runs its pages; 'leaderboard build' writes them as files
 """
 
 app = typer.Typer(
