@@ -16,7 +16,8 @@ from typing import Any
 
 from uedp_bench.accounting.events import Protected, Repeated
 from uedp_bench.accounting.ledger import proven_at
-from uedp_bench.leaderboard.rows import Row, Stat, aggregate, load_results
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 from uedp_bench.results import Result
 
 POINTS = (0, 1, 3, 10, 30)

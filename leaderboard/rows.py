@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict
 from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import UnknownNameError
-from uedp_bench.leaderboard.loading import load_results as load_results
 from uedp_bench.results import LowerBound, Result, RunSpec, SkippedAttack
 from uedp_bench.task import Task
 

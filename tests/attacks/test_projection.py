@@ -17,7 +17,7 @@ from uedp_bench.attacks._projection import Method, projection
 from uedp_bench.attacks.attribute_inference import AttributeInference
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.rows import load_results
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.release import Release
 from uedp_bench.results import Result, read_result
 from uedp_bench.runner import Settings, execute

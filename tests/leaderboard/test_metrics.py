@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import metric, order
-from uedp_bench.leaderboard.rows import load_results
 from uedp_bench.registry import tasks
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.leaderboard.rows import Row, Stat, aggregate, load_results
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 from uedp_bench.spec import expand, parse_spec, read_spec
 
 COMMITTED = Path(__file__).parents[2] / "leaderboard" / "results" / "quickstart"

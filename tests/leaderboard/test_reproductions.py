@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.leaderboard.rows import Row, aggregate, load_results
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.results import Result
 from uedp_bench.spec import expand, parse_spec, read_spec
 

@@ -13,7 +13,8 @@ import pytest
 from scipy import stats
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.rows import aggregate, load_results
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site import build
 from uedp_bench.results import ComponentSpec, Estimate, Result, RunError, RunSpec
 

@@ -14,7 +14,8 @@ import pytest
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.leaderboard.boards import boards
-from uedp_bench.leaderboard.rows import Row, aggregate, load_results
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.leaderboard.site import build
 from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunSpec
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from whole_results import HOSTILE, everything, failed, minimal
 
-from uedp_bench.leaderboard.rows import load_results
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.run_pages.spec_text import COMMAND, spec_yaml
 from uedp_bench.leaderboard.site import build
 from uedp_bench.results import Result

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.rows import Stat, aggregate, load_results
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Stat, aggregate
 from uedp_bench.leaderboard.sheets import number, stat_text
 from uedp_bench.leaderboard.site import Site, build
 from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunError, RunSpec
