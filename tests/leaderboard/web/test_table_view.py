@@ -7,17 +7,14 @@ import io
 import json
 import math
 import re
-import statistics
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.rows import Stat, aggregate
+from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.sheets import number, stat_text
-from uedp_bench.leaderboard.site import Site, build
+from uedp_bench.leaderboard.site import build
 from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunError, RunSpec
 
 REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
@@ -335,40 +332,6 @@ def test_ranks_hold_within_a_set_and_ties_say_so(small, visit, accessible):
     assert "sort" not in state(page)
 
 
-def intervals():
-    """Rows of two sets: intervals that overlap, touch or are points, and rows without one."""
-    rng = np.random.default_rng(3)
-    rows = []
-    for at in range(120):
-        low = float(rng.choice([rng.uniform(0, 50), rng.integers(50)]))
-        high = low + float(rng.choice([0.0, 1.0, rng.exponential(3.0)]))
-        ends = (None, None) if at % 11 == 0 else (low, high)
-        rows.append((f"row{at}", at % 2, ends))
-    return rows
-
-
-@pytest.mark.parametrize("better", ["lower", "higher"])
-def test_ranks_are_those_of_the_definition(small, visit, better):
-    rows = intervals()
-    key = {"lower": "utility.perplexity", "higher": "utility.accuracy"}[better]
-    found = visit(small).evaluate(
-        "([rows, key]) => [...uedp.ranks(rows, key)]",
-        [[{"id": name, "set": board, "values": {key: {"value": 0, "low": low, "high": high}}}
-          for name, board, (low, high) in rows], key],
-    )  # fmt: skip
-    expected = {}
-    for name, board, (low, high) in rows:
-        if low is None:
-            continue
-        ends = [e for other, of, e in rows if other != name and of == board and e[0] is not None]
-        under, over = sum(e[1] < low for e in ends), sum(e[0] > high for e in ends)
-        above, below = (under, over) if better == "lower" else (over, under)
-        expected[name] = [above + 1, len(ends) + 1 - below]
-    assert dict(found) == expected
-    assert any(best < worst for best, worst in expected.values())
-    assert any(best == worst for best, worst in expected.values())
-
-
 # -------------------------------------------------------------------------- columns, links, files
 
 
@@ -524,69 +487,3 @@ def test_a_phone_has_everything_for_everyone(small, visit, accessible):
     page.get_by_text("What the columns mean").click()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     accessible(page)
-
-
-# ------------------------------------------------------------------------------------------ speed
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory):
-    """The index of 2,000 rows of three seeds each, made from the reference results."""
-    known = [one for one in load_results([REFERENCE]) if one.status == "finished"]
-    copies = []
-    for at in range(2000):
-        base = known[at % len(known)]
-        first, *rest = base.spec.mechanism
-        first = first.model_copy(update={"params": {**first.params, "copy": at}})
-        for seed in (1, 2, 3):
-            spec = base.spec.model_copy(update={"seed": seed, "mechanism": (first, *rest)})
-            copies.append(base.model_copy(update={
-                "id": f"{at:08x}-{seed}", "group": f"{at:08x}", "spec": spec,
-            }))  # fmt: skip
-    out = tmp_path_factory.mktemp("many")
-    site = Site(out)
-    by_id = {one.id: one for one in copies}
-    for name, text in site._files(aggregate(copies), by_id, {}).items():
-        if not name.startswith("results."):
-            (out / name).parent.mkdir(exist_ok=True)
-            (out / name).write_text(text(), encoding="utf-8")
-    return out / "index.html"
-
-
-FIRST_ROW = """
-new MutationObserver((_, observer) => {
-    if (document.querySelector("#leaderboard tbody tr a")) {
-        window.firstRow = performance.now();
-        observer.disconnect();
-    }
-}).observe(document, { childList: true, subtree: true });
-"""
-
-
-def test_two_thousand_rows_paint_within_a_second(many, browser):
-    paints, tables = [], []
-    for link in ("", "", "#view=table"):
-        with browser.new_context() as context:
-            context.add_init_script(FIRST_ROW)
-            page = context.new_page()
-            page.goto(many.as_uri() + link, wait_until="commit")
-            page.locator("#leaderboard tbody a").first.wait_for()
-            paints.append(page.evaluate(
-                "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-            ))  # fmt: skip
-            tables.append(page.evaluate("window.firstRow"))
-            assert page.evaluate("uedp.rows.length") == 2000
-    assert statistics.median(paints) < 1000, paints
-    assert statistics.median(tables) < 3000, tables
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(many.as_uri() + "#view=table")
-        # Far above what it takes: the machine may be busy.
-        spent = page.evaluate("""
-            [{ q: "uedp copy=1" }, { q: "" }, { metric: "utility.error" }].map(changes => {
-                const start = performance.now();
-                uedp.set(changes);
-                return performance.now() - start;
-            })
-        """)
-        assert statistics.median(spent) < 500, spent

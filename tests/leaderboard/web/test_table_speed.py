@@ -1,0 +1,77 @@
+"""The table with 2,000 rows."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.site import Site
+
+REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """The index of 2,000 rows of three seeds each, made from the reference results."""
+    known = [one for one in load_results([REFERENCE]) if one.status == "finished"]
+    copies = []
+    for at in range(2000):
+        base = known[at % len(known)]
+        first, *rest = base.spec.mechanism
+        first = first.model_copy(update={"params": {**first.params, "copy": at}})
+        for seed in (1, 2, 3):
+            spec = base.spec.model_copy(update={"seed": seed, "mechanism": (first, *rest)})
+            copies.append(base.model_copy(update={
+                "id": f"{at:08x}-{seed}", "group": f"{at:08x}", "spec": spec,
+            }))  # fmt: skip
+    out = tmp_path_factory.mktemp("many")
+    site = Site(out)
+    by_id = {one.id: one for one in copies}
+    for name, text in site._files(aggregate(copies), by_id, {}).items():
+        if not name.startswith("results."):
+            (out / name).parent.mkdir(exist_ok=True)
+            (out / name).write_text(text(), encoding="utf-8")
+    return out / "index.html"
+
+
+FIRST_ROW = """
+new MutationObserver((_, observer) => {
+    if (document.querySelector("#leaderboard tbody tr a")) {
+        window.firstRow = performance.now();
+        observer.disconnect();
+    }
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_two_thousand_rows_paint_within_a_second(many, browser):
+    paints, tables = [], []
+    for link in ("", "", "#view=table"):
+        with browser.new_context() as context:
+            context.add_init_script(FIRST_ROW)
+            page = context.new_page()
+            page.goto(many.as_uri() + link, wait_until="commit")
+            page.locator("#leaderboard tbody a").first.wait_for()
+            paints.append(page.evaluate(
+                "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+            ))  # fmt: skip
+            tables.append(page.evaluate("window.firstRow"))
+            assert page.evaluate("uedp.rows.length") == 2000
+    assert statistics.median(paints) < 1000, paints
+    assert statistics.median(tables) < 3000, tables
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(many.as_uri() + "#view=table")
+        # Far above what it takes: the machine may be busy.
+        spent = page.evaluate("""
+            [{ q: "uedp copy=1" }, { q: "" }, { metric: "utility.error" }].map(changes => {
+                const start = performance.now();
+                uedp.set(changes);
+                return performance.now() - start;
+            })
+        """)
+        assert statistics.median(spent) < 500, spent
