@@ -324,16 +324,16 @@ def test_digests_stand_for_files_only(tmp_path):
 
 def test_components_that_are_not_installed_are_noted(tmp_path):
     data = json.loads(reference("noiseless"))
-    data["spec"]["mechanism"][0]["name"] = "secret-sauce"
-    data["events"][0]["stage"] = "secret-sauce"
+    data["spec"]["mechanism"][0]["name"] = "nowhere-installed"
+    data["events"][0]["stage"] = "nowhere-installed"
 
     def renamed(parts: Data) -> None:
-        parts["mechanism"][0][0] = "secret-sauce"
+        parts["mechanism"][0][0] = "nowhere-installed"
 
     report = checked(tmp_path, rehashed(data, renamed))
     assert report.errors == ()
     notes = {note.where: note.what for note in report.notes}
-    assert "no mechanism 'secret-sauce' is installed" in notes["spec.mechanism.0.name"]
+    assert "no mechanism 'nowhere-installed' is installed" in notes["spec.mechanism.0.name"]
     assert "--plugin" in notes["spec.mechanism.0.name"]
     assert "spec.mechanism.0 is not known" in notes["events"]
 
