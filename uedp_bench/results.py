@@ -1,7 +1,7 @@
 """The result of a run: one versioned pydantic model, written as JSON.
 
 Old schema versions keep loading. Fields are only ever added; a change of meaning raises
-`SCHEMA_VERSION` and gets a migration in `read_result`.
+`SCHEMA_VERSION` and gets a migration in `parse_result`.
 """
 
 from __future__ import annotations
