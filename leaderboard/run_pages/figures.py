@@ -51,8 +51,9 @@ def colour(at: int) -> str:
 
 
 def plain(text: object) -> str:
-    """Text for Plotly, which reads some markup: none of it is left."""
-    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Text for Plotly, which reads some markup and fills in %{templates}: none of it is left."""
+    escaped = str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escaped.replace("%{", "%&#123;")
 
 
 def finite(value: float | None) -> float | None:

@@ -85,6 +85,7 @@ def test_colour_never_alone_tells_lines_or_markers_apart():
 
 def test_plain_leaves_no_markup_for_plotly():
     assert plain("<b>&lt;") == "&lt;b&gt;&amp;lt;"
+    assert plain("5 % of %{x}") == "5 % of %&#123;x}"
 
 
 def test_lines_are_thinned_with_their_ends_and_infinities_are_gaps():
