@@ -166,8 +166,31 @@ class Cost(_Frozen):
         return _plain(values)
 
 
+class Headline(_Frozen):
+    """What a board ranks the runs of a task by.
+
+    Attributes:
+        metric: the name of a utility.
+        larger_is_better: its direction.
+        by_vocabulary: it compares only between runs of one vocabulary.
+    """
+
+    metric: str
+    larger_is_better: bool
+    by_vocabulary: bool = False
+
+
 class Result(_Frozen):
-    """One run. See `docs/results.md` for every field."""
+    """One run. See `docs/results.md` for every field.
+
+    Attributes:
+        headline: None in results from before it was kept.
+        floors: values of the headline metric that need no training on private rows, or little, by
+            name.
+        learned: whether the headline's interval lies strictly on the better side of the best
+            floor; None where that is not known.
+        stored: what of the private data the folder of the result holds, by kind.
+    """
 
     schema_version: Literal[1] = 1
     id: str
@@ -176,6 +199,9 @@ class Result(_Frozen):
     error: RunError | None = None
     spec: RunSpec
     utility: dict[str, Estimate] = {}
+    headline: Headline | None = None
+    floors: dict[str, Number] = {}
+    learned: bool | None = None
     guarantees: tuple[Guarantee, ...] = ()
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Estimate]] = {}
@@ -187,6 +213,7 @@ class Result(_Frozen):
     diagnostics: Plain = {}
     selection: Plain = {}
     cost: Cost = Cost()
+    stored: Plain = {}
     tracking: dict[str, str] = {}
     provenance: Plain = {}
 
