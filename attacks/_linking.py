@@ -46,7 +46,7 @@ def divide(
 
     Args:
         corpus: original text.
-        usable: (rows,) rows of which published versions exist.
+        usable: (rows,) rows that may be known or linked.
         share: of an author's rows that are known, rounded, at least one and not all.
         most: authors, and rows of each, at most.
         rng: of the draws.

@@ -20,6 +20,8 @@ from uedp_bench.results import Estimate
 from uedp_bench.statistics import mean_estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
     from uedp_bench.release import Release
     from uedp_bench.run import Run
@@ -49,10 +51,11 @@ class _Linked(NamedTuple):
         known: the known rows, original.
         told: their published versions.
         queries: published versions of the hidden rows.
-        originals: what each of them was made from.
+        originals: the hidden rows, original.
         owner: (known,) index of the author.
         told_owner: (told,) index of the author.
-        truth: (queries,) index of the author.
+        asked: (queries,) which hidden row each was made from.
+        truth: (hidden,) index of the author.
     """
 
     division: Division
@@ -62,17 +65,32 @@ class _Linked(NamedTuple):
     originals: Corpus
     owner: IntArray
     told_owner: IntArray
+    asked: IntArray
     truth: IntArray
+
+    def recalls(self, similarities: Iterator[FloatArray]) -> FloatArray:
+        """(hidden, ranks) hits of each hidden row: the mean of its published versions.
+
+        A row that was not published cannot be linked: it is a miss.
+        """
+        size = len(self.truth)
+        hits = recalls(similarities, self.truth[self.asked], RANKS)
+        counts = np.maximum(np.bincount(self.asked, minlength=size), 1)
+        sums = [np.bincount(self.asked, weights=each, minlength=size) for each in hits.T]
+        return np.stack(sums, axis=1) / counts[:, None]
 
 
 class Reidentify(Attack[ReidentifyParams]):
     """Links published documents back to their authors by retrieval.
 
     Similarity is the cosine of TF-IDF vectors (words and characters), or of representations where
-    vectors were published. The same attack on the original text is the ceiling.
+    vectors were published. The same attack on the original text is the ceiling. Authors and
+    documents are drawn from the original train split, so that they are the same for all mechanisms
+    of a seed; a document that a mechanism dropped is a miss.
     """
 
     name = "reidentify"
+    version = 2
     source = (
         "authorship attribution by profiles, on n-grams: Stamatatos 2009; "
         "Narayanan et al. 2012 (linking at scale)"
@@ -88,7 +106,8 @@ class Reidentify(Attack[ReidentifyParams]):
         """Recall at 1 and at 10, of published and of original documents.
 
         Raises:
-            InputError: if fewer than two authors have two published rows.
+            InputError: if fewer than two authors have two rows in the train split, or none of the
+                documents to link was published.
         """
         if not isinstance(release, Published):
             raise CapabilityError(f"reidentify needs a Published, not {type(release).__name__}")
@@ -102,7 +121,7 @@ class Reidentify(Attack[ReidentifyParams]):
         run.progress("reidentify: published", 1, 2)
         vectors = _by_vectors(release, linked)
         if linked.queries.vectors is None:
-            found["text"] = recalls(text.similarities(linked.queries.texts), linked.truth, RANKS)
+            found["text"] = linked.recalls(text.similarities(linked.queries.texts))
         if vectors is not None:
             found["representation"] = vectors
         main = "text" if "text" in found else "representation"
@@ -110,21 +129,18 @@ class Reidentify(Attack[ReidentifyParams]):
 
     def _link(self, published: Corpus, corpus: Corpus, run: Run) -> _Linked:
         """Joins published rows with the rows that they were made from; canaries have none."""
-        last = max(int(each.origin.max(initial=-1)) for each in (corpus, published))
-        at = np.full(last + 1, -1, dtype=np.int64)
-        original = np.flatnonzero((corpus.origin >= 0) & ~corpus.where("public"))
-        at[corpus.origin[original]] = original
-        row = np.where(published.origin >= 0, at[published.origin], -1)
-        usable = np.zeros(len(corpus), dtype=bool)
-        usable[row[row >= 0]] = True
+        usable = corpus.where("train") & (corpus.origin >= 0)
         p = self.params
         division = divide(corpus, usable, p.known, (p.authors, p.rows), run.rng("reidentify"))
         if len(division.authors) < 2:
             raise InputError(
-                f"reidentify: {len(division.authors)} authors have two published rows; at least 2 "
-                "are needed"
+                f"reidentify: {len(division.authors)} authors have two rows in the train split; at "
+                "least 2 are needed"
             )
-        told, asked = (np.flatnonzero(np.isin(row, of)) for of in division[1:])
+        told, of_known = _made_from(published, corpus, division.known)
+        queries, asked = _made_from(published, corpus, division.hidden)
+        if not len(queries):
+            raise InputError("reidentify: none of the documents to link was published")
 
         def author(rows: IntArray) -> IntArray:
             return np.searchsorted(division.authors, corpus.users[rows])
@@ -133,11 +149,12 @@ class Reidentify(Attack[ReidentifyParams]):
             division,
             corpus.take(division.known),
             published.take(told),
-            published.take(asked),
-            corpus.take(row[asked]),
+            published.take(queries),
+            corpus.take(division.hidden),
             author(division.known),
-            author(row[told]),
-            author(row[asked]),
+            author(division.known[of_known]),
+            asked,
+            author(division.hidden),
         )
 
     def _measured(
@@ -170,6 +187,7 @@ class Reidentify(Attack[ReidentifyParams]):
             "authors": authors,
             "known_rows": len(linked.division.known),
             "queries": len(linked.truth),
+            "not_published": len(linked.truth) - len(np.unique(linked.asked)),
         }
         return Leakage(metrics, details)
 
@@ -187,4 +205,14 @@ def _by_vectors(release: Release, linked: _Linked) -> FloatArray | None:
         told, owner = release.representations(linked.known), linked.owner
         queries = release.representations(linked.queries)
     profiles = VectorProfiles(told, owner, len(linked.division.authors))
-    return recalls(profiles.similarities(queries), linked.truth, RANKS)
+    return linked.recalls(profiles.similarities(queries))
+
+
+def _made_from(published: Corpus, corpus: Corpus, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Published rows that were made from `rows` of the corpus, and the place in `rows` of each."""
+    last = max(int(each.origin.max(initial=-1)) for each in (corpus, published))
+    place = np.full(last + 2, -1, dtype=np.int64)  # an origin of -1 looks at the last
+    place[corpus.origin[rows]] = np.arange(len(rows))
+    found = place[published.origin]
+    made = np.flatnonzero(found >= 0)
+    return made, found[made]

@@ -59,8 +59,9 @@ def test_planted_signatures_are_found(small: Corpus, make_run: RunMaker) -> None
     corpus = signed(small)
     visible = corpus.only("train", "valid", "public")
     found = attacked(publication(visible), corpus, make_run(1), authors=30)
-    for name in ("recall_at_1", "recall_at_10", "recall_at_1_unprotected"):
-        assert found.metrics[name].value == 1.0
+    for name in ("recall_at_1", "recall_at_1_unprotected"):
+        assert found.metrics[name].value > 0.95
+    assert found.metrics["recall_at_10"].value == 1.0
     assert found.metrics["recall_at_1_chance"].value == pytest.approx(1 / 30)
     assert found.details["authors"] == 30
 
@@ -97,11 +98,31 @@ def test_rows_are_joined_by_origin_whatever_their_order_and_number(
     published = corpus.take(np.concatenate([kept, kept]))
     stripped = replace(published, groups={"user": np.full(len(published), -1)})
     found = attacked(publication(stripped), corpus, make_run(1))
-    metrics = found.metrics
-    assert metrics["recall_at_1"].value == metrics["recall_at_1_unprotected"].value > 0.8
-    # Each hidden row was published twice.
-    hidden = found.details["queries"] / 2
-    assert found.details["known_rows"] + hidden <= len(kept)
+    metrics, details = found.metrics, found.details
+    assert metrics["recall_at_1_unprotected"].value > 0.95
+    # A row that was published twice counts once, and one that was dropped is a miss.
+    assert details["known_rows"] + details["queries"] == len(train)
+    there = 1 - details["not_published"] / details["queries"]
+    assert 0.3 < there < 0.7
+    assert metrics["recall_at_1"].value == pytest.approx(there, abs=0.02)
+
+
+def test_who_is_drawn_and_the_ceiling_are_the_same_for_all_mechanisms(
+    small: Corpus, make_run: RunMaker
+) -> None:
+    everything = small.only("train", "valid", "test", "public")
+    kept = np.random.default_rng(0).permutation(np.flatnonzero(small.where("train")))
+    releases = [small.only("train"), everything, small.take(kept[: len(kept) // 2])]
+    found = [attacked(publication(each), small, make_run(1), authors=20) for each in releases]
+    for name in ("recall_at_1_unprotected", "recall_at_1_chance"):
+        assert found[0].metrics[name] == found[1].metrics[name] == found[2].metrics[name]
+    for name in ("authors", "known_rows", "queries"):
+        assert found[0].details[name] == found[1].details[name] == found[2].details[name]
+
+
+def test_nothing_to_link_is_refused(small: Corpus, make_run: RunMaker) -> None:
+    with pytest.raises(InputError, match="none of the documents to link was published"):
+        attacked(publication(small.only("test")), small, make_run(1))
 
 
 def test_canaries_public_rows_and_authors_of_one_row_are_left_out(
@@ -156,8 +177,8 @@ def test_published_vectors_are_compared_with_those_of_known_rows(
 
 def test_one_author_is_refused(small: Corpus, make_run: RunMaker) -> None:
     alone = small.take(np.flatnonzero(small.users == 0))
-    with pytest.raises(InputError, match="1 authors have two published rows"):
-        attacked(publication(alone), small, make_run(1))
+    with pytest.raises(InputError, match="1 authors have two rows in the train split"):
+        attacked(publication(alone), alone, make_run(1))
 
 
 @pytest.mark.parametrize(
@@ -180,4 +201,4 @@ def test_deidentification_lowers_it_end_to_end(tmp_path: Path) -> None:
     found = result.leakage["reidentify"]
     assert found["recall_at_1"].high < found["recall_at_1_unprotected"].low
     assert found["recall_at_1_unprotected"].low > 4 * found["recall_at_1_chance"].value
-    assert result.details["reidentify"]["authors"] == 65
+    assert result.details["reidentify"]["authors"] == 60
