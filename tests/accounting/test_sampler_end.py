@@ -1,0 +1,102 @@
+"""Where samplers end: driven with chosen bits, they never pass what `sampler_end` says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.support.bits import GivenBits
+from uedp_bench.accounting.sampler_end import (
+    EXPONENTIAL_END,
+    GAUSSIAN_END,
+    GUMBEL_END,
+    LAPLACE_END,
+    gamma_end,
+    tail_mass,
+)
+
+TAIL = 3.6541528853610088
+ONES = 2**64 - 1
+"""The largest word: as a uniform number 1 - 2^-53."""
+
+
+def uniform(value: float) -> int:
+    """The word that `Generator.random` makes a number of: the nearest multiple of 2^-53."""
+    return min(round(value * 2**53), 2**53 - 1) << 11
+
+
+def normal_from_tail(x: float) -> list[int]:
+    """Words that send the ziggurat into its tail, and make it propose 3.654 + x there."""
+    return [(ONES >> 12) << 9, uniform(-math.expm1(-x * TAIL)), ONES]
+
+
+def test_largest_gaussian_is_where_the_constant_says() -> None:
+    # Numbers that far out come in steps of 0.0015.
+    inside = GAUSSIAN_END - TAIL - 0.001
+    found = np.random.Generator(GivenBits(normal_from_tail(inside))).standard_normal()
+    assert GAUSSIAN_END - 0.003 < abs(found) <= GAUSSIAN_END
+    # A step further the tail refuses, and draws again: nothing beyond the end exists.
+    again = [*normal_from_tail(inside + 0.004), *normal_from_tail(1.0)[1:]]
+    found = np.random.Generator(GivenBits(again)).standard_normal()
+    assert abs(found) == pytest.approx(TAIL + 1.0)
+
+
+def test_gaussian_never_passes_its_end_whatever_the_bits() -> None:
+    bits = np.random.default_rng(1)
+    largest = 0.0
+    for _ in range(3000):
+        words = normal_from_tail(float(bits.uniform(8.0, 10.0)))
+        spare = bits.integers(2**63, size=64).tolist()
+        drawn = np.random.Generator(GivenBits([*words, *spare])).standard_normal()
+        largest = max(largest, abs(drawn))
+    assert 12.0 < largest <= GAUSSIAN_END
+    assert largest > 5.7681  # where float32 normals of torch end
+
+
+def test_largest_laplace_gumbel_and_gamma() -> None:
+    drawn = [
+        np.random.Generator(GivenBits([word])).laplace()
+        for word in (ONES, uniform(2.0**-53), uniform(0.5), uniform(0.25))
+    ]
+    assert max(map(abs, drawn)) == pytest.approx(LAPLACE_END)
+    drawn = [
+        np.random.Generator(GivenBits([word])).gumbel()
+        for word in (ONES, uniform(2.0**-53), uniform(0.5))
+    ]
+    assert max(drawn) == pytest.approx(GUMBEL_END)
+    assert min(drawn) == pytest.approx(-math.log(GUMBEL_END), rel=1e-6)
+    into_the_tail = [(ONES >> 11) << 11, ONES]
+    largest = np.random.Generator(GivenBits(into_the_tail)).standard_exponential()
+    assert largest == pytest.approx(EXPONENTIAL_END)
+
+
+def test_gamma_ends_with_its_normal_number() -> None:
+    inside = GAUSSIAN_END - TAIL - 0.001
+    for shape in (2, 50, 300):
+        for sign in (0, 1):
+            words = normal_from_tail(inside)
+            words[0] |= sign << 17
+            rng = np.random.Generator(GivenBits([*words, 0]))
+            assert rng.standard_gamma(shape) <= gamma_end(shape) * (1 + 1e-9)
+
+
+def test_masses_are_those_beyond_the_ends() -> None:
+    assert tail_mass("gaussian") == pytest.approx(2 * stats.norm.sf(GAUSSIAN_END), rel=1e-9)
+    assert tail_mass("gaussian") < 1e-33
+    beyond = stats.laplace.sf(LAPLACE_END) + stats.laplace.cdf(-(LAPLACE_END - math.log(2.0)))
+    assert beyond <= tail_mass("laplace") < 2 * beyond
+    beyond = stats.gumbel_r.sf(GUMBEL_END) + stats.gumbel_r.cdf(-math.log(GUMBEL_END))
+    assert tail_mass("gumbel") == pytest.approx(beyond, rel=1e-6)
+    assert tail_mass("gamma", 1) == pytest.approx(math.exp(-EXPONENTIAL_END))
+    for dimension in (2, 50, 300):
+        above = stats.gamma.sf(gamma_end(dimension), dimension)
+        assert above <= tail_mass("gamma", dimension) < 1e-30
+
+
+def test_many_draws_stay_inside() -> None:
+    rng = np.random.default_rng(7)
+    assert np.abs(rng.standard_normal(10**6)).max() < GAUSSIAN_END
+    assert np.abs(rng.laplace(size=10**6)).max() < LAPLACE_END
