@@ -86,7 +86,7 @@ def corpus_of_columns(
     corpus = Corpus(
         texts=texts,
         groups={"user": users},
-        split=cut_missing_splits(users, split, params, owner),
+        split=cut_missing_splits(users, split, params, owner, labels),
         entities=Spans.build(texts, mentions),
         entity_types=types,
         labels=labels,

@@ -105,6 +105,62 @@ def test_whole_users_are_cut_off(users: list[int], valid: float, test: float, se
     assert np.array_equal(split, cut_missing_splits(ids, before, params, "text"))
 
 
+def test_rows_are_cut_where_the_users_are_the_classes() -> None:
+    users = np.repeat(np.arange(50), 20)
+    split = np.where(np.arange(len(users)) % 5 == 0, 2, 0)  # train and test are given
+    out = cut_missing_splits(users, split, SplitParams(), "text", users)
+    assert np.array_equal(out == 2, split == 2)
+    assert len(np.unique(users[out == 0])) == 50
+    assert (out == 1).sum() == pytest.approx(0.1 * (split == 0).sum(), rel=0.2)
+    assert len(np.unique(users[out == 1])) > 40
+    few = cut_missing_splits(np.arange(9), np.zeros(9, dtype=np.int64), SplitParams(), "text")
+    assert (few == 0).sum() == 7
+    with pytest.raises(InputError, match="9 rows of 9 users by class are too few to cut off valid"):
+        cut_missing_splits(
+            np.arange(9), np.zeros(9, dtype=np.int64), SplitParams(), "text", np.arange(9)
+        )
+
+
+@given(
+    users=st.lists(st.integers(0, 12), min_size=8, max_size=60),
+    classes=st.lists(st.integers(-1, 4), min_size=60, max_size=60),
+    seed=st.integers(0, 5),
+)
+def test_no_class_loses_all_of_its_training_rows(
+    users: list[int], classes: list[int], seed: int
+) -> None:
+    ids, labels = np.array(users), np.array(classes[: len(users)])
+    params = SplitParams(valid=0.2, test=0.2, seed=seed)
+    try:
+        split = cut_missing_splits(ids, np.zeros(len(ids), dtype=np.int64), params, "text", labels)
+    except InputError:
+        return
+    assert set(labels[labels >= 0]) == set(labels[(labels >= 0) & (split == 0)])
+    assert {1, 2} <= set(split.tolist())
+
+
+def test_classes_with_users_to_spare_change_nothing() -> None:
+    users = np.repeat(np.arange(40), 3)
+    split = np.zeros(len(users), dtype=np.int64)
+    without = cut_missing_splits(users, split, SplitParams(), "text")
+    assert np.array_equal(
+        cut_missing_splits(users, split, SplitParams(), "text", users % 2), without
+    )
+
+
+def test_authors_as_labels_all_train(tmp_path: Path) -> None:
+    file = tmp_path / "authors.csv"
+    rows = [f"{'test' if i % 4 == 0 else 'train'},author{i % 50},text {i}" for i in range(50 * 24)]
+    file.write_text("\n".join(["split,author,text", *rows]))
+    corpus = sources.create(
+        "text",
+        {"path": file, "user_column": "author", "label_column": "author", "split_column": "split"},
+    ).load()
+    assert corpus.labels is not None
+    assert len(np.unique(corpus.labels[corpus.where("train")])) == 50
+    assert len(np.unique(corpus.labels[corpus.where("valid")])) > 25
+
+
 def test_splits_that_exist_are_left_alone() -> None:
     users, split = np.arange(20), np.repeat([0, 2], 10)
     out = cut_missing_splits(users, split, SplitParams(), "text")
