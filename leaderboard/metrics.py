@@ -59,7 +59,10 @@ _UTILITY = (
     _rate("error", "error", "share of test rows whose class is predicted wrong", "lower",
           main=True),
     _rate("macro_f1", "macro-F1", "mean over classes of the F1 score", "higher", main=True),
-    _rate("accuracy", "accuracy", "share of predictions that are right", "higher", main=True),
+    _rate("accuracy", "accuracy", "share of predictions that are right, of words among those in "
+          "the vocabulary", "higher", main=True),
+    _rate("accuracy_with_unknown", "accuracy with unknown", "the same, where predicting an unknown "
+          "word as unknown is right too", "higher"),
     _rate("misclassified", "misclassified", "share of substituted words that a classifier of "
           "words takes for another class", "lower", main=True),
     _rate("unchanged", "unchanged", "share of words that stayed as they were", None, main=True),
@@ -68,9 +71,13 @@ _UTILITY = (
     _rate("unknown", "unknown", "share of words that have no vector"),
     Metric("perplexity_token", "perplexity a token", "compares within one vocabulary only",
            "lower", low=1.0),
-    _rate("oov_rate", "out of vocabulary", "share of targets outside the vocabulary"),
+    Metric("perplexity_known", "perplexity of known words", "exp of the mean nats a target in the "
+           "vocabulary", "lower", low=1.0),
+    _rate("oov_rate", "unknown words", "share of targets outside the vocabulary: predicting that a "
+          "word is unknown is easy, and flatters perplexity", main=True),
     Metric("unigram_perplexity", "unigram floor", "of word counts, without privacy", low=1.0),
     Metric("bigram_perplexity", "bigram floor", "of counts of pairs, without privacy", low=1.0),
+    _rate("constant_accuracy", "constant guess", "accuracy of the most frequent known word"),
     _rate("majority_error", "majority's error", "of the most frequent class, without privacy"),
     _rate("random_error", "random error", "of guessing classes as often as they occur"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
@@ -77,9 +77,10 @@ class TextRows:
         inputs[:, 1:] = np.where(inside[:, 1:], targets[:, :-1], self.padding)
         return inputs, targets
 
-    def row_sums(self, values: FloatArray) -> FloatArray:
-        """(rows,) sums of token values (tokens,)."""
-        return np.add.reduceat(values, self.offsets[:-1]) if len(self) else np.empty(0)
+    def row_sums(self, values: FloatArray | BoolArray) -> FloatArray:
+        """(rows,) sums of token values (tokens,), or counts of those that are true."""
+        numbers = np.asarray(values, dtype=np.float64)
+        return np.add.reduceat(numbers, self.offsets[:-1]) if len(self) else np.empty(0)
 
 
 def encode_targets(

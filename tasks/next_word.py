@@ -1,9 +1,10 @@
-"""Next-word prediction: perplexity and accuracy, beside unigram and bigram floors."""
+"""Next-word prediction: perplexity and accuracy, beside the share of unknown words and floors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
-from uedp_bench.corpus import IntArray, or_alone
+from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.model import LanguageModel
 from uedp_bench.release import Scorer
@@ -63,11 +64,16 @@ class NextWord(Task[NextWordParams]):
 
     Perplexity is exp(sum of nats / words) on the original test rows: words are the
     whitespace-separated words of the preprocessed text and one end per row, so that vocabularies
-    compare; nats are summed over all tokens and the end. The floors see the same tokens, share
-    the divisor, and are counted on the training rows without privacy.
+    compare; nats are summed over all tokens and the end. A word outside the vocabulary is predicted
+    by predicting that it is one, which flatters: `oov_rate` is the share of such targets, and
+    `perplexity_known` and `accuracy` leave them out. N-grams see the same tokens, share the
+    divisor, and are counted on the training rows without privacy; unigrams are the floor that a
+    model must beat. The floor of `accuracy` is `constant_accuracy`: the known target that is most
+    frequent in training, predicted everywhere.
     """
 
     name = "next-word"
+    version = 2
     source = "Lai et al. 2022 (UeDP), section VI; McMahan et al. 2018"
     Params = NextWordParams
     needs: ClassVar[tuple[type, ...]] = (Scorer,)
@@ -76,11 +82,20 @@ class NextWord(Task[NextWordParams]):
     utility = (
         "perplexity",
         "accuracy",
+        "oov_rate",
+        "perplexity_known",
+        "accuracy_with_unknown",
+        "perplexity_token",
         "unigram_perplexity",
         "bigram_perplexity",
-        "perplexity_token",
-        "oov_rate",
+        "constant_accuracy",
     )
+    floors: ClassVar[Mapping[str, str]] = MappingProxyType({"unigrams": "unigram_perplexity"})
+    counted = ("unigram_perplexity", "bigram_perplexity", "constant_accuracy")
+
+    def __init__(self, params: NextWordParams | None = None, model: Any = None) -> None:
+        super().__init__(params, model)
+        self._last: tuple[tuple[Corpus, str], tuple[FloatArray, FloatArray, int]] | None = None
 
     def vocabulary(self, corpus: Corpus) -> Vocabulary:
         """See `Task`; "private" takes the training split, canaries and all.
@@ -137,19 +152,45 @@ class NextWord(Task[NextWordParams]):
         scores = release.token_logprobs(test.texts)
         rows = TextRows.build(encode_targets(test.texts, vocabulary, how), vocabulary)
         words = np.array([len(text.split()) + 1.0 for text in prepare(test.texts, how)])
-        nats = np.array([-score.logp.sum() for score in scores])
         users = or_alone(test.users)
-        floors = [rows.row_sums(self.ngrams(n, corpus, vocabulary).nats(rows)) for n in (1, 2)]
-        outside = -1 if vocabulary.unknown is None else vocabulary.unknown
-        unknown = rows.row_sums((rows.flat == outside).astype(np.float64))
+        nats = -np.concatenate([score.logp for score in scores])
+        right = np.concatenate([score.correct for score in scores])
+        known = _known(rows, vocabulary)
+
+        def share(of: BoolArray, among: BoolArray) -> Estimate:
+            return _ratio(rows.row_sums(of & among), rows.row_sums(among), users)
+
+        every, in_rows = np.ones_like(known), rows.row_sums
+        unigrams, bigrams, most = self._counted(corpus, vocabulary, rows)
         return {
-            "perplexity": _perplexity(nats, words, users),
-            "accuracy": _ratio([score.correct.sum() for score in scores], rows.lengths, users),
-            "unigram_perplexity": _perplexity(floors[0], words, users),
-            "bigram_perplexity": _perplexity(floors[1], words, users),
-            "perplexity_token": _perplexity(nats, rows.lengths, users),
-            "oov_rate": _ratio(unknown, rows.lengths, users),
+            "perplexity": _perplexity(in_rows(nats), words, users),
+            "accuracy": share(right, known),
+            "oov_rate": share(~known, every),
+            "perplexity_known": _perplexity(in_rows(nats * known), in_rows(known), users),
+            "accuracy_with_unknown": share(right, every),
+            "perplexity_token": _perplexity(in_rows(nats), rows.lengths, users),
+            "unigram_perplexity": _perplexity(in_rows(unigrams), words, users),
+            "bigram_perplexity": _perplexity(in_rows(bigrams), words, users),
+            "constant_accuracy": share(rows.flat == most, known),
         }
+
+    def _counted(
+        self, corpus: Corpus, vocabulary: Vocabulary, rows: TextRows
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Nats of unigrams and bigrams, and the known target that is most frequent in training.
+
+        A run asks twice where its model saw public text before, and counts once.
+        """
+        key = corpus, vocabulary.fingerprint
+        if self._last is None or self._last[0][0] is not corpus or self._last[0][1] != key[1]:
+            one, two = (self.ngrams(n, corpus, vocabulary) for n in (1, 2))
+            train = encode_targets(
+                corpus.only("train").texts, vocabulary, self.params.preprocessing
+            )
+            flat = TextRows.build(train, vocabulary)
+            most = np.bincount(flat.flat[_known(flat, vocabulary)]).argmax()
+            self._last = key, (one.nats(rows), two.nats(rows), int(most))
+        return self._last[1]
 
     def load(self, folder: Path) -> Release:
         """See `Task`."""
@@ -204,6 +245,12 @@ class NextWord(Task[NextWordParams]):
         )
         run.count({"rows_truncated": learner.truncated})
         return learner
+
+
+def _known(rows: TextRows, vocabulary: Vocabulary) -> BoolArray:
+    """(tokens,) whether a target is in the vocabulary; ends of rows are."""
+    outside = -1 if vocabulary.unknown is None else vocabulary.unknown
+    return np.asarray(rows.flat != outside)
 
 
 def _ratio(top: ArrayLike, bottom: ArrayLike, users: IntArray) -> Estimate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -77,6 +78,7 @@ class TextClassification(Task[TextClassificationParams]):
     """
 
     name = "text-classification"
+    version = 2
     source = (
         "Lyu, He and Li 2020 (DPNR), section 4; Meehan, Mrini and Chaudhuri 2022, section 5; Lai "
         "et al. 2022 (UeDP), section VI"
@@ -86,6 +88,10 @@ class TextClassification(Task[TextClassificationParams]):
     models = TextEncoder
     default_model = "bilstm"
     utility = ("error", "macro_f1", "accuracy", "majority_error", "random_error")
+    floors: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"majority": "majority_error", "random": "random_error"}
+    )
+    counted = ("majority_error", "random_error")
 
     def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
         """See `Task`; None for published vectors and frozen encoders."""

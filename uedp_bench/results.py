@@ -1,7 +1,7 @@
 """The result of a run: one versioned pydantic model, written as JSON.
 
 Old schema versions keep loading. Fields are only ever added; a change of meaning raises
-`SCHEMA_VERSION` and gets a migration in `parse_result`.
+`SCHEMA_VERSION` and gets a migration in `migrations`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import InputError
+from uedp_bench.migrations import SCHEMA_VERSION as SCHEMA_VERSION
+from uedp_bench.migrations import migrated
 from uedp_bench.selection import Selection
 
-SCHEMA_VERSION = 1
 MOST_DEPTH = 100
 """Levels of a result file's lists and objects, at most; what reads and writes JSON has limits."""
 
@@ -184,7 +185,7 @@ class Result(_Frozen):
     """One run. See `docs/results.md` for every field.
 
     Attributes:
-        headline: None in results from before it was kept.
+        headline: what ranks the run; None of tasks that nobody knows in files of schema version 1.
         floors: values of the headline metric that need no training on private rows, or little, by
             name.
         learned: whether the headline's interval lies strictly on the better side of the best
@@ -192,7 +193,7 @@ class Result(_Frozen):
         stored: what of the private data the folder of the result holds, by kind.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     id: str
     group: str
     status: Literal["finished", "failed"]
@@ -261,7 +262,7 @@ def parse_result(text: str, where: str) -> Result:
             json.dumps(value, ensure_ascii=False).encode()
         if _depth(value) > MOST_DEPTH:
             raise ValueError(f"nested deeper than {MOST_DEPTH} levels")
-        return Result.model_validate(value)
+        return Result.model_validate(migrated(value))
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(str(part) for part in first["loc"])

@@ -62,6 +62,8 @@ class Run:
         delta: at which the run's guarantees are stated.
         series: metrics by round, filled by `log`.
         pretraining: what public text the module saw before, and how it was trained on it.
+        public_only: the model before any private row, until it is scored; None where it saw no
+            public text.
         diagnostics: simulation-only facts, filled by `note` (they look at un-noised values, so a
             real deployment could not print them).
     """
@@ -78,6 +80,7 @@ class Run:
     diagnostics: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
     pretraining: dict[str, Any] = field(default_factory=dict)
+    public_only: Release | None = None
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator of one named use."""

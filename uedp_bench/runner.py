@@ -49,6 +49,7 @@ from uedp_bench.retraining import Retraining
 from uedp_bench.run import Progress, Run, Speed, no_progress
 from uedp_bench.spec import identity_of, identity_parts, tried_runs
 from uedp_bench.task import Task
+from uedp_bench.utility import before_private, judged, public_only
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,8 @@ def protect(
             learner.module.load_state_dict(module.state_dict())
         if learner.plan is not None:
             run.pretraining = {"rows": len(learner.corpus), **learner.plan}
+        else:
+            run.public_only = before_private(parts.task, learner, run)
         module, events = train_stage(learner, pipeline.trainer, run)
         trained += events
         release = learner.release(module)
@@ -409,7 +412,9 @@ def _execute(
         release.save(folder / "release")
         _save_planted(planted, folder)
     with clock("score"):
-        utility = parts.task.score(release, _as_scored(parts, release, corpus, run))
+        scored = _as_scored(parts, release, corpus, run)
+        utility = parts.task.score(release, scored)
+        floor = public_only(parts.task, parts.pipeline, scored, run)
     with clock("attack"):
         attacked = attack_all(parts, release, planted, corpus, run)
     with clock("account"):
@@ -428,6 +433,7 @@ def _execute(
         status="finished",
         spec=spec,
         utility=utility,
+        **judged(parts.task, utility, floor),
         guarantees=guaranteed,
         events=release.events,
         pretraining=run.pretraining,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uedp_bench.component import Component, P
@@ -28,6 +29,12 @@ class Task(Component[P]):
         utility: names of its metrics; the first is the headline.
         larger_is_better: of the headline metric.
         by_vocabulary: utility compares only between runs of one vocabulary.
+        floors: name of a floor -> the metric of `utility` that holds it. A floor is a value of the
+            headline metric that takes no training; a run that is no better has learnt nothing. The
+            model before any private row is a floor beside these, wherever it saw public text.
+        optional: metrics of `utility` that are left out where they make no sense.
+        counted: metrics of `utility` that are computed from private training rows without
+            protection (most floors are): a real deployment could not print them.
         scores_original: `score` gets the original test rows even where mechanisms perturb them at
             inference; what they published is in the release.
     """
@@ -38,6 +45,9 @@ class Task(Component[P]):
     utility: ClassVar[tuple[str, ...]]
     larger_is_better: ClassVar[bool] = False
     by_vocabulary: ClassVar[bool] = False
+    floors: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    optional: ClassVar[tuple[str, ...]] = ()
+    counted: ClassVar[tuple[str, ...]] = ()
     scores_original: ClassVar[bool] = False
 
     def __init__(self, params: P | None = None, model: Any = None) -> None:

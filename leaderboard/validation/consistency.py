@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from uedp_bench.leaderboard.validation.components import components
-from uedp_bench.leaderboard.validation.identity import fingerprint
+from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
 from uedp_bench.leaderboard.validation.ranges import SLACK
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.provenance import names_place
 from uedp_bench.results import Estimate, Result
+from uedp_bench.utility import PUBLIC_ONLY, has_learned
 
 _ORDERED = (
     ("tpr_at_0.1pct_fpr", "tpr_at_1pct_fpr"),
@@ -26,6 +27,7 @@ def check_consistency(result: Result) -> Iterator[Problem]:
     yield from _status(result)
     yield from _attacks(result)
     yield from _stages(result)
+    yield from _learned(result)
     for metrics in result.leakage.items():
         yield from _growing(*metrics)
     accuracy, wrong = result.utility.get("accuracy"), result.utility.get("error")
@@ -45,12 +47,32 @@ def _status(result: Result) -> Iterator[Problem]:
     if result.error is not None:
         yield error("error", "is there: a finished run has none")
     task = components(result.spec)[0].found
-    declared = () if task is None else getattr(task, "utility", ())
-    for name in declared:
-        if name not in result.utility:
-            yield error(f"utility.{name}", f"is missing: {result.spec.task.name} declares it")
+    if task is not None and task_version(result) in (None, task.version):
+        optional = getattr(task, "optional", ())
+        for name in getattr(task, "utility", ()):
+            if name not in result.utility and name not in optional:
+                yield error(f"utility.{name}", f"is missing: {result.spec.task.name} declares it")
     if not result.utility:
         yield error("utility", "is empty: a finished run has utility")
+
+
+def _learned(result: Result) -> Iterator[Problem]:
+    """Whether `learned` is what the headline's interval and the floors say."""
+    headline = result.headline
+    if headline is None:
+        if result.learned is not None or result.floors:
+            yield error("headline", "is missing: floors are values of it")
+        return
+    found = result.utility.get(headline.metric)
+    if found is None:
+        yield error("headline.metric", f"{shown(headline.metric)} is not in utility")
+        return
+    says = has_learned(found, result.floors.values(), headline.larger_is_better)
+    # Of schema version 1 it is not known where the model saw public text.
+    unknown = says and result.learned is None and PUBLIC_ONLY not in result.floors
+    if result.learned is not says and not unknown:
+        what = f"{shown(result.learned)} is not what the interval and the floors say: {shown(says)}"
+        yield error("learned", what)
 
 
 def _attacks(result: Result) -> Iterator[Problem]:

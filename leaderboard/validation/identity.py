@@ -94,6 +94,19 @@ def of_other_versions(result: Result) -> Named | None:
     return None
 
 
+def task_version(result: Result) -> int | None:
+    """The version of the task that a result follows from; None where its id does not tell."""
+    try:
+        return _Parts.model_validate_json(json.dumps(result.provenance.get("identity"))).task[1]
+    except ValidationError:
+        pass
+    corpus = fingerprint(result)
+    if corpus is None or not all(each.known for each in components(result.spec)):
+        return None
+    parts = _match(identity_parts(result.spec, corpus, lambda value, mark: value), result.id)
+    return None if parts is None else int(parts["task"][1])
+
+
 def _pairs(
     said: list[Named], recorded: list[tuple[str, _Part]]
 ) -> Iterator[tuple[Named, tuple[str, _Part]]]:

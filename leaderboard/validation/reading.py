@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from uedp_bench.leaderboard.validation.report import Problem, error, place, plain, shown
+from uedp_bench.migrations import migrated
 from uedp_bench.results import MOST_DEPTH, SCHEMA_VERSION, Result
 
 MOST_BYTES = 64 * 2**20
@@ -48,9 +49,10 @@ def read(path: Path) -> Reading:
         return Reading(problems=(error("", str(reason)),))
     version = data.get("schema_version", 1)
     if isinstance(version, int) and not 1 <= version <= SCHEMA_VERSION:
-        known = "version 1" if SCHEMA_VERSION == 1 else f"versions 1 to {SCHEMA_VERSION}"
+        known = f"versions 1 to {SCHEMA_VERSION}"
         what = f"{shown(version)} is unknown: this version of uedp-bench reads {known}"
         return Reading(problems=(*problems, error("schema_version", what)))
+    data = migrated(data)
     try:
         result = Result.model_validate(data)
     except ValidationError as found:

@@ -340,6 +340,53 @@ def test_out_of_vocabulary_words_count_as_they_are() -> None:
     assert score["oov_rate"].value == pytest.approx(0.5)  # two of three words and an end
 
 
+def test_accuracy_is_of_known_targets_so_that_guessing_unknown_earns_nothing() -> None:
+    """Four DP runs of four on text with 36 % unknown words scored exactly the unknown rate."""
+    task, corpus = task_with(), chain_corpus(60)
+    release = release_of(task, corpus)
+    word = release.vocabulary.words[0]
+    texts = np.where(corpus.where("test"), f"x y {word}", np.array(corpus.texts)).tolist()
+    corpus = corpus.with_texts(texts)
+
+    def always(token: int) -> dict[str, Any]:
+        with torch.no_grad():
+            for parameter in release.module.parameters():
+                parameter.zero_()
+            release.module.output_bias[token] = 5.0
+        return task.score(release, corpus)
+
+    guesses_unknown = always(release.vocabulary.unknown)
+    assert guesses_unknown["accuracy"].value == 0.0
+    assert (
+        guesses_unknown["accuracy_with_unknown"].value == guesses_unknown["oov_rate"].value == 0.5
+    )
+    ends = always(release.vocabulary.end)
+    assert ends["accuracy"].value == 0.5  # of a word and an end
+    assert ends["accuracy_with_unknown"].value == 0.25
+    # It costs on known words what it wins on unknown ones.
+    assert guesses_unknown["perplexity"].value < ends["perplexity_known"].value * 2
+    assert guesses_unknown["perplexity_known"].value > guesses_unknown["perplexity"].value
+
+
+def test_the_constant_guess_is_the_most_frequent_known_target_of_training() -> None:
+    split = np.array([SPLITS.index(s) for s in ("train", "train", "test", "test", "public")])
+    texts = ("new new new a a a", "a", "a b", "a", "a b c")
+    corpus = Corpus(texts, {"user": np.arange(5)}, split)
+    task = task_with()
+    score = task.score(release_of(task, corpus), corpus)
+    assert score["constant_accuracy"].value == pytest.approx(2 / 5)  # "a", of a b end a end
+
+
+def test_two_scores_of_one_corpus_count_once_and_agree(monkeypatch: Any) -> None:
+    task, corpus = task_with(), chain_corpus()
+    release = release_of(task, corpus)
+    first = task.score(release, corpus)
+    with monkeypatch.context() as patched:
+        patched.setattr(task, "ngrams", lambda *_: pytest.fail("counted again"))
+        assert task.score(release, corpus) == first
+    assert task.score(release, corpus.only("train", "test")) != first
+
+
 def test_vectors_in_place_of_text_are_refused() -> None:
     corpus = chain_corpus()
     task = tasks.create("next-word", {"vocabulary": "private"})
