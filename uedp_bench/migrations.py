@@ -44,8 +44,8 @@ def _judged(
 ) -> dict[str, Any]:
     """Headline, floors and `learned`; the model before private training was not kept then."""
     name, by_vocabulary, metrics = known
-    floors = {floor: _number(_part(utility, at).get("value")) for floor, at in metrics.items()}
-    floors = {floor: value for floor, value in floors.items() if value is not None}
+    held = {floor: _number(_part(utility, at).get("value")) for floor, at in metrics.items()}
+    floors = {floor: value for floor, value in held.items() if value is not None}
     headline = {"metric": name, "larger_is_better": False, "by_vocabulary": by_vocabulary}
     found = _part(utility, name)
     value, high = (_number(found.get(part)) for part in ("value", "high"))

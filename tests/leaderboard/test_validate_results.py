@@ -22,6 +22,8 @@ KNOWN = (
     "it depends on sizes of the corpus",
     "name no stage",
     "names a MLflow store",
+    "results of different versions do not compare",
+    "is of another version than the one installed",
 )
 """What cannot be checked of results that are older than what they would have to record."""
 
