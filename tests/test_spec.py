@@ -180,7 +180,7 @@ def test_every_packaged_spec_expands_but_for_its_path():
         (b"a: [1", "is not YAML"),
         (b"- 1", "must be a mapping"),
         (b"", "must be a mapping"),
-        (b"\xff\xfe\x00", "cannot be read"),
+        (b"\xff\xfe\x00", "is not UTF-8"),
     ],
 )
 def test_files_that_are_no_spec(tmp_path, content, said):

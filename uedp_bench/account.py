@@ -13,8 +13,13 @@ from uedp_bench.accounting.curve import SPREADS, Sizes
 from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.errors import InputError
+from uedp_bench.cli.terminal import plain
+from uedp_bench.errors import MOST_SHOWN, InputError
+from uedp_bench.regular_files import read_text, shown_path
 from uedp_bench.subject import SIZES, Composition, MissingSizeError, Subject
+
+MOST_BYTES = 16 * 2**20
+"""Of a file of events."""
 
 DELTA = 1e-5
 """Delta where none is given, as of `uedp-bench run`."""
@@ -156,12 +161,14 @@ def read_events(file: Path) -> Happened:
     Raises:
         InputError: if the file is neither.
     """
+    where, text = f"--events {shown_path(file)}", read_text(file, "--events", MOST_BYTES)
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--events {file}: {error.strerror}") from None
+        data = json.loads(text)
+        json.dumps(data, ensure_ascii=False).encode()  # halves of characters are in no text
+    except RecursionError:
+        raise InputError(f"{where} is nested too deeply") from None
     except ValueError as error:
-        raise InputError(f"--events {file} is no JSON: {error}") from None
+        raise InputError(f"{where} is no JSON: {plain(str(error), 2 * MOST_SHOWN)}") from None
     if isinstance(data, dict) and "events" in data:
         from uedp_bench.results import read_result
 
@@ -176,9 +183,11 @@ def read_events(file: Path) -> Happened:
     try:
         return Happened(TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
+        first = error.errors(include_url=False)[0]
+        field = plain(".".join(map(str, first["loc"])), MOST_SHOWN) or "the file"
         raise InputError(
-            f"--events {file}: {where}: {first['msg']}; give a list of privacy events, or a "
-            "result.json"
+            f"{where}: {field}: {plain(first['msg'], 2 * MOST_SHOWN)}; give a list of privacy "
+            "events, or a result.json"
         ) from None
+    except (OverflowError, RecursionError) as error:
+        raise InputError(f"{where}: a number is too large: {error}") from None

@@ -5,11 +5,22 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.cli.terminal import plain
+from uedp_bench.errors import MOST_SHOWN, InputError, nearest, shown
+
+MOST_PART, MOST_PATH = 255, 4095
+"""Bytes of a name between two slashes, and of a whole path, on every usual system."""
+
+MOST_PROBLEMS = 8
+"""Problems of one component that a message names."""
+
+MOST_SAID = 400
+"""Characters of what is wrong with one value."""
 
 
 class Params(BaseModel):
@@ -77,28 +88,52 @@ class Component(ABC, Generic[P]):
 
 
 def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str) -> BaseModel:
-    """Validated parameters; the first problem becomes one line that names field, value and range.
+    """Validated parameters; all problems become one line that names field, value and range.
 
     Raises:
         InputError: see above.
     """
     try:
-        return params.model_validate(dict(values))
+        found = params.model_validate(dict(values))
     except ValidationError as error:
-        raise InputError(
-            "; ".join(_explain(params, problem, owner) for problem in error.errors())
-        ) from None
+        problems = error.errors(include_url=False)
+        said = [_explain(params, problem, owner) for problem in problems[:MOST_PROBLEMS]]
+        left = len(problems) - len(said)
+        raise InputError("; ".join([*said, *([f"and {left} more"] if left else [])])) from None
+    except (OverflowError, RecursionError) as error:
+        raise InputError(f"{owner}: a value is too large or too deep: {error}") from None
+    for name, value in found:
+        _check_names(value, f"{owner}.{name}")
+    return found
+
+
+def _check_names(value: Any, where: str) -> None:
+    """Refuses paths that no file system has, before anything looks for them."""
+    if isinstance(value, tuple | list):
+        for part in value:
+            _check_names(part, where)
+    elif isinstance(value, Path):
+        try:
+            fits = all(len(part.encode()) <= MOST_PART for part in value.parts)
+        except UnicodeEncodeError:
+            raise InputError(f"{where} is {shown(str(value))}: it is not UTF-8") from None
+        if not fits or len(str(value)) > MOST_PATH or "\0" in str(value):
+            raise InputError(
+                f"{where} is {shown(str(value))}: no file can have this name (a part of a path "
+                f"has up to {MOST_PART} bytes, all of it up to {MOST_PATH}, none of them null)"
+            )
 
 
 def _explain(params: type[BaseModel], problem: Any, owner: str) -> str:
-    field = ".".join(str(part) for part in problem["loc"])
+    field = plain(".".join(str(part) for part in problem["loc"]), 2 * MOST_SHOWN)
     if problem["type"] == "extra_forbidden":
         near = nearest(field, params.model_fields)
         known = ", ".join(params.model_fields) or "none"
         hint = f"did you mean {near!r}?" if near else f"parameters: {known}"
-        return f"{owner} has no parameter {field!r}; {hint}"
+        return f"{owner} has no parameter {shown(field)}; {hint}"
     if problem["type"] == "missing":
         return f"{owner} needs the parameter {field!r}"
     where = f"{owner}.{field}" if field else owner
-    value = "" if isinstance(problem["input"], dict) else f" is {problem['input']!r}:"
-    return f"{where}{value} {problem['msg'].removeprefix('Value error, ')}"
+    value = "" if isinstance(problem["input"], dict) else f" is {shown(problem['input'])}:"
+    said = problem["msg"].removeprefix("Value error, ")
+    return f"{where}{value} {plain(said, MOST_SAID)}"

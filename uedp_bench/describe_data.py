@@ -172,21 +172,25 @@ def tables(description: DataDescription) -> list[Table]:
 
 
 def _counts(description: DataDescription) -> Table:
+    from rich.markup import escape
+
     table = _table(f"{description.source} (fingerprint {description.fingerprint})", description)
     for field in ("rows", "users", "words", "mentions", "entities"):
         values = (f"{getattr(split, field):,}" for split in description.splits.values())
         table.add_row(field, *values)
     for label in description.label_names:
         counts = (f"{split.labels.get(label, 0):,}" for split in description.splits.values())
-        table.add_row(f"label {label}", *counts)
+        table.add_row(escape(f"label {label}"), *counts)
     return table
 
 
 def _sensitive(description: DataDescription) -> Table:
+    from rich.markup import escape
+
     table = _table("sensitive rows", description)
     for kind in (*description.entity_types, "any"):
         counts = (split.sensitive_rows[kind] for split in description.splits.values())
-        table.add_row(kind, *(f"{count:,}" for count in counts))
+        table.add_row(escape(kind), *(f"{count:,}" for count in counts))
     return table
 
 
@@ -217,9 +221,10 @@ def _widest(split: SplitDescription) -> str:
 
 
 def _table(title: str, description: DataDescription) -> Table:
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(title), title_justify="left")
     table.add_column("")
     for split in description.splits:
         table.add_column(split, justify="right")

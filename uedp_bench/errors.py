@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 
 
@@ -39,7 +40,7 @@ class UnknownNameError(InputError):
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
         near = nearest(name, self.known)
         hint = f"did you mean {near!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
-        super().__init__(f"no {kind} named {name!r}; {hint}")
+        super().__init__(f"no {kind} named {shown(name)}; {hint}")
 
 
 class MissingExtraError(InputError):
@@ -65,7 +66,29 @@ class TrackingError(UedpBenchError):
     """A result could not be logged to MLflow; its file on disk is complete."""
 
 
+MOST_SHOWN = 80
+"""Characters of a value that a message repeats."""
+
+MOST_COMPARED = 100
+"""Characters of a name; longer ones are close to none."""
+
+
+def shown(value: object) -> str:
+    """A value as a message repeats it: on one line, and short however large it is."""
+    try:
+        found = _SHORT.repr(value)
+    except ValueError:  # Python refuses to print numbers of more than 4,300 digits
+        return "a number of very many digits"
+    return found if len(found) <= MOST_SHOWN else f"{found[: MOST_SHOWN - 1]}…"
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_SHOWN
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to `name`, or None where nothing is close."""
+    if len(name) > MOST_COMPARED:
+        return None
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return found[0] if found else None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
+from uedp_bench.errors import InputError, shown
+from uedp_bench.yaml_reading import load_yaml
 
-from uedp_bench.errors import InputError
+MOST_NAME, MOST_PARTS = 200, 8
+"""Characters of a setting's name, and parts that dots separate."""
 
 
 def parse_setting(text: str, example: str = "mechanism.rounds=50") -> tuple[tuple[str, ...], Any]:
@@ -25,12 +27,15 @@ def parse_setting(text: str, example: str = "mechanism.rounds=50") -> tuple[tupl
     name, sign, written = text.partition("=")
     path = tuple(part.strip() for part in name.split("."))
     if not sign or not all(path):
-        raise InputError(f"--set {text!r}: write NAME=VALUE, for instance {example}")
+        raise InputError(f"--set {shown(text)}: write NAME=VALUE, for instance {example}")
+    if len(path) > MOST_PARTS or len(name) > MOST_NAME:
+        raise InputError(f"--set {shown(name)}: no parameter has such a name, as {example} does")
     try:
-        value = yaml.safe_load(written)
-    except yaml.YAMLError:
+        value = load_yaml(written)
+    except InputError as error:
         raise InputError(
-            f"--set {name.strip()}: {written!r} is not a value (YAML: 5, 0.1, true, [1, 2], text)"
+            f"--set {name.strip()}: {shown(written)} is not a value (YAML: 5, 0.1, true, [1, 2], "
+            f"text): {error}"
         ) from None
     return path, _with_exponents(value)
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from uedp_bench import registry
 from uedp_bench.component import Component, MayBePath, parse_params
-from uedp_bench.errors import InputError, UnknownNameError, nearest
+from uedp_bench.errors import InputError, UnknownNameError, nearest, shown
+from uedp_bench.regular_files import read_text, shown_path
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
+from uedp_bench.yaml_reading import MOST_BYTES, load_yaml
 
 NO_MODEL = "none"
+
+MOST_RUNS = 10_000
+"""Runs of a spec, unless more are asked for: grids multiply, and a slip makes millions."""
 
 
 class Ref(BaseModel):
@@ -85,18 +91,23 @@ def read_spec(path_or_name: str) -> dict[str, Any]:
         InputError: if it is neither, or not a mapping.
     """
     path = Path(path_or_name)
+    where = f"the spec {shown_path(path)}"
+    text = read_text(path, "spec", MOST_BYTES) if _is_there(path) else _packaged(path_or_name)
     try:
-        text = path.read_text("utf-8") if path.is_file() else _packaged(path_or_name)
-        data = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path_or_name} cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path_or_name} is not YAML: {str(error).splitlines()[0]}") from None
+        data = load_yaml(text)
+    except InputError as error:
+        raise InputError(f"{where} is not YAML that can be read: {error}") from None
     if not isinstance(data, dict):
-        raise InputError(
-            f"{path_or_name} must be a mapping with keys {', '.join(Spec.model_fields)}"
-        )
+        raise InputError(f"{where} must be a mapping with keys {', '.join(Spec.model_fields)}")
     return data
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something other than a folder has this name: folders are called as specs are."""
+    try:
+        return os.path.lexists(path) and not path.is_dir()
+    except (OSError, ValueError):  # no name of a file
+        return False
 
 
 def _packaged(path_or_name: str) -> str:
@@ -105,7 +116,7 @@ def _packaged(path_or_name: str) -> str:
         hint = nearest(name, packaged_specs())
         known = ", ".join(packaged_specs())
         raise InputError(
-            f"no spec {path_or_name!r}: neither a file nor a packaged spec; "
+            f"no spec {shown(path_or_name)}: neither a file nor a packaged spec; "
             + (f"did you mean {hint!r}?" if hint else f"packaged: {known}")
         )
     return files("uedp_bench.specs").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
@@ -181,14 +192,25 @@ def _set_in(refs: list[dict[str, Any]], kind: str, rest: Sequence[str], value: A
             ref["params"][rest[-1]] = value
 
 
-def expand(spec: Spec) -> list[RunSpec]:
+def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
     """All runs of a spec, seeds outermost, each with its defaults filled in.
 
+    Args:
+        spec: with any number of axes.
+        most: runs that it may stand for.
+
     Raises:
-        InputError: for an unknown name or parameter, a value out of range, or nothing to run.
+        InputError: for an unknown name or parameter, a value out of range, nothing to run, or too
+            many runs.
     """
     if not spec.mechanisms:
         raise InputError("no mechanism to run: give --mechanism NAME, or mechanisms in the spec")
+    count = _count(spec)
+    if count > most:
+        raise InputError(
+            f"the spec stands for {shown(count)} runs, and at most {most:,} are allowed: shorten "
+            "the lists of its grid, or allow more with --max-runs"
+        )
     tasks = _axes(spec.task, registry.tasks)
     sources = _axes(spec.source, registry.sources)
     models = _axes(_model(spec), registry.models)
@@ -256,11 +278,27 @@ def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
     return tuple(found)
 
 
-def _axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
-    """The components that a reference stands for: one for every combination of list values."""
-    component: type[Component[Any]] = kind.get(ref.name)
+def _count(spec: Spec) -> int:
+    """Number of runs, those that come out the same counted as often as they are named."""
+    mechanisms = sum(
+        math.prod(_components(ref, registry.mechanisms) for ref in composition)
+        for composition in spec.mechanisms
+    )
+    shared = [_components(spec.task, registry.tasks), _components(spec.source, registry.sources)]
+    shared += [_components(_model(spec), registry.models)]
+    shared += [_components(ref, registry.attacks) for ref in spec.attacks]
+    return len(spec.seeds) * mechanisms * math.prod(shared)
+
+
+def _components(ref: Ref, kind: registry.Registry[Any]) -> int:
+    """Number of components that a reference stands for."""
+    return math.prod(map(len, _options(ref, kind.get(ref.name))))
+
+
+def _options(ref: Ref, component: type[Component[Any]]) -> list[list[Any]]:
+    """For every parameter given the values that it takes."""
     fields = component.Params.model_fields
-    options: list[Iterable[Any]] = []
+    options: list[list[Any]] = []
     for name, value in ref.params.items():
         if not isinstance(value, list) or (
             name in fields and _is_one(fields[name].annotation, value)
@@ -270,8 +308,14 @@ def _axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
             options.append(value)
         else:
             raise InputError(f"{ref.name}.{name} is an empty list: a grid needs at least one value")
+    return options
+
+
+def _axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
+    """The components that a reference stands for: one for every combination of list values."""
+    component: type[Component[Any]] = kind.get(ref.name)
     out = []
-    for values in itertools.product(*options):
+    for values in itertools.product(*_options(ref, component)):
         params = parse_params(
             component.Params, dict(zip(ref.params, values, strict=True)), ref.name
         )
@@ -316,9 +360,16 @@ def content_of(value: Any, mark: MayBePath) -> Any:
     """Digests of the files and folders that a parameter names; what names none stays."""
     if isinstance(value, list):
         return [content_of(part, mark) for part in value]
-    if value is None or value in mark.words or not Path(value).exists():
+    if value is None or value in mark.words or not _exists(Path(value)):
         return value
     return _digest_of_files(Path(value).resolve())
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # no file could have this name
+        return False
 
 
 @lru_cache(maxsize=64)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.cli.terminal import plain
 from uedp_bench.corpus import Corpus, IntArray, Spans, dense_ids
 from uedp_bench.entities import DetectionParams, add_entities
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources._public import add_public
 from uedp_bench.tasks.sources._splits import (
@@ -20,6 +21,7 @@ from uedp_bench.tasks.sources._splits import (
     cut_missing_splits,
     split_index,
 )
+from uedp_bench.tasks.sources._values import NOT_TEXT, texts_of
 
 Columns = Mapping[str, Sequence[Any]]
 """Values by column name, all columns equally long; None is a null."""
@@ -111,18 +113,18 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
             near = nearest(name, columns)
             there = ", ".join(columns) or "none"
             hint = f"did you mean {near!r}?" if near else f"columns: {there}"
-            raise InputError(f"{owner}: no column {name!r} for the {field}; {hint}")
+            raise InputError(f"{owner}: no column {shown(name)} for the {field}; {hint}")
     if not len(columns[params.text_column]):
         raise InputError(f"{owner}: the corpus is empty: there is not one row")
 
 
 def _filled(columns: Columns, name: str, owner: str) -> list[str]:
     """A column as strings, none of which is null or blank."""
-    values = [None if value is None else str(value) for value in columns[name]]
+    values = texts_of(columns[name], f"{owner}: column {shown(name)}")
     bad = [row for row, value in enumerate(values) if value is None or not value.strip()]
     if bad:
         raise InputError(
-            f"{owner}: column {name!r} has {len(bad)} null or blank "
+            f"{owner}: column {shown(name)} has {len(bad)} null or blank "
             f"{'value' if len(bad) == 1 else 'values'}, the first in row {bad[0] + 1} of "
             f"{len(values)} (the first row is 1)"
         )
@@ -141,7 +143,8 @@ def _split(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
         return np.full(len(columns[params.text_column]), TRAIN, dtype=np.int64)
     values = _filled(columns, name, owner)
     index = {
-        value: split_index(value, f"{owner}, column {name!r}") for value in dict.fromkeys(values)
+        value: split_index(value, f"{owner}, column {shown(name)}")
+        for value in dict.fromkeys(values)
     }
     return np.array([index[value] for value in values], dtype=np.int64)
 
@@ -150,7 +153,7 @@ def _classes(
     columns: Columns, name: str, declared: Mapping[str, tuple[str, ...]], owner: str
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Ids (rows,) of a column's values, -1 for null, and the names that they number."""
-    values = [None if value is None else str(value) for value in columns[name]]
+    values = texts_of(columns[name], f"{owner}: column {shown(name)}")
     names = declared.get(name) or tuple(sorted({value for value in values if value is not None}))
     index: dict[str | None, int] = {None: -1, **{value: at for at, value in enumerate(names)}}
     for row, value in enumerate(values):
@@ -158,8 +161,8 @@ def _classes(
             near = nearest(value or "", names)
             hint = f"did you mean {near!r}?" if near else f"declared: {', '.join(names)}"
             raise InputError(
-                f"{owner}: column {name!r}, row {row + 1}: {value!r} is not a declared class; "
-                f"{hint}"
+                f"{owner}: column {shown(name)}, row {row + 1}: {shown(value)} is not a declared "
+                f"class; {hint}"
             )
     return np.array([index[value] for value in values], dtype=np.int64), names
 
@@ -174,7 +177,8 @@ def _entities(
     for row, start, end, _ in found:
         if not 0 <= start < end <= len(str(texts[row])):
             raise InputError(
-                f"{owner}: column {params.entities_column!r}, row {row + 1}: ({start}, {end}) is "
+                f"{owner}: column {shown(params.entities_column)}, row {row + 1}: "
+                f"({shown(start)}, {shown(end)}) is "
                 f"not inside the text of {len(str(texts[row]))} characters"
             )
     types = tuple(sorted({kind for *_, kind in found}))
@@ -191,9 +195,11 @@ def _read_entities(
                 start, end, kind = item["start"], item["end"], item["type"]
                 if not (type(start) is int and type(end) is int and isinstance(kind, str)):
                     raise TypeError("start and end must be whole numbers and type a string")
+                if not kind or NOT_TEXT.search(kind):
+                    raise ValueError(f"{shown(kind)} is no name of a type")
                 yield row, start, end, kind
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(
-                f"{owner}: column {column!r}, row {row + 1} is not a list of "
-                f"{{start, end, type}}: {type(error).__name__}: {error}"
+                f"{owner}: column {shown(column)}, row {row + 1} is not a list of "
+                f"{{start, end, type}}: {type(error).__name__}: {plain(str(error), 200)}"
             ) from None

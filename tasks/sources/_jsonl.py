@@ -8,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from uedp_bench.cli.terminal import plain
 from uedp_bench.corpus import SPLITS, IntArray
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.regular_files import shown_path
 from uedp_bench.tasks.sources._files import find_file, find_optional
 from uedp_bench.tasks.sources._read import open_text
+from uedp_bench.tasks.sources._values import NOT_TEXT
 
 Record = tuple[str, ...]
 """The values of the fields that were asked for, in their order."""
@@ -57,17 +60,22 @@ def read_records(file: Path, fields: Sequence[str], owner: str) -> Iterator[Reco
     number = 0
     with open_text(file, f"{owner}.path") as lines:
         for number, line in enumerate(lines, start=1):
-            where = f"{owner}.path: {file}, line {number}"
+            where = f"{owner}.path: {shown_path(file)}, line {number}"
             try:
                 content = json.loads(line)
                 record = tuple(content[name] for name in fields)
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise InputError(
-                    f"{where} is not an object with {', '.join(fields)}: {error!r}"
+                    f"{where} is not an object with {', '.join(fields)}: {plain(repr(error), 200)}"
                 ) from None
             for name, value in zip(fields, record, strict=True):
                 if not isinstance(value, str) or not value.strip():
-                    raise InputError(f"{where}: {name} is null, blank or not a string: {value!r}")
+                    raise InputError(
+                        f"{where}: {name} is null, blank or not a string: {shown(value)}"
+                    )
+                if NOT_TEXT.search(value):
+                    raise InputError(f"{where}: {name} has half of a character or a null one: "
+                                     f"{shown(value)}")  # fmt: skip
             yield record
     if not number:
         raise InputError(f"{owner}.path: {file} is empty: there is not one row")
@@ -84,5 +92,5 @@ def class_ids(values: Sequence[str], names: Sequence[str], owner: str, field: st
     if unknown is not None:
         near = nearest(unknown, names)
         hint = f"did you mean {near!r}?" if near else f"known: {', '.join(names)}"
-        raise InputError(f"{owner}.path: {field} {unknown!r} is not known; {hint}")
+        raise InputError(f"{owner}.path: {field} {shown(unknown)} is not known; {hint}")
     return np.array([index[value] for value in values], dtype=np.int64)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from uedp_bench.component import Params
 from uedp_bench.corpus import SPLITS, IntArray
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, shown
 from uedp_bench.run import stream
 
 TRAIN = SPLITS.index("train")
@@ -50,7 +50,7 @@ def split_index(name: object, where: str) -> int:
     """
     found = ALIASES.get(str(name).strip().lower())
     if found is None:
-        raise InputError(f"{where}: {name!r} is not a split; known: {', '.join(ALIASES)}")
+        raise InputError(f"{where}: {shown(name)} is not a split; known: {', '.join(ALIASES)}")
     return SPLITS.index(found)
 
 

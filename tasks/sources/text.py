@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
 
+from uedp_bench.cli.terminal import plain
 from uedp_bench.corpus import Corpus
-from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.errors import InputError, MissingExtraError, shown
+from uedp_bench.regular_files import open_regular, shown_path
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources._columns import ColumnParams, Columns, corpus_of_columns
-from uedp_bench.tasks.sources._read import open_text
+from uedp_bench.tasks.sources._read import MOST_LINE, open_text
 
-_LONGEST_FIELD = 2**31 - 1  # the csv module stops at 128 KiB a field unless told
+MOST_ROWS, MOST_BYTES_A_ROW = 10_000_000, 64
+"""A parquet file names its number of rows; past the first number, it is believed where the file has
+this many bytes for a thousand of them."""
 
 
 class TextFileParams(ColumnParams):
@@ -62,45 +67,51 @@ def read_columns(path: Path, owner: str) -> Columns:
         return _read_jsonl(path, parameter)
     if kind == ".parquet":
         return _read_parquet(path, parameter)
-    raise InputError(f"{parameter}: {path} must end in .csv, .tsv, .jsonl, .ndjson or .parquet")
+    raise InputError(
+        f"{parameter}: {shown_path(path)} must end in .csv, .tsv, .jsonl, .ndjson or .parquet"
+    )
 
 
 def _read_delimited(path: Path, delimiter: str, parameter: str) -> Columns:
-    csv.field_size_limit(_LONGEST_FIELD)
+    csv.field_size_limit(MOST_LINE)  # the csv module stops at 128 KiB a field unless told
+    where = f"{parameter}: {shown_path(path)}"
     with open_text(path, parameter, newline="") as lines:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
             header = next(reader, [])
             columns: dict[str, list[str | None]] = {name: [] for name in header}
             if len(columns) != len(header):
-                raise InputError(f"{parameter}: {path} names a column twice: {', '.join(header)}")
+                twice = next(name for name in header if header.count(name) > 1)
+                raise InputError(f"{where} names a column twice: {shown(twice)}")
             for row in reader:
                 if not row:
                     continue  # a blank line
                 if len(row) != len(header):
                     raise InputError(
-                        f"{parameter}: {path}, line {reader.line_num}: {len(row)} fields under a "
+                        f"{where}, line {reader.line_num}: {len(row)} fields under a "
                         f"header of {len(header)}"
                     )
                 for name, value in zip(header, row, strict=True):
                     columns[name].append(value or None)
         except csv.Error as error:
-            raise InputError(f"{parameter}: {path}, line {reader.line_num}: {error}") from None
+            raise InputError(f"{where}, line {reader.line_num}: {error}") from None
     return columns
 
 
 def _read_jsonl(path: Path, parameter: str) -> Columns:
     records: list[dict[str, Any]] = []
+    where = f"{parameter}: {shown_path(path)}"
     with open_text(path, parameter) as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise InputError(f"{parameter}: {path}, line {number}: {error}") from None
+                record = json.loads(line, parse_constant=_no_number)
+            except (ValueError, RecursionError) as error:
+                said = plain(str(error), 200)
+                raise InputError(f"{where}, line {number} is no JSON: {said}") from None
             if not isinstance(record, dict):
-                raise InputError(f"{parameter}: {path}, line {number} is not an object {{...}}")
+                raise InputError(f"{where}, line {number} is not an object {{...}}")
             records.append(record)
     names = dict.fromkeys(name for record in records for name in record)
     return {name: [record.get(name) for record in records] for name in names}
@@ -112,11 +123,25 @@ def _read_parquet(path: Path, parameter: str) -> Columns:
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtraError("pyarrow (reads parquet)", "pip install pyarrow") from None
-    if not path.is_file():
-        raise InputError(f"{parameter}: no such file: {path}")
+    where = f"{parameter}: {shown_path(path)}"
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        first = str(error).splitlines()[0]
-        raise InputError(f"{parameter}: {path} is not a parquet file: {first}") from None
-    return {name: table.column(name).to_pylist() for name in table.column_names}
+        with open_regular(path, parameter) as file:
+            found = pq.ParquetFile(file)
+            rows, size = found.metadata.num_rows, os.fstat(file.fileno()).st_size
+            if rows > MOST_ROWS and size * 1000 < rows * MOST_BYTES_A_ROW:
+                raise InputError(f"{where} says that {size:,} bytes hold {rows:,} rows")
+            table = found.read()
+            names = table.column_names
+            if len(set(names)) != len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise InputError(f"{where} names a column twice: {shown(twice)}")
+            return {name: table.column(name).to_pylist() for name in names}
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError) as error:
+        first = plain((str(error).splitlines() or [""])[0], 200)
+        raise InputError(f"{where} is not a parquet file that can be read: {first}") from None
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")

@@ -95,7 +95,7 @@ def test_words(scores, capsys):
     [
         (["--members", "in.txt"], "--nonmembers FILE: missing"),
         (["--nonmembers", "in.txt"], "--members FILE: missing"),
-        (["--members", "in.txt", "--nonmembers", "no.txt"], "no.txt: No such file"),
+        (["--members", "in.txt", "--nonmembers", "no.txt"], "no such file: no.txt"),
         (["--members", "in.txt", "--nonmembers", "in.pkl"], "must end in .txt"),
         (["--members", "in.txt", "--nonmembers", "bad.txt"], "line 2: 'two' is not a number"),
         (["--members", "in.txt", "--nonmembers", "nan.txt"], "nonmembers: 1 of 2 values are NaN"),

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uedp_bench.cli.console import PluginFiles, console, print_json
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, shown
+
+MOST_DIGITS = 18
+"""Of a number of users."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,7 +184,7 @@ def _settings(
     if "delta" in given:
         said = given["delta"] if own else given.pop("delta")
         if isinstance(said, bool) or not isinstance(said, int | float):
-            raise InputError(f"delta is {said!r}; it must be a number between 0 and 1")
+            raise InputError(f"delta is {shown(said)}; it must be a number between 0 and 1")
         if delta is not None and said != delta:
             raise InputError(f"--delta {delta} and --set delta={said} differ: give one")
         delta = float(said)
@@ -195,8 +198,9 @@ def _points(spread: str | None) -> list[int | None] | None:
         return None
     points: list[int | None] = []
     for word in spread.split(","):
-        if word.strip() != "all" and not word.strip().isdecimal():
-            raise InputError(f"--spread {spread!r}: give whole numbers or all, as 1,3,10,all")
+        whole = word.strip().isdecimal() and len(word) <= MOST_DIGITS
+        if word.strip() != "all" and not whole:
+            raise InputError(f"--spread {shown(spread)}: give whole numbers or all, as 1,3,10,all")
         points.append(None if word.strip() == "all" else int(word))
     return points
 
@@ -227,7 +231,7 @@ def _print(
     for g in guarantees:
         _print_curve(g)
     for what, value in readings:
-        out.print(f"epsilon of {what}: {_number(value)}")
+        out.print(f"epsilon of {escape(what)}: {_number(value)}")
     for g in guarantees:
         for word, text in (("reason", g.reason), ("note", g.note)):
             if text:

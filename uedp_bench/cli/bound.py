@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,11 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.cli.console import AsJson, print_json
-from uedp_bench.errors import InputError
+from uedp_bench.cli.terminal import plain
+from uedp_bench.errors import InputError, shown
+from uedp_bench.regular_files import read_regular, read_text, shown_path
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+MOST_BYTES = 2**30
+"""Of a file of scores."""
 
 ENDINGS = (".txt", ".csv", ".json", ".npy")
 
@@ -127,21 +133,41 @@ def read_scores(path: Path, option: str) -> NDArray[np.float64]:
     """
     import numpy as np
 
+    where = f"{option} {shown_path(path)}"
     if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"{option} {path}: its name must end in {', '.join(ENDINGS)}")
-    try:
-        if path.suffix.lower() == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{option} {path}: {error.strerror}") from None
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{option} {path}: {error}") from None
+        raise InputError(f"{where}: its name must end in {', '.join(ENDINGS)}")
+    if path.suffix.lower() == ".npy":
+        return _from_array(read_regular(path, option, MOST_BYTES), where)
+    text = read_text(path, option, MOST_BYTES)
     if path.suffix.lower() == ".json":
-        return _from_json(text, f"{option} {path}")
+        return _from_json(text, where)
     lines = enumerate(text.splitlines(), start=1)
-    numbers = [_number(line, f"{option} {path}: line {at}") for at, line in lines if line.strip()]
+    numbers = [_number(line, f"{where}: line {at}") for at, line in lines if line.strip()]
     return np.array(numbers, dtype=np.float64)
+
+
+def _from_array(content: bytes, where: str) -> NDArray[np.float64]:
+    import numpy as np
+
+    try:
+        # Its header may announce more than there is: the shape is looked at before memory is taken.
+        file = io.BytesIO(content)
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
+        read = np.lib.format.read_array_header_2_0 if version == (2, 0) else read
+        if read is None:
+            raise ValueError(f"version {version} of the format")
+        shape, _, dtype = read(file)
+        if len(shape) != 1 or dtype.kind not in "iuf":
+            raise ValueError(f"shape {shape} of {dtype}")
+        data = np.frombuffer(content, dtype, offset=file.tell())
+        if len(data) != shape[0]:
+            raise ValueError(f"{len(data)} numbers in place of {shape[0]}")
+        return data.astype(np.float64)
+    except (ValueError, SyntaxError, TypeError, EOFError, MemoryError, RecursionError) as error:
+        raise InputError(
+            f"{where} is no one-dimensional .npy file of numbers: {plain(str(error), 200)}"
+        ) from None
 
 
 def _from_json(text: str, where: str) -> NDArray[np.float64]:
@@ -149,8 +175,8 @@ def _from_json(text: str, where: str) -> NDArray[np.float64]:
 
     try:
         found = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: {plain(str(error), 200)}") from None
     if not isinstance(found, list):
         raise InputError(f"{where}: not a list of numbers")
     # Results write infinity as the string "inf".
@@ -162,7 +188,7 @@ def _number(text: str, where: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"{where}: {text.strip()!r} is not a number") from None
+        raise InputError(f"{where}: {shown(text.strip())} is not a number") from None
 
 
 def _refuse_options(context: typer.Context) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uedp_bench.cli.terminal import plain
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, ConsoleRenderable
+    from rich.segment import Segment
 
 PIPE_WIDTH = 120
 """Columns of a table that is not printed to a terminal."""
@@ -28,7 +33,42 @@ def console() -> Console:
 
     # Highlighting would colour numbers inside paths and names.
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(width=width, soft_wrap=False, highlight=False)
+    out = Console(width=width, soft_wrap=False, highlight=False)
+    out.push_render_hook(_Hook())  # type: ignore[arg-type]  # by its method: rich comes late
+    return out
+
+
+class _Hook:
+    """Makes harmless what a console is about to print."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """As rich calls it."""
+        return [_Harmless(one) for one in renderables]
+
+
+@dataclass(frozen=True)
+class _Harmless:
+    """What a terminal would obey is taken out of all that is printed; its own colours stay.
+
+    Names and values in tables may be of strangers. A character is replaced by one, so that columns
+    stay where they are.
+    """
+
+    content: ConsoleRenderable
+
+    def __rich_console__(self, out: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in out.render(self.content, options):
+            text = segment.text
+            if segment.control or plain(text, lines=True) == text:
+                yield segment
+            else:
+                kept = (c if plain(c, lines=True) == c else "\ufffd" for c in text)
+                yield segment._replace(text="".join(kept))
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Prints text that may hold names or values of strangers."""
+    typer.echo(plain(text, lines=True), err=err)
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uedp_bench.cli.console import console
+from uedp_bench.cli.console import console, echo
 from uedp_bench.cli.site import build_command, serve_command
 from uedp_bench.cli.sources import (
     Experiments,
@@ -62,7 +62,7 @@ def leaderboard_command(
     if not loaded.copies:
         raise no_results(loader)
     for note in loaded.notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     rows = table.select(table.aggregate(loaded.results, loaded.places), task, source)
     if as_json or as_markdown or as_csv:
         write = table.to_json if as_json else table.to_csv if as_csv else table.to_markdown
@@ -94,13 +94,13 @@ def _as_text(rows: list[Row]) -> str:
 
 def _deliver(text: str, out: Path | None) -> None:
     if out is None:
-        typer.echo(text.rstrip("\n"))
+        echo(text.rstrip("\n"))
         return
     try:
         out.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise InputError(f"--out {out}: {error.strerror}") from None
-    typer.echo(f"written: {out}", err=True)
+    echo(f"written: {out}", err=True)
 
 
 app.command("build")(build_command)

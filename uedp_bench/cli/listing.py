@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from uedp_bench.cli.console import AsJson, PluginFiles, console, print_json
+from uedp_bench.cli.console import AsJson, PluginFiles, console, echo, print_json
 from uedp_bench.errors import InputError, UnknownNameError, nearest
 
 MAX_SUMMARY = 78
@@ -49,7 +49,7 @@ def list_command(
     if as_json:
         print_json(listed)
         return
-    typer.echo("\n\n".join(_block(group, rows) for group, rows in listed.items()))
+    echo("\n\n".join(_block(group, rows) for group, rows in listed.items()))
 
 
 def _block(group: str, rows: list[dict[str, str]]) -> str:

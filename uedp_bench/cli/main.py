@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 something failed while running, 2 bad input, 130 stopped b
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -16,10 +17,20 @@ from uedp_bench import __version__
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.run import quickstart_command, run_command
+from uedp_bench.cli.terminal import plain
 from uedp_bench.cli.tradeoff import tradeoff_command
-from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.errors import InputError, UedpBenchError, shown
 
 INTERRUPTED = 130
+MOST_SAID = 2_000
+"""Characters of an error message."""
+
+BAD_PATHS = {
+    errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO,
+    errno.EPERM, errno.EROFS,
+}  # fmt: skip
+"""Errors of the system about a file that a user named, and cannot be used as it was to be."""
+
 STOPPED = "stopped; run the same command again to resume"
 
 HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in one table.
@@ -92,15 +103,18 @@ def run_cli(arguments: Sequence[str]) -> int:
     """
     command = typer.main.get_command(app)
     try:
+        _check_text(arguments)
         code = command.main(list(arguments), prog_name="uedp-bench", standalone_mode=False)
     except UedpBenchError as error:
         return _complain(str(error), 2 if isinstance(error, InputError) else 1)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:
+        if error.errno in BAD_PATHS and error.filename:
+            return _complain(f"{_shown(error.filename)}: {error.strerror}", 2)
         if error.errno != errno.ENOSPC:
             raise
-        where = f" ({error.filename})" if error.filename else ""
+        where = f" ({_shown(error.filename)})" if error.filename else ""
         return _complain(
             f"the disk is full{where}; results written so far are kept: make room, then run the "
             "same command again to resume",
@@ -117,6 +131,23 @@ def run_cli(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _check_text(arguments: Sequence[str]) -> None:
+    """Refuses arguments that are not UTF-8: no result could record them.
+
+    Raises:
+        InputError: for the first of them.
+    """
+    for at, argument in enumerate(arguments, start=1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"argument {at} ({shown(argument)}) is not UTF-8 text") from None
+
+
+def _shown(path: object) -> str:
+    return plain(os.fsdecode(path) if isinstance(path, bytes) else str(path), 200)
+
+
 def _complain(message: str, code: int) -> int:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    typer.echo(f"error: {plain(' '.join(message.split()), MOST_SAID)}", err=True)
     return code

@@ -9,6 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from uedp_bench.cli.terminal import plain
 from uedp_bench.results import Result
 from uedp_bench.scheduler import Job, Message
 
@@ -17,12 +18,12 @@ class ProgressBars:
     """Shows what runs, on standard error, so that standard output stays clean for `--json`."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        self._labels = {job.id: job.label for job in jobs}
+        self._labels = {job.id: plain(job.label) for job in jobs}
         self._tasks: dict[str, TaskID] = {}
         self._lock = threading.Lock()
         self._console = Console(stderr=True)
         self._progress = Progress(
-            TextColumn("{task.description}", table_column=None),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             TextColumn("{task.completed}/{task.total}"),
             TimeElapsedColumn(),
@@ -46,7 +47,7 @@ class ProgressBars:
     def update(self, message: Message) -> None:
         """Moves the bar of one run."""
         with self._lock:
-            label = f"{self._labels[message.id]}: {message.phase}"
+            label = f"{self._labels[message.id]}: {plain(message.phase)}"
             if message.id not in self._tasks:
                 self._tasks[message.id] = self._progress.add_task(label, total=message.total)
             self._progress.update(
@@ -65,4 +66,6 @@ class ProgressBars:
             self._progress.advance(self._all)
             if not self._console.is_terminal:
                 seconds = result.cost.train_seconds + result.cost.attack_seconds
-                self._console.print(f"{result.status}: {job.label} ({seconds:.0f} s)")
+                self._console.print(
+                    f"{result.status}: {plain(job.label)} ({seconds:.0f} s)", markup=False
+                )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uedp_bench.cli.console import console
-from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.cli.console import console, echo
+from uedp_bench.errors import InputError, UedpBenchError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uedp_bench.results import Result
 
 EXPERIMENT = "uedp-bench"
+MOST_RUNS = 10_000
 
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Folder of results; one sub-folder a run.")
@@ -45,6 +46,9 @@ MaxRetrain = Annotated[
         help="Refuse runs whose attacks train more than N models (shadow models, references, "
         "retrainings of an audit).",
     ),
+]
+MaxRuns = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Refuse a spec that stands for more than N runs.")
 ]
 Tracking = Annotated[
     str | None,
@@ -102,6 +106,7 @@ def run_command(
     workers: Workers = None,
     threads: Threads = 1,
     max_retrain: MaxRetrain = None,
+    max_runs: MaxRuns = MOST_RUNS,
     out: Out = Path("runs"),
     as_json: Json = False,
     plugin: Plugins = None,
@@ -150,8 +155,9 @@ def run_command(
         wanted = apply_setting(wanted, *parse_setting(setting))
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(
-        out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain
-    )
+        out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
+        max_runs,
+    )  # fmt: skip
     benchmark(wanted.model_dump(), options, as_json)
 
 
@@ -179,6 +185,7 @@ class Options:
     Attributes:
         tracking: MLflow URI; "" for SQLite in `out`, None for no tracking.
         max_retrain: models that the attacks of a run may train; None for any number.
+        max_runs: that the spec may stand for.
     """
 
     out: Path
@@ -189,6 +196,7 @@ class Options:
     plugins: tuple[Path, ...] = ()
     log_model: bool = False
     max_retrain: int | None = None
+    max_runs: int = MOST_RUNS
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
@@ -198,9 +206,9 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     _print(results, options, as_json)
     failures = [result for result in results if result.error is not None]
     for line in _complaints(failures):
-        typer.echo(f"failed: {line}", err=True)
+        echo(f"failed: {line}", err=True)
     if tracker.error is not None:
-        typer.echo(f"error: {tracker.error}; all results are in {options.out}", err=True)
+        echo(f"error: {tracker.error}; all results are in {options.out}", err=True)
     if failures or tracker.error is not None:
         from uedp_bench.scheduler import is_bad_input
 
@@ -216,7 +224,7 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.spec import expand, parse_spec
     from uedp_bench.training.device import choose_device
 
-    runs = expand(parse_spec(data))
+    runs = expand(parse_spec(data), options.max_runs)
     choose_device(options.device, options.threads)
     jobs = plan_jobs(runs, options.out)
     if options.max_retrain is not None:
@@ -259,10 +267,15 @@ def _tracking(uri: str | None, off: bool) -> str | None:
 
 
 def _seeds(text: str) -> list[int]:
+    from uedp_bench.yaml_reading import MOST_WHOLE
+
     try:
-        return [int(part) for part in text.split(",")]
+        seeds = [int(part) for part in text.split(",")]
+        if max(seeds) > MOST_WHOLE:
+            raise ValueError
+        return seeds
     except ValueError:
-        raise InputError(f"--seeds {text!r}: give whole numbers, as 1,2,3") from None
+        raise InputError(f"--seeds {shown(text)}: give whole numbers, as 1,2,3") from None
 
 
 class Tracker:
@@ -308,9 +321,13 @@ def _print(results: list[Result], options: Options, as_json: bool) -> None:
         return
     screen = console()
     screen.print(render(rows))
-    screen.print(f"results   {options.out}/<id>/result.json", soft_wrap=True)
-    screen.print(f"table     uedp-bench leaderboard --results {options.out}", soft_wrap=True)
-    screen.print(f"pages     uedp-bench leaderboard serve --results {options.out}", soft_wrap=True)
+    lines = [
+        f"results   {options.out}/<id>/result.json",
+        f"table     uedp-bench leaderboard --results {options.out}",
+        f"pages     uedp-bench leaderboard serve --results {options.out}",
+    ]
     if options.tracking is not None:
         uri = options.tracking or f"sqlite:///{options.out}/mlflow.db"
-        screen.print(f"MLflow    mlflow ui --backend-store-uri {uri}", soft_wrap=True)
+        lines.append(f"MLflow    mlflow ui --backend-store-uri {uri}")
+    for line in lines:
+        screen.print(line, soft_wrap=True, markup=False)

@@ -1,0 +1,62 @@
+"""Values of columns as text: what is null, and what no text could be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from uedp_bench.errors import InputError, shown
+
+NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+"""A null character, or half of one: JSON can write both, and a text in UTF-8 has neither."""
+
+
+def texts_of(values: Sequence[Any], where: str) -> list[str | None]:
+    """Values of a column as strings; None is a null.
+
+    Args:
+        values: of each row.
+        where: the source and the column, for messages.
+
+    Raises:
+        InputError: with the row, for NaN, a list, an object or bytes, or a text with a null
+            character or half of a character.
+    """
+    found: list[str | None] = []
+    for row, value in enumerate(values, start=1):
+        if value is None or isinstance(value, str):
+            found.append(value)
+            continue
+        if isinstance(value, bytes | bytearray | list | tuple | dict | set):
+            raise InputError(
+                f"{where}, row {row}: {shown(value)} is a {type(value).__name__}; a text or a "
+                "number is needed"
+            )
+        if value != value:
+            raise InputError(f"{where}, row {row}: NaN; leave out the value where there is none")
+        found.append(str(value))
+    check_texts(found, where)
+    return found
+
+
+def check_texts(values: Sequence[str | None], where: str) -> None:
+    """Refuses what cannot be written as text.
+
+    Args:
+        values: of each row; None where there is none.
+        where: the source and the column, for messages.
+
+    Raises:
+        InputError: with the first row, and how many there are.
+    """
+    bad = [row for row, value in enumerate(values) if value and NOT_TEXT.search(value)]
+    if not bad:
+        return
+    value = values[bad[0]] or ""
+    null = (NOT_TEXT.search(value) or [""])[0] == "\0"
+    what = "a null character" if null else "half of a character (a lone surrogate)"
+    raise InputError(
+        f"{where}: {len(bad)} {'row has' if len(bad) == 1 else 'rows have'} {what}, which no text "
+        f"has; the first is row {bad[0] + 1} of {len(values)}: {shown(value)}"
+    )

@@ -1,0 +1,95 @@
+"""Opening files of anybody: regular files only, in any place, of a size that fits in memory.
+
+A path may name a pipe that nobody writes to, an endless device, a folder, or nothing that a file
+system could hold.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from uedp_bench.cli.terminal import plain
+from uedp_bench.errors import InputError
+
+MOST_PATH_SHOWN = 200
+"""Characters of a path that a message repeats."""
+
+
+def open_regular(path: Path, field: str) -> BinaryIO:
+    """A regular file, or a link to one, opened for reading; never waits.
+
+    Args:
+        path: of the file.
+        field: the option or parameter that names it, for messages.
+
+    Raises:
+        InputError: if it is no regular file, or cannot be opened.
+    """
+    where = f"{field}: {shown_path(path)}"
+    try:
+        # Opening a pipe would wait for its writer; one may take a file's place at any time.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        handle = os.open(path, flags)
+    except FileNotFoundError:
+        raise InputError(f"{field}: no such file: {shown_path(path)}") from None
+    except OSError as error:
+        raise InputError(f"{where} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{where} is no name of a file: it holds a null character") from None
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        what = "is a folder" if stat.S_ISDIR(mode) else "is a pipe, a device or a socket"
+        raise InputError(f"{where} {what}, not a file")
+    return os.fdopen(handle, "rb")
+
+
+def read_regular(path: Path, field: str, most: int) -> bytes:
+    """The content of a regular file.
+
+    Args:
+        path: of the file.
+        field: the option or parameter that names it, for messages.
+        most: bytes that it may have.
+
+    Raises:
+        InputError: as `open_regular`, and for a larger file.
+    """
+    with open_regular(path, field) as file:
+        try:
+            content = file.read(most + 1)
+        except OSError as error:
+            raise InputError(
+                f"{field}: {shown_path(path)} cannot be read: {error.strerror}"
+            ) from None
+    if len(content) > most:
+        raise InputError(
+            f"{field}: {shown_path(path)} is larger than {_size(most)}, the most that is read"
+        )
+    return content
+
+
+def read_text(path: Path, field: str, most: int) -> str:
+    """The text of a regular file in UTF-8, with or without a byte order mark; see `read_regular`.
+
+    Raises:
+        InputError: as `read_regular`, and for what is not UTF-8.
+    """
+    try:
+        return read_regular(path, field, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{field}: {shown_path(path)} is not UTF-8 text (byte {error.start})"
+        ) from None
+
+
+def shown_path(path: Path) -> str:
+    """A path as messages repeat it."""
+    return plain(str(path), MOST_PATH_SHOWN)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:g} MiB" if count >= 2**20 else f"{count / 2**10:g} KiB"
