@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, plugged, runs
 
-from uedp_bench import registry, runner
+from uedp_bench import output_folder, registry, runner
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import Mechanism
 from uedp_bench.results import RunSpec, read_result
@@ -313,8 +313,8 @@ def test_a_writer_that_hides_a_full_disk_is_seen_through(tmp_path, monkeypatch):
     monkeypatch.setattr("uedp_bench.tasks._language_release.LanguageModelRelease.save", save)
     (result,) = run_all(tmp_path, USER_DP)
     assert result.error.phase == "save"
-    usage = runner.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(runner.shutil, "disk_usage", lambda _: usage._replace(free=4096))
+    usage = output_folder.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(output_folder.shutil, "disk_usage", lambda _: usage._replace(free=4096))
     with pytest.raises(OSError, match="no space left"):
         run_all(tmp_path, USER_DP)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,20 @@ from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
 from uedp_bench.results import read_result
 from uedp_bench.runner import Settings
-from uedp_bench.scheduler import Job, default_workers, is_bad_input, plan_jobs, run_jobs
+from uedp_bench.scheduler import (
+    MOST_FAILURES,
+    Job,
+    default_workers,
+    is_bad_input,
+    plan_jobs,
+    result_after,
+    resume,
+    run_jobs,
+)
+from uedp_bench.workers import DIED, TIMEOUT, Crash
+
+TIMEOUT_SECONDS = 15.0
+"""More than such a run takes on a busy machine, with the start of its process."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,10 +44,12 @@ def spy(does, seed=None):
     return {"name": "spy-training", "params": {"does": does, "seed": seed}}
 
 
-def run_all(specs, out, workers=1, listen=lambda message: None):
+def run_all(specs, out, workers=0, listen=lambda message: None, timeout=None):
     jobs = plan_jobs(specs, out)
     settings = Settings(out, "cpu")
-    found = run_jobs(jobs, settings, workers=workers, plugins=(SPIES,), listen=listen)
+    found = run_jobs(
+        jobs, settings, workers=workers, plugins=(SPIES,), listen=listen, timeout=timeout
+    )
     return {(job.label): result for job, result in found}
 
 
@@ -83,17 +99,75 @@ def test_workers_change_no_number_and_report_progress(tmp_path):
     assert {message.id for message in heard} >= {two["user-dp, seed 1"].id}
 
 
-def test_a_process_that_dies_takes_no_other_run_along(tmp_path):
-    specs = runs(spy("exit", seed=2), seeds=[1, 2])
-    found = run_all(specs, tmp_path, workers=2)
-    assert {k: r.status for k, r in found.items()} == {
-        "spy-training, seed 1": "finished",
-        "spy-training, seed 2": "failed",
+def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
+    ways = {
+        "exit": (DIED, "exit code 9"),
+        "abort": (DIED, "signal 6 (SIGABRT)"),
+        "interrupt": ("KeyboardInterrupt", "KeyboardInterrupt"),
+        "hang": (TIMEOUT, "s that --run-timeout allows"),
     }
-    killed = found["spy-training, seed 2"]
-    assert "was killed" in killed.error.message
-    assert read_result(tmp_path / killed.id / "result.json") == killed
-    assert not is_bad_input(killed)
+    specs = runs(*[spy(does) for does in (*ways, "train")])
+    jobs = plan_jobs(specs, tmp_path)
+    running = run_jobs(
+        jobs, Settings(tmp_path, "cpu"), workers=2, plugins=(SPIES,), timeout=TIMEOUT_SECONDS
+    )
+    found = {job.spec.mechanism[0].params["does"]: result for job, result in running}
+    assert found.pop("train").status == "finished"
+    assert found.keys() == ways.keys()
+    for does, (kind, said) in ways.items():
+        ended = found[does]
+        assert (ended.status, ended.error.type) == ("failed", kind)
+        assert said in ended.error.message
+        assert ended.error.phase == "train"
+        assert ended.error.failures == 1
+        assert read_result(tmp_path / ended.id / "result.json") == ended
+        assert not is_bad_input(ended)
+    assert "spies.py" in found["abort"].error.traceback
+
+
+def test_a_component_that_exits_ends_no_benchmark_in_this_process_either(tmp_path):
+    found = run_all(runs(spy("sys-exit", seed=1), seeds=[1, 2]), tmp_path)
+    assert [r.status for r in found.values()] == ["failed", "finished"]
+    assert found["spy-training, seed 1"].error.message == "SystemExit: 0"
+
+
+def test_what_failed_three_times_is_left_out_until_it_is_asked_for(tmp_path):
+    specs = runs(spy("raise", seed=2), seeds=[1, 2])
+    failures = []
+    for _ in range(3):
+        result = run_all(specs, tmp_path)["spy-training, seed 2"]
+        failures.append(result.error.failures)
+    assert failures == [1, 2, MOST_FAILURES]
+    assert run_all(specs, tmp_path) == {}
+    finished, given_up = plan_jobs(specs, tmp_path)
+    assert (finished.todo, given_up.todo) == (False, False)
+    assert given_up.given_up.error.message == "it broke\non purpose"
+    _, again = resume([finished, given_up], tmp_path, retry_failed=True)
+    assert again.todo
+    ((_, result),) = run_jobs([finished, again], Settings(tmp_path, "cpu"), workers=0)
+    assert result.error.failures == 4
+
+
+def test_bad_input_may_be_mended_and_is_never_given_up(tmp_path):
+    specs = runs(spy("refuse"))
+    for _ in range(4):
+        (result,) = run_all(specs, tmp_path).values()
+        assert result.error.failures == 0
+
+
+def test_data_that_changed_since_they_were_planned_are_refused(tmp_path):
+    (job,) = plan_jobs(runs(spy("train")), tmp_path)
+    moved = replace(job, fingerprint="other")
+    ((_, result),) = run_jobs([moved], Settings(tmp_path, "cpu"), workers=0)
+    assert "the data of embedded changed after" in result.error.message
+
+
+def test_a_result_that_is_whole_survives_the_end_of_its_process(tmp_path):
+    """The process is told to end between its last write and its last word."""
+    (job,) = plan_jobs(runs(spy("train")), tmp_path)
+    ((_, result),) = run_jobs([job], Settings(tmp_path, "cpu"), workers=0)
+    ended = Crash(DIED, "signal 9", ("account", 0, 1))
+    assert result_after(job, Settings(tmp_path, "cpu"), ended) == result
 
 
 @pytest.mark.parametrize(

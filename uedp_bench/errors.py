@@ -92,3 +92,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         return None
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return found[0] if found else None
+
+
+def is_input_error(name: str) -> bool:
+    """Whether the name of a type, as failed results hold it, is one of bad input."""
+    kinds: list[type] = [InputError, *InputError.__subclasses__()]
+    return name in {kind.__name__ for kind in kinds}

@@ -20,6 +20,7 @@ from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import InputError
 from uedp_bench.migrations import SCHEMA_VERSION as SCHEMA_VERSION
 from uedp_bench.migrations import migrated
+from uedp_bench.output_folder import write_atomically
 from uedp_bench.selection import Selection
 
 MOST_DEPTH = 100
@@ -143,12 +144,18 @@ class SkippedAttack(_Frozen):
 
 
 class RunError(_Frozen):
-    """What made a run fail."""
+    """What made a run fail.
+
+    Attributes:
+        phase: what it was doing.
+        failures: how often it has failed by now, other than on bad input.
+    """
 
     type: str
     message: str
     phase: str
     traceback: str = ""
+    failures: int = 1
 
 
 class Cost(_Frozen):
@@ -226,10 +233,8 @@ class Result(_Frozen):
 
 def write_result(result: Result, path: Path) -> None:
     """Writes `result.json` atomically (a reader sees the old file or the new one)."""
-    partial = path.with_suffix(".partial")
     text = json.dumps(result.model_dump(mode="json"), indent=1, allow_nan=False, sort_keys=False)
-    partial.write_text(text + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_atomically(path, text + "\n")
 
 
 def read_result(path: Path) -> Result:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
-import shutil
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -26,6 +24,7 @@ from uedp_bench.corpus import BoolArray, Corpus, concatenate
 from uedp_bench.errors import CapabilityError, InputError, PrivacyError, UedpBenchError
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.model import Vocabulary
+from uedp_bench.output_folder import disk_is_full, sync_files, write_json
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
 from uedp_bench.release import (
@@ -59,12 +58,14 @@ class Settings:
     Attributes:
         out: folder of results; a run writes into `out/<id>/`.
         device: "auto", "cpu", "cuda" or any torch device.
+        failures: how often the run has failed before, other than on bad input.
     """
 
     out: Path
     device: str = "auto"
     speed: Speed = field(default_factory=Speed)
     progress: Progress = no_progress
+    failures: int = 0
 
 
 @dataclass(frozen=True)
@@ -310,46 +311,64 @@ def select(
 class _Clock:
     """Seconds by phase, and which phase is running."""
 
-    def __init__(self) -> None:
-        self.phase = "load"
+    def __init__(self, progress: Progress) -> None:
+        self.phase, self._progress = "load", progress
         self.seconds: dict[str, float] = {}
+        progress("load", 0, 1)
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
         self.phase, start = phase, time.perf_counter()
+        self._progress(phase, 0, 1)
         yield
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
 
 
-def execute(spec: RunSpec, settings: Settings) -> Result:
+def execute(spec: RunSpec, settings: Settings, fingerprint: str = "") -> Result:
     """Runs a spec and writes its result; an error becomes a failed result, which is written too.
+
+    Args:
+        spec: what to run.
+        settings: how.
+        fingerprint: that the corpus must have; empty for any.
 
     Raises:
         OSError: if the disk is full, for then no further run can succeed either, or the result
             cannot be written.
     """
-    clock = _Clock()
+    clock = _Clock(settings.progress)
     # A run without a corpus has no fingerprint: its identity is that of its spec alone.
-    parts = identity_parts(spec, "")
+    parts = identity_parts(spec, fingerprint)
     try:
         corpus = load_corpus(spec.source.model_dump_json())
+        if fingerprint and corpus.fingerprint != fingerprint:
+            raise InputError(f"the data of {spec.source.name} changed after the runs were planned")
         parts = identity_parts(spec, corpus.fingerprint)
         result = _execute(spec, settings, corpus, (parts, clock, PeakMemory()))
-    except Exception as error:
-        if _disk_is_full(error, settings.out):
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit() in a component is no end of the benchmark
+        if disk_is_full(error, settings.out):
             raise OSError(errno.ENOSPC, "no space left on device", str(settings.out)) from error
-        on_purpose = isinstance(error, UedpBenchError)
-        reason = RunError(
-            type=type(error).__name__,
-            message=str(error) or type(error).__name__,
-            phase=clock.phase,
-            traceback="" if on_purpose else traceback.format_exc(),
-        )
-        result = failed(spec, parts, reason)
+        result = failed(spec, parts, _reason(error, clock.phase, settings.failures))
     folder = settings.out / result.id
     folder.mkdir(parents=True, exist_ok=True)
+    sync_files(folder)  # the result is written last, and says that all else is there
     write_result(result, folder / "result.json")
     return result
+
+
+def _reason(error: BaseException, phase: str, failures: int) -> RunError:
+    name, said = type(error).__name__, str(error)
+    if not isinstance(error, Exception):  # the text of SystemExit is a number
+        said = f"{name}: {said}" if said else name
+    return RunError(
+        type=name,
+        message=said or name,
+        phase=phase,
+        traceback="" if isinstance(error, UedpBenchError) else traceback.format_exc(),
+        failures=failures + (not isinstance(error, InputError)),
+    )
 
 
 def failed(spec: RunSpec, identity: Mapping[str, Any], error: RunError) -> Result:
@@ -363,19 +382,6 @@ def failed(spec: RunSpec, identity: Mapping[str, Any], error: RunError) -> Resul
         spec=spec,
         provenance=provenance(identity),
     )
-
-
-def _disk_is_full(error: BaseException | None, folder: Path) -> bool:
-    """Whether an error, or what caused it, is a full disk; torch's writer hides which it was."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return folder.is_dir() and shutil.disk_usage(folder).free < _LEAST_BYTES
-
-
-_LEAST_BYTES = 2**20
-"""Less free space than this is a full disk: not even a small release fits."""
 
 
 def _execute(
@@ -472,9 +478,8 @@ def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corp
 
 
 def _save_planted(planted: dict[str, Planted], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     values = {name: value.model_dump(mode="json") for name, value in planted.items()}
-    (folder / "planted.json").write_text(json.dumps(values) + "\n", encoding="utf-8")
+    write_json(folder / "planted.json", values)
 
 
 def _describe(vocabulary: Vocabulary | None) -> dict[str, Any] | None:

@@ -1,26 +1,23 @@
-"""A grid of runs: finished ones are skipped, the others go to one process per core.
+"""A grid of runs: finished ones are skipped, the others go to processes of their own.
 
 Every run writes its result last and atomically, so that a crash or Ctrl-C loses the runs in
-flight and nothing else; the same command goes on from there.
+flight and nothing else; the same command goes on from there. A run whose process dies has a failed
+result that says how, and what failed too often is left out until it is asked for.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import queue
-import signal
-import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from uedp_bench import registry
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, is_input_error
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import Result, RunError, RunSpec, read_result, write_result
 from uedp_bench.run import Progress
@@ -34,6 +31,10 @@ from uedp_bench.runner import (
     public_sizes,
 )
 from uedp_bench.spec import identity, identity_parts
+from uedp_bench.workers import DIED, Crash, Tell, in_processes
+
+MOST_FAILURES = 3
+"""A run that failed so often, and not on bad input, is left out until it is asked for."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,28 @@ class Job:
 
     Attributes:
         id: of the result.
+        fingerprint: of the corpus.
         done: the finished result of an earlier run, if there is one.
+        given_up: the last result of a run that failed too often to be tried again.
+        failures: how often the run has failed before, other than on bad input.
     """
 
     id: str
     spec: RunSpec
+    fingerprint: str = ""
     done: Result | None = None
+    given_up: Result | None = None
+    failures: int = 0
 
     @property
     def label(self) -> str:
         """Mechanism and seed, for people."""
         return f"{self.spec.label}, seed {self.spec.seed}"
+
+    @property
+    def todo(self) -> bool:
+        """Whether it is to be run."""
+        return self.done is None and self.given_up is None
 
 
 class Message(NamedTuple):
@@ -83,17 +95,38 @@ def plan_jobs(specs: Sequence[RunSpec], out: Path) -> list[Job]:
         fingerprint, stats = sizes[key]
         parts.pipeline.plan(stats)
         identifier, _ = identity(spec, fingerprint)
-        jobs.append(Job(identifier, spec, _finished(out / identifier / "result.json")))
-    return jobs
+        jobs.append(Job(identifier, spec, fingerprint))
+    return resume(jobs, out)
 
 
-def _finished(path: Path) -> Result | None:
-    """The finished result in a file; what cannot be read was cut short, and is run again."""
+def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> list[Job]:
+    """The jobs with what earlier runs left in a folder.
+
+    Args:
+        jobs: of a grid.
+        out: folder of results.
+        retry_failed: run again what failed `MOST_FAILURES` times, too.
+    """
+    return [_resumed(job, _result_in(out, job.id), retry_failed) for job in jobs]
+
+
+def _resumed(job: Job, found: Result | None, retry_failed: bool) -> Job:
+    if found is None:
+        return replace(job, done=None, given_up=None, failures=0)
+    if found.error is None:
+        return replace(job, done=found, given_up=None, failures=0)
+    failures = found.error.failures
+    tries = retry_failed or failures < MOST_FAILURES
+    return replace(job, done=None, given_up=None if tries else found, failures=failures)
+
+
+def _result_in(out: Path, identifier: str) -> Result | None:
+    """The result of a run; what cannot be read was cut short, and is run again."""
     try:
-        result = read_result(path)
+        result = read_result(out / identifier / "result.json")
     except InputError:
         return None
-    return result if result.status == "finished" else None
+    return result if result.id == identifier else None
 
 
 def run_jobs(
@@ -102,23 +135,86 @@ def run_jobs(
     *,
     workers: int,
     plugins: Sequence[Path] = (),
+    timeout: float | None = None,
     listen: Callable[[Message], None] = lambda message: None,
 ) -> Generator[tuple[Job, Result], None, None]:
-    """Runs the jobs that are not finished; yields each as it ends.
+    """Runs the jobs that are to be run; yields each as it ends.
 
     Args:
         jobs: the grid.
         settings: how to run.
-        workers: processes; 1 runs in this process (and a GPU is used by one process only).
+        workers: processes; 0 runs in this process, for a debugger: what ends a run ends it too.
         plugins: files to import in every process.
+        timeout: seconds after which a run is ended; not for runs in this process.
         listen: called with progress, in this process.
+
+    Raises:
+        OSError: if a run cannot write its result, for then no other can.
     """
-    todo = [job for job in jobs if job.done is None]
-    if workers == 1 or len(todo) <= 1:
+    todo = [job for job in jobs if job.todo]
+    if workers == 0:
         for job in todo:
-            yield job, _run(job, settings, _throttled(job.id, listen))
+            heard = partial(_heard, job, listen)
+            yield job, execute(job.spec, _told(job, settings, heard), job.fingerprint)
         return
-    yield from _in_processes(todo, settings, min(workers, len(todo)), plugins, listen)
+    load_corpus.cache_clear()  # every process loads what it needs, and this one needs none
+    work = _Runs(settings, tuple(plugins))
+    with closing(
+        in_processes(
+            work, todo, workers=min(workers, len(todo)), timeout=timeout,
+            listen=lambda job, told: _heard(job, listen, told),
+        )
+    ) as running:  # fmt: skip
+        for job, crash in running:
+            yield job, result_after(job, settings, crash)
+
+
+def result_after(job: Job, settings: Settings, crash: Crash | None) -> Result:
+    """What a process left of a job; the crash is its result where it left nothing finished."""
+    result = _result_in(settings.out, job.id)
+    if result is None or (crash is not None and result.error is not None):
+        return _crashed(job, settings, crash or Crash(DIED, "the run left no result"))
+    return result
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The work of a process."""
+
+    settings: Settings
+    plugins: tuple[Path, ...]
+
+    def start(self) -> None:
+        registry.load_plugins(self.plugins)
+
+    def __call__(self, job: Job, tell: Tell) -> bool:
+        result = execute(job.spec, _told(job, self.settings, tell), job.fingerprint)
+        # What broke unforeseen may have broken the process too, a GPU's context for instance.
+        return result.error is None or is_bad_input(result)
+
+
+def _told(job: Job, settings: Settings, tell: Tell) -> Settings:
+    return replace(settings, failures=job.failures, progress=_throttled(tell))
+
+
+def _heard(job: Job, listen: Callable[[Message], None], told: tuple[str, int, int]) -> None:
+    listen(Message(job.id, *told))
+
+
+def _crashed(job: Job, settings: Settings, crash: Crash) -> Result:
+    """The result of a run that its process did not survive, written like any other."""
+    error = RunError(
+        type=crash.kind,
+        message=crash.message,
+        phase=crash.last[0] if crash.last else "",
+        traceback=crash.stack,
+        failures=job.failures + 1,
+    )
+    result = failed(job.spec, identity_parts(job.spec, job.fingerprint), error)
+    folder = settings.out / result.id
+    folder.mkdir(parents=True, exist_ok=True)
+    write_result(result, folder / "result.json")
+    return result
 
 
 def default_workers(device: str) -> int:
@@ -133,119 +229,18 @@ def default_workers(device: str) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _in_processes(
-    todo: Sequence[Job],
-    settings: Settings,
-    workers: int,
-    plugins: Sequence[Path],
-    listen: Callable[[Message], None],
-) -> Generator[tuple[Job, Result], None, None]:
-    context = multiprocessing.get_context("spawn")
-    messages: Any = context.Queue()
-    executor = ProcessPoolExecutor(
-        workers, context, initializer=_start_worker, initargs=(messages, tuple(plugins))
-    )
-    stop = threading.Event()
-    drain = threading.Thread(target=_drain, args=(messages, stop, listen), daemon=True)
-    drain.start()
-    left = {job.id: job for job in todo}
-    finished = False
-    try:
-        futures: dict[Future[Result], Job] = {
-            executor.submit(_run_in_worker, job, settings): job for job in todo
-        }
-        for future in as_completed(futures):
-            try:
-                result = future.result()
-            except BrokenProcessPool:
-                break
-            yield left.pop(futures[future].id), result
-        finished = not left
-    finally:
-        stop.set()
-        if not finished:
-            for process in list((getattr(executor, "_processes", None) or {}).values()):
-                process.terminate()
-        executor.shutdown(wait=finished, cancel_futures=True)
-        drain.join(timeout=2)
-    # A process that died took the whole pool along; nobody knows whose it was.
-    if len(todo) == 1:
-        for job in left.values():
-            yield job, _killed(job, settings)
-        return
-    for job in left.values():
-        yield from _in_processes([job], settings, 1, plugins, listen)
-
-
-def _killed(job: Job, settings: Settings) -> Result:
-    """The result of a run whose process was ended from outside, written like any other."""
-    error = RunError(
-        type=BrokenProcessPool.__name__,
-        message="the process of this run was killed (out of memory?); try fewer --workers",
-        phase="",
-    )
-    corpus = load_corpus(job.spec.source.model_dump_json())
-    result = failed(job.spec, identity_parts(job.spec, corpus.fingerprint), error)
-    folder = settings.out / result.id
-    folder.mkdir(parents=True, exist_ok=True)
-    write_result(result, folder / "result.json")
-    return result
-
-
-_messages: Any = None
-"""The queue to the parent process, in worker processes."""
-
-
-def _start_worker(messages: Any, plugins: tuple[Path, ...]) -> None:
-    global _messages
-    _messages = messages
-    # Ctrl-C reaches the whole group; the parent decides what ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    registry.load_plugins(plugins)
-
-
-def _end_with_parent() -> None:
-    """Ends this process when the parent is gone, killed perhaps, for nobody reads its results."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _run_in_worker(job: Job, settings: Settings) -> Result:
-    return _run(job, settings, _throttled(job.id, _messages.put))
-
-
-def _run(job: Job, settings: Settings, progress: Progress) -> Result:
-    return execute(job.spec, replace(settings, progress=progress))
-
-
-def _throttled(identifier: str, listen: Callable[[Message], None]) -> Progress:
+def _throttled(tell: Tell) -> Progress:
     last, shown = [0.0], [""]
 
     def progress(phase: str, done: int, total: int) -> None:
         now = time.monotonic()
         if phase != shown[0] or done >= total or now - last[0] > 0.2:
             last[0], shown[0] = now, phase
-            listen(Message(identifier, phase, done, total))
+            tell((phase, done, total))
 
     return progress
 
 
-def _drain(messages: Any, stop: threading.Event, listen: Callable[[Message], None]) -> None:
-    while not stop.is_set():
-        try:
-            listen(messages.get(timeout=0.2))
-        except queue.Empty:
-            continue
-        except (EOFError, OSError):
-            return
-
-
 def is_bad_input(result: Result) -> bool:
     """Whether a run failed on bad input, which the user can mend."""
-    return result.error is not None and result.error.type in _INPUT_ERRORS
-
-
-_INPUT_ERRORS = {InputError.__name__, *(kind.__name__ for kind in InputError.__subclasses__())}
+    return result.error is not None and is_input_error(result.error.type)

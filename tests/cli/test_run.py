@@ -5,12 +5,16 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
+import sys
+from pathlib import Path
 
 import pytest
 from tiny import MODEL, SOURCE, SPIES, flags, plugged
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.cli.run import Options
+from uedp_bench.output_folder import only_process
 from uedp_bench.results import read_result
 
 DP = ["--mechanism", "user-dp", "--set", "mechanism.rounds=2",
@@ -69,15 +73,16 @@ def test_a_spec_file_and_flags_over_it(tmp_path, capsys):
     file = tmp_path / "spec.yaml"
     file.write_text(json.dumps(spec))
     out = tmp_path / "out"
+    here = ["--workers", "0", "--no-tracking"]
     arguments = ["run", str(file), *DP, "--attack", "needs-published", "--seeds", "5",
-                 "--delta", "1e-6", "--out", str(out), "--no-tracking"]  # fmt: skip
+                 "--delta", "1e-6", "--out", str(out), *here]  # fmt: skip
     assert run(capsys, *arguments)[0] == 0
     (result,) = results(out)
     assert (result.label, result.spec.seed, result.spec.delta) == ("user-dp", 5, 1e-6)
     assert [skipped.name for skipped in result.skipped_attacks] == ["needs-published"]
     # The spec of a result is a spec: it leads to the same run.
     file.write_text(json.dumps(json.loads((out / result.id / "result.json").read_text())["spec"]))
-    _, printed, err = run(capsys, "run", str(file), "--out", str(out), "--no-tracking", "--json")
+    _, printed, err = run(capsys, "run", str(file), "--out", str(out), *here, "--json")
     assert len(json.loads(printed)) == 1
     assert "finished:" not in err
     assert len(results(out)) == 1
@@ -115,20 +120,15 @@ def test_a_failing_run_is_told_and_the_others_go_on(tmp_path, capsys):
     assert sorted(r.status for r in results(tmp_path)) == ["failed", "finished", "finished"]
 
 
-def test_one_mistake_in_many_runs_is_one_line_and_bad_input(tmp_path, capsys):
+def test_one_mistake_in_many_runs_is_one_line(tmp_path, capsys):
     spy = ["--mechanism", "spy-training", "--set", "mechanism.does=refuse", "--seeds", "1,2"]
     code, _, err = run(capsys, *flags(tmp_path, *spy))
-    assert code == 2
+    assert code == 1
     assert (
         "failed: spy-training, seed 1; spy-training, seed 2: the learning rate is too high"
         in err.splitlines()
     )
     assert [r.status for r in results(tmp_path)] == ["failed", "failed"]
-
-
-def test_bad_input_beside_a_bug_is_a_bug(tmp_path, capsys):
-    more = ["--mechanism", "spy-training", "--set", "mechanism.does=[raise,refuse]"]
-    assert run(capsys, *flags(tmp_path, *more))[0] == 1
 
 
 def test_a_full_disk_is_one_line(tmp_path, capsys, monkeypatch):
@@ -147,11 +147,47 @@ def test_a_full_disk_is_one_line(tmp_path, capsys, monkeypatch):
     assert "run the same command again" in line
 
 
+def test_a_run_that_failed_three_times_is_told_and_left_out(tmp_path, capsys):
+    spy = flags(tmp_path, "--mechanism", "spy-training", "--set", "mechanism.does=raise")
+    for _ in range(3):
+        code, _, err = run(capsys, *spy)
+    assert code == 1
+    hint = "it broke on purpose (failed 3 times; now only --retry-failed runs it again)"
+    assert f"failed: spy-training, seed 1: {hint}" in err.splitlines()
+    code, _, err = run(capsys, *spy)
+    assert (code, hint in err, "failed: spy-training, seed 1 (" in err) == (1, True, False)
+    assert results(tmp_path)[0].error.failures == 3
+    assert run(capsys, *spy, "--retry-failed")[0] == 1
+    assert results(tmp_path)[0].error.failures == 4
+
+
+def test_a_component_that_exits_while_it_is_planned_is_an_error(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("uedp_bench.scheduler.build", lambda spec: sys.exit(0))
+    code, out, err = run(capsys, *flags(tmp_path, *DP))
+    assert (code, out) == (1, "")
+    assert err == "error: a component called sys.exit(0): nothing was done\n"
+
+
+def test_what_components_print_comes_between_no_json(tmp_path, capfd):
+    noisy = flags(tmp_path, "--mechanism", "spy-training", "--set", "mechanism.does=print")
+    assert run_cli([*noisy, "--workers", "1", "--plugin", str(SPIES), "--json"]) == 0
+    printed = capfd.readouterr()
+    assert json.loads(printed.out)[0]["mechanism"] == "spy-training"
+    assert "not JSON" in printed.err
+
+
+def test_a_full_disk_in_a_process_is_one_line(tmp_path, capsys):
+    full = flags(tmp_path, "--mechanism", "spy-training", "--set", "mechanism.does=full-disk")
+    code, out, err = run(capsys, *full, "--workers", "1", "--plugin", str(SPIES))
+    assert (code, out) == (1, "")
+    assert "the disk is full" in err
+
+
 def test_an_unreachable_tracking_server_hides_no_result(tmp_path, capsys):
     arguments = flags(tmp_path, *DP, "--json", "--tracking-uri", "http://127.0.0.1:9")
     arguments.remove("--no-tracking")
     code, out, err = run(capsys, *arguments)
-    assert code == 2
+    assert code == 1
     assert json.loads(out)[0]["mechanism"] == "user-dp"
     (line,) = [line for line in err.splitlines() if line.startswith("error:")]
     assert "cannot log to MLflow at http://127.0.0.1:9" in line
@@ -214,7 +250,7 @@ def refused(capsys, arguments):
         (["--mechanism", "noiseless", "--seeds", "-1"], "spec.seeds.0 is -1"),
         (["--mechanism", "noiseless", "--delta", "2"], "spec.delta is 2"),
         (["--mechanism", "noiseless", "--device", "gpu"], "is not auto, cpu, cuda or cuda:N"),
-        (["--mechanism", "noiseless", "--workers", "0"], "--workers"),
+        (["--mechanism", "noiseless", "--workers", "-1"], "--workers"),
         (["--mechanism", "noiseless", "--path", "x"], "embedded has no parameter 'path'"),
         (["--mechanism", "noiseless", "--plugin", "/nowhere.py"], "no such file"),
         (["--mechanism", "noiseless", "--set", "source.users=10"], "embedded.users is 10"),
@@ -294,8 +330,8 @@ def test_files_that_hold_no_corpus(tmp_path, capsys, lines, said):
 def test_no_public_text_is_said_once(tmp_path, capsys):
     lines = [f"some words {i},u{i}" for i in range(40)]
     arguments = [*csv(tmp_path, "text,user", *lines), "--set", "source.user_column=user"]
-    code, _, err = run(capsys, *arguments, "--seeds", "1,2", "--workers", "1")
-    assert code == 2
+    code, _, err = run(capsys, *arguments, "--seeds", "1,2", "--workers", "0")
+    assert code == 1
     (line,) = [line for line in err.splitlines() if "public text" in line]
     assert line.startswith("failed: noiseless, seed 1; noiseless, seed 2: task.vocabulary is")
     assert "source.valid_is_public=true" in line
@@ -315,5 +351,19 @@ def test_a_gpu_that_is_demanded_must_be_there(tmp_path, capsys, monkeypatch):
 
 def test_an_out_folder_that_cannot_be(tmp_path, capsys):
     (tmp_path / "file").write_text("")
-    for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        assert "--out" in refused(capsys, flags(out, *DP))
+    for out in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
+        assert f"--out {out}: " in refused(capsys, flags(out, *DP))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_nobody_may_write_is_found_before_training(tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    assert "Permission denied" in refused(capsys, flags(tmp_path, *DP))
+    tmp_path.chmod(0o700)
+
+
+def test_two_processes_do_not_share_a_folder(tmp_path, capsys):
+    with only_process(tmp_path):
+        line = refused(capsys, flags(tmp_path, *DP))
+    assert f"process {os.getpid()} on '{socket.gethostname()}' is running in it" in line
+    assert run(capsys, *flags(tmp_path, *DP))[0] == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
+import sys
 import time
 from typing import Any, ClassVar, Literal
 
@@ -27,8 +29,35 @@ def splits_of(corpus: Corpus) -> list[str]:
 
 
 class SpyParams(Params):
-    does: Literal["train", "raise", "refuse", "exit", "wait", "stay-silent"] = "train"
+    does: Literal[
+        "train", "raise", "refuse", "exit", "wait", "stay-silent", "sys-exit", "abort", "interrupt",
+        "no-exception", "hang", "full-disk", "print",
+    ] = "train"  # fmt: skip
     seed: int | None = None  # the seed of a run that does it; None for all
+
+
+class NoException(BaseException):
+    pass
+
+
+def end(does: str) -> None:
+    """Ends the run, or its process, in one of many ways."""
+    if does == "exit":
+        os._exit(9)
+    if does == "sys-exit":
+        sys.exit(0)
+    if does == "abort":
+        os.abort()
+    if does == "interrupt":
+        raise KeyboardInterrupt
+    if does == "no-exception":
+        raise NoException("of a kind of its own")
+    if does == "full-disk":
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "somewhere")
+    if does == "print":
+        sys.stdout.write("not JSON\n")
+    if does == "hang":
+        time.sleep(600)
 
 
 @mechanisms.register
@@ -47,8 +76,8 @@ class SpyTraining(TrainingMechanism[SpyParams]):
             raise RuntimeError("it broke\non purpose")
         if does == "refuse":
             raise InputError("the learning rate is too high")
-        if does == "exit":
-            os._exit(9)
+        run.progress("train", 1, 2)
+        end(does)
         if does == "wait":
             time.sleep(float(os.environ.get("SPY_SECONDS", "120")))
         run.note(trained_splits=splits_of(corpus), trained_users=np.unique(corpus.users).tolist())

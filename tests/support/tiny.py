@@ -36,11 +36,11 @@ def runs(*mechanisms: Any, **fields: Any) -> list[RunSpec]:
 
 
 def flags(out: Path, *more: str) -> list[str]:
-    """The command line of the same benchmark, without its mechanisms."""
+    """The command line of the same benchmark, without its mechanisms; it runs in this process."""
     sizes = [f"source.{k}={v}" for k, v in SOURCE.items()]
     sizes += [f"model.{k}={v}" for k, v in MODEL.items()]
     settings = [part for size in sizes for part in ("--set", size)]
-    return ["run", *settings, "--out", str(out), "--workers", "1", "--no-tracking", *more]
+    return ["run", *settings, "--out", str(out), "--workers", "0", "--no-tracking", *more]
 
 
 @contextmanager

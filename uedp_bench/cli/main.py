@@ -1,6 +1,7 @@
 """The command `uedp-bench`: its commands, and what a user sees when something goes wrong.
 
-Exit codes: 0 done, 1 something failed while running, 2 bad input, 130 stopped by Ctrl-C.
+Exit codes: 0 all done; 1 a run, a check or the tracking failed; 2 bad input, nothing ran; 130
+stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -109,6 +110,9 @@ def run_cli(arguments: Sequence[str]) -> int:
         return _complain(str(error), 2 if isinstance(error, InputError) else 1)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except SystemExit as stopped:
+        # A command ends by returning; this is a component that was asked for something.
+        return _complain(f"a component called sys.exit({stopped.code!r}): nothing was done", 1)
     except OSError as error:
         if error.errno in BAD_PATHS and error.filename:
             return _complain(f"{_shown(error.filename)}: {error.strerror}", 2)

@@ -29,7 +29,7 @@ class ProgressBars:
             TimeElapsedColumn(),
             console=self._console,
         )
-        finished = sum(job.done is not None for job in jobs)
+        finished = sum(not job.todo for job in jobs)
         self._all = self._progress.add_task("runs", total=len(jobs), completed=finished)
 
     def __enter__(self) -> ProgressBars:

@@ -30,7 +30,18 @@ Json = Annotated[
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]
 Workers = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Processes; default: one per core, one on a GPU."),
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="Processes; default: one per core, one on a GPU. 0 runs in this one, for debuggers.",
+    ),
+]
+RunTimeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", min=1, help="End a run that takes longer; it has failed."),
+]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Run again what has failed three times, too.")
 ]
 Threads = Annotated[
     int,
@@ -105,6 +116,8 @@ def run_command(
     device: Device = "auto",
     workers: Workers = None,
     threads: Threads = 1,
+    run_timeout: RunTimeout = None,
+    retry_failed: RetryFailed = False,
     max_retrain: MaxRetrain = None,
     max_runs: MaxRuns = MOST_RUNS,
     out: Out = Path("runs"),
@@ -156,7 +169,7 @@ def run_command(
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
-        max_runs,
+        max_runs, run_timeout, retry_failed,
     )  # fmt: skip
     benchmark(wanted.model_dump(), options, as_json)
 
@@ -186,6 +199,8 @@ class Options:
         tracking: MLflow URI; "" for SQLite in `out`, None for no tracking.
         max_retrain: models that the attacks of a run may train; None for any number.
         max_runs: that the spec may stand for.
+        run_timeout: seconds that a run may take; None for any.
+        retry_failed: run again what failed too often to be tried again unasked.
     """
 
     out: Path
@@ -197,10 +212,12 @@ class Options:
     log_model: bool = False
     max_retrain: int | None = None
     max_runs: int = MOST_RUNS
+    run_timeout: float | None = None
+    retry_failed: bool = False
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
-    """Runs a spec and prints its table; exits with 2 after bad input, 1 after failed runs."""
+    """Runs a spec and prints its table; exits with 1 where a run or the tracking failed."""
     tracker = Tracker(options)
     results = _run_all(data, options, tracker)
     _print(results, options, as_json)
@@ -210,52 +227,59 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     if tracker.error is not None:
         echo(f"error: {tracker.error}; all results are in {options.out}", err=True)
     if failures or tracker.error is not None:
-        from uedp_bench.scheduler import is_bad_input
-
-        raise typer.Exit(2 if all(map(is_bad_input, failures)) else 1)
+        raise typer.Exit(1)
 
 
 def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
     from uedp_bench.cli.progress import ProgressBars
+    from uedp_bench.output_folder import only_process
     from uedp_bench.retraining import check_retrainings
     from uedp_bench.run import Speed
     from uedp_bench.runner import Settings as RunSettings
-    from uedp_bench.scheduler import default_workers, plan_jobs, run_jobs
+    from uedp_bench.scheduler import default_workers, plan_jobs, resume, run_jobs
     from uedp_bench.spec import expand, parse_spec
     from uedp_bench.training.device import choose_device
 
     runs = expand(parse_spec(data), options.max_runs)
     choose_device(options.device, options.threads)
+    workers = default_workers(options.device) if options.workers is None else options.workers
+    if workers == 0 and options.run_timeout is not None:
+        raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
     jobs = plan_jobs(runs, options.out)
     if options.max_retrain is not None:
-        check_retrainings((job.spec for job in jobs if job.done is None), options.max_retrain)
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError, PermissionError) as error:
-        raise InputError(f"--out {options.out}: {error.strerror}") from None
-    # Results of earlier runs are logged too where this server has not seen them.
-    results = [tracker.log(job.done) for job in jobs if job.done is not None]
-    settings = RunSettings(options.out, options.device, Speed(threads=options.threads))
-    workers = options.workers or default_workers(options.device)
-    with (
-        ProgressBars(jobs) as bars,
-        # Closed at once when something goes wrong, so that no process is left behind.
-        closing(
-            run_jobs(jobs, settings, workers=workers, plugins=options.plugins, listen=bars.update)
-        ) as running,
-    ):
-        for job, result in running:
-            bars.finish(job, result)
-            results.append(tracker.log(result))
+        check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
+    # From here on something is written: nothing before, and by nobody else now.
+    with only_process(options.out):
+        jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
+        # Results of earlier runs are logged too where this server has not seen them.
+        results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
+        settings = RunSettings(options.out, options.device, Speed(threads=options.threads))
+        with (
+            ProgressBars(jobs) as bars,
+            # Closed at once when something goes wrong, so that no process is left behind.
+            closing(
+                run_jobs(
+                    jobs, settings, workers=workers, plugins=options.plugins,
+                    timeout=options.run_timeout, listen=bars.update,
+                )
+            ) as running,
+        ):  # fmt: skip
+            for job, result in running:
+                bars.finish(job, result)
+                results.append(tracker.log(result))
     return results
 
 
 def _complaints(failures: Sequence[Result]) -> list[str]:
     """One line for each different error, with the runs that it ended."""
+    from uedp_bench.scheduler import MOST_FAILURES
+
     runs: dict[str, list[str]] = {}
     for result in failures:
         if result.error is not None:
             message = " ".join(result.error.message.split())
+            if (times := result.error.failures) >= MOST_FAILURES:
+                message += f" (failed {times} times; now only --retry-failed runs it again)"
             runs.setdefault(message, []).append(f"{result.label}, seed {result.spec.seed}")
     return [f"{'; '.join(who)}: {message}" for message, who in runs.items()]
 

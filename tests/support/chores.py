@@ -1,0 +1,58 @@
+"""Tasks for processes, each of which goes wrong in a way of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+RAISED = {kind.__name__: kind for kind in (KeyboardInterrupt, GeneratorExit)}
+
+
+@dataclass(frozen=True)
+class Chores:
+    """Every chore notes the process that does it, and tells its own name first."""
+
+    folder: Path
+    broken: bool = False
+
+    def start(self):
+        if self.broken:
+            raise ImportError("no such plug-in")
+
+    def __call__(self, chore, tell):
+        (self.folder / f"{chore}.pid").write_text(str(os.getpid()))
+        tell(chore)
+        verb, _, rest = chore.partition(" ")
+        if verb == "exit":
+            os._exit(int(rest))
+        elif verb == "signal":
+            os.kill(os.getpid(), int(rest))
+        elif verb == "raise":
+            if rest == "SystemExit":
+                sys.exit(0)
+            raise RAISED[rest]
+        elif verb == "segfault":
+            segfault()
+        elif verb == "orphan":
+            child = subprocess.Popen(["/bin/sleep", "60"], close_fds=False)
+            (self.folder / "orphan.child").write_text(str(child.pid))
+            os._exit(7)
+        elif verb == "hang":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(600)
+        elif chore == "full disk":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "somewhere")
+        elif verb == "print":
+            sys.stdout.write("words\n")
+        return verb != "unfit"
+
+
+def segfault():
+    ctypes.string_at(0)

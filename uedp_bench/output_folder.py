@@ -1,0 +1,164 @@
+"""The folder of results: one process at a time, whole files or none, readable by their owner."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from uedp_bench.errors import InputError
+
+LOCK, HOLDER = ".lock", ".in-use.json"
+"""The lock of a folder, and who holds it, for people who are refused."""
+
+PARTIAL = ".partial"
+"""Ending of files that are being written."""
+
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
+_LEAST_BYTES = 2**20
+"""Less free space than this is a full disk: not even a small release fits."""
+_PATIENCE_SECONDS = 2.0
+_MOST_HOLDER_BYTES = 4096
+
+
+@contextmanager
+def only_process(folder: Path) -> Iterator[None]:
+    """Makes the folder and holds it; removes what an earlier process left half-written.
+
+    Raises:
+        InputError: if another process holds it (the message says which), or it is no folder that
+            can be written.
+    """
+    _make_writable(folder)
+    lock = FileLock(folder / LOCK)
+    try:
+        # A process that was killed may be about to be gone.
+        lock.acquire(timeout=_PATIENCE_SECONDS)
+    except Timeout:
+        said = f"--out {folder}: {_holder(folder)}; wait for it, or take another folder"
+        raise InputError(said) from None
+    holder = folder / HOLDER
+    try:
+        remove_partial(folder)
+        me = {"pid": os.getpid(), "host": socket.gethostname()}
+        write_atomically(holder, json.dumps(me) + "\n")
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def _holder(folder: Path) -> str:
+    try:
+        with (folder / HOLDER).open("rb") as file:
+            found = json.loads(file.read(_MOST_HOLDER_BYTES))
+        return f"process {int(found['pid'])} on {str(found['host'])[:100]!r} is running in it"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process is running in it"
+
+
+def _make_writable(folder: Path) -> None:
+    """Makes a folder, and a file in it, so that a run is not lost when it ends."""
+    probe = folder / f".probe-{_unique()}{PARTIAL}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with probe.open("xb") as file:
+            file.write(b"\0" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        raise InputError(f"--out {folder}: {error.strerror or error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
+    if shutil.disk_usage(folder).free < _LEAST_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def disk_is_full(error: BaseException | None, folder: Path) -> bool:
+    """Whether an error, or what caused it, is a full disk; torch's writer hides which it was."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in FULL:
+            return True
+        error = error.__cause__ or error.__context__
+    return folder.is_dir() and shutil.disk_usage(folder).free < _LEAST_BYTES
+
+
+def remove_partial(folder: Path) -> None:
+    """Removes what a process that is gone was writing when it ended."""
+    for path in [*folder.glob(f"*{PARTIAL}"), *folder.glob(f"*/*{PARTIAL}")]:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    for started in folder.glob("cache/retrain-*/"):
+        if not (started / "done.json").is_file() and not started.is_symlink():
+            shutil.rmtree(started, ignore_errors=True)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a file that others see whole or not at all, also after a loss of power."""
+    partial = path.with_name(f".{path.name}-{_unique()}{PARTIAL}")
+    try:
+        with partial.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_files(folder: Path) -> None:
+    """Has the disk hold all files of a folder, before another file says that they are there."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        elif path.is_dir():
+            sync_folder(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Has the disk hold the names in a folder; some file systems cannot."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def make_private(path: Path) -> None:
+    """Lets only the owner read a file, or a folder with all that it holds."""
+    found: list[Path] = [path, *path.rglob("*")] if path.is_dir() else [path]
+    for one in found:
+        if not one.is_symlink():
+            one.chmod(_PRIVATE_FOLDER if one.is_dir() else _PRIVATE_FILE)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON atomically; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(value) + "\n")
+
+
+def _unique() -> str:
+    return f"{os.getpid()}-{secrets.token_hex(4)}"
