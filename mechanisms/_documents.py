@@ -94,6 +94,7 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
     """
 
     unit = "sentence"
+    fresh_noise = True
     rowwise = True
     at_inference = True
 

@@ -111,6 +111,7 @@ class WordMechanism(PublishingMechanism[W]):
 
     rowwise = True
     at_inference = True
+    fresh_noise = True
 
     @abstractmethod
     def choose(self, search: Search, word: IntArray, noisy: FloatArray, coin: FloatArray) -> Any:

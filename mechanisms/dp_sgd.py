@@ -46,6 +46,7 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
 
     name = "dp-sgd"
     unit = "record"
+    fresh_noise = True
     source = "Abadi et al. 2016, Algorithm 1"
     Params = DPSGDParams
 

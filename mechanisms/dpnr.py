@@ -101,6 +101,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
 
     name = "dpnr"
     unit = "word"
+    fresh_noise = True
     source = "Lyu, He, Li 2020, Algorithms 1 and 2"
     Params = DPNRParams
 

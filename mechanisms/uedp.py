@@ -104,6 +104,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     name = "uedp"
     unit = "user-entity"
+    fresh_noise = True
     source = "Lai et al. 2022, Algorithm 1"
     Params = UeDPParams
 

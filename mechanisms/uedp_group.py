@@ -90,6 +90,8 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
 
     name = "uedp-group"
     unit = "user-entity"
+    fresh_noise = True
+    data_set = ("sentences_per_user",)
     source = "docs/mechanisms/uedp-group.md"
     Params = UeDPGroupParams
 

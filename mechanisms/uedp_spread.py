@@ -125,6 +125,8 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
 
     name = "uedp-spread"
     unit = "user-entity"
+    fresh_noise = True
+    data_set = ("sentences_per_user",)
     source = "docs/mechanisms/uedp-spread.md"
     Params = UeDPSpreadParams
 

@@ -47,6 +47,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     name = "user-dp"
     unit = "user"
+    fresh_noise = True
     source = "McMahan et al. 2018, Algorithm 1"
     Params = UserDPParams
 

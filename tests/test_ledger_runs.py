@@ -167,6 +167,13 @@ def test_a_selection_concerns_the_mechanisms_that_it_names():
         tried_runs(unknown)
 
 
+def test_the_seeds_of_a_benchmark_are_trials_unless_it_says_otherwise():
+    many = {**tiny(USER_DP, selection={"tried": TRIED}), "seeds": [1, 2, 3]}
+    assert [run.selection.seeds for run in expand(parse_spec(many))] == [3, 3, 3]
+    one = {**many, "selection": {"tried": TRIED, "seeds": 1}}
+    assert [run.selection.seeds for run in expand(parse_spec(one))] == [1, 1, 1]
+
+
 def test_a_selection_enters_the_identity_only_where_there_is_one():
     plain = runs(USER_DP)[0]
     chosen = runs(USER_DP, selection={"tried": {"model.units": [8, 4]}})[0]

@@ -47,9 +47,16 @@ class Mechanism(Component[P]):
 
     Attributes:
         unit: the privacy unit of its guarantee; None where it promises nothing.
+        fresh_noise: all numbers that protect are drawn from the run's streams for that, so that
+            runs of other parameters or seeds share none. Choosing among trained models is only
+            charged for where every mechanism says so.
+        data_set: parameters that decide by chance which private sentences count (caps). A
+            guarantee for a user together with an entity is about those alone.
     """
 
     unit: ClassVar[PrivacyUnit | None] = None
+    fresh_noise: ClassVar[bool] = False
+    data_set: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def plan(self, stats: CorpusStats) -> Events:

@@ -48,6 +48,7 @@ from uedp_bench.retraining import Retraining
 from uedp_bench.run import Progress, Run, Speed, no_progress
 from uedp_bench.spec import identity_of, identity_parts, tried_runs
 from uedp_bench.task import Task
+from uedp_bench.trials import trials_of
 from uedp_bench.utility import before_private, judged, public_only
 
 
@@ -300,12 +301,10 @@ def select(
     """Guarantees with the cost of choosing hyper-parameters, and the record of the choice."""
     if spec.selection is None:
         return given, {}
-    from uedp_bench.accounting.selection import Trials, charge
+    from uedp_bench.accounting.selection import charge
 
     pipelines = [_pipeline(tried) for tried in tried_runs(spec)]
-    refusals = dict.fromkeys(text for part in pipelines for text in part.refusals(stats))
-    events = tuple(part.plan(stats) for part in pipelines)
-    return charge(given, Trials(spec.selection, events, tuple(refusals)))
+    return charge(given, trials_of(spec.selection, pipelines, stats))
 
 
 class _Clock:

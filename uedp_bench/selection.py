@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -18,12 +19,16 @@ class Selection(BaseModel):
 
     Attributes:
         tried: by the name of a setting (`mechanism.NAME.x`, `model.x`, `task.x`), all values that
-            were tried; a grid where there are several names.
+            were tried; a grid where there are several names. No value twice: equal trials of one
+            seed draw the same noise.
+        seeds: trainings of each setting that the choice looked at; each is a trial. None: as many
+            as the benchmark has seeds. A choice by the mean over three seeds is three trainings.
         scores: the text on which trained models were compared: "public"; "validation": private text
             of users who are not in the training split; "training": the training split itself.
-        repetitions: how many trials there were. "fixed": each setting of the grid once. Otherwise
-            the number was drawn at random and kept secret, each trial took a setting of the grid
-            uniformly at random, and the best trial was released.
+        repetitions: how many trials there were. "fixed": each setting of the grid, with each of
+            the seeds. Otherwise the number was drawn at random and kept secret, each trial took a
+            setting of the grid uniformly at random and trained it with `seeds` seeds, and the best
+            trial was released.
         mean: expected number of trials, where it is random.
         eta: shape of the truncated negative binomial distribution; 1 is geometric, 0 logarithmic.
         charge: False leaves every guarantee as for settings fixed in advance, and says so.
@@ -32,6 +37,7 @@ class Selection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     tried: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(min_length=1)
     scores: Literal["public", "validation", "training"] = "validation"
+    seeds: int | None = Field(default=None, ge=1, le=1000)
     repetitions: Literal["fixed", "poisson", "truncated-negative-binomial"] = "fixed"
     mean: float | None = Field(default=None, ge=1.0, allow_inf_nan=False)
     eta: float | None = Field(default=None, gt=-1.0, allow_inf_nan=False)
@@ -44,6 +50,11 @@ class Selection(BaseModel):
             parts = name.split(".")
             if (parts[0], len(parts)) not in {("mechanism", 3), ("model", 2), ("task", 2)}:
                 raise ValueError(f"{name!r} is none of mechanism.NAME.x, model.x, task.x")
+        for name, values in tried.items():
+            seen = [json.dumps(value, sort_keys=True, default=str) for value in values]
+            for number, value in enumerate(seen):
+                if value in seen[:number]:
+                    raise ValueError(f"{name}: {value} stands twice; give every value once")
         return tried
 
     @model_validator(mode="after")
@@ -62,6 +73,23 @@ class Selection(BaseModel):
     def size(self) -> int:
         """Number of settings in the grid."""
         return math.prod(len(values) for values in self.tried.values())
+
+    @property
+    def each(self) -> int:
+        """Trainings of one setting that the choice looked at."""
+        return self.seeds or 1
+
+    @property
+    def trainings(self) -> int:
+        """Trained models that the choice looked at, where their number is fixed."""
+        return self.size * self.each
+
+    def declared(self) -> dict[str, Any]:
+        """What enters the identity of a run; runs of older versions said nothing of seeds."""
+        said = self.model_dump(mode="json")
+        if self.seeds is None:
+            del said["seeds"]
+        return said
 
     def settings(self) -> Iterator[dict[str, Any]]:
         """All settings of the grid: the value of every name."""

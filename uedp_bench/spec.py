@@ -253,7 +253,10 @@ def _selection(spec: Spec, mechanisms: Sequence[ComponentSpec]) -> Selection | N
         kind, component, *_ = name.split(".")
         if kind == "mechanism" and component not in known:
             raise UnknownNameError(f"mechanism of this spec (selection: {name})", component, known)
-    return spec.selection.concerning({ref.name for ref in mechanisms})
+    chosen = spec.selection.concerning({ref.name for ref in mechanisms})
+    if chosen is None or chosen.seeds is not None:
+        return chosen
+    return chosen.model_copy(update={"seeds": len(set(spec.seeds))})
 
 
 def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
@@ -422,7 +425,7 @@ def identity_parts(
         "seed": spec.seed,
     }
     if spec.selection is not None:
-        parts["selection"] = spec.selection.model_dump(mode="json")
+        parts["selection"] = spec.selection.declared()
     return parts
 
 

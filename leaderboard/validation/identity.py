@@ -128,7 +128,7 @@ def _hashed(result: Result, found: Mapping[str, Any]) -> Iterator[Problem]:
 def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
     """Whether the recorded parts are those of the spec; components aside."""
     spec = result.spec
-    selection = None if spec.selection is None else spec.selection.model_dump(mode="json")
+    selection = None if spec.selection is None else spec.selection.declared()
     corpus = fingerprint(result)
     if corpus is None and result.status == "failed":
         corpus = found.corpus  # the run failed before there was one, or did not say

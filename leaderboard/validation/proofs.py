@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
+from uedp_bench.accounting.assumptions import missing, said_nothing
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.leaderboard.validation.report import Problem, error, plain, shown
+from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
 from uedp_bench.results import Result
 
 TOLERANCE = 1e-3
@@ -72,9 +73,21 @@ def _proof(result: Result, where: str, given: Guarantee, again: Guarantee) -> It
     for text in again.assumptions:
         if text in said and text not in given.assumptions:
             yield error(f"{where}.assumptions", f"lack one of its events: {shown(text)}")
+    if math.isfinite(given.epsilon):
+        yield from _general(where, given)
     if result.spec.selection is not None and math.isfinite(given.epsilon):
         return  # what the choice of settings adds is checked where it is recorded
     yield from same_epsilons(where, given, again)
+
+
+def _general(where: str, given: Guarantee) -> Iterator[Problem]:
+    """The assumptions that every proof has; older versions stated none of them."""
+    if said_nothing(given.assumptions):
+        what = "are of a version that did not state what all proofs assume of noise and seeds"
+        yield note(f"{where}.assumptions", what)
+        return
+    for text in missing(given.assumptions):
+        yield error(f"{where}.assumptions", f"lack one of every proof: {shown(text)}")
 
 
 def same_epsilons(

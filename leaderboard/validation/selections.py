@@ -22,6 +22,7 @@ from uedp_bench.leaderboard.validation.report import Problem, error, note, place
 from uedp_bench.results import Result
 from uedp_bench.selection import Selection
 from uedp_bench.spec import tried_runs
+from uedp_bench.trials import trials_of
 
 MOST_SETTINGS = 1000
 """Settings of a grid whose cost is computed again."""
@@ -45,6 +46,7 @@ class _Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
     settings: int
+    seeds: int | None = None
     method: str
     guarantees: tuple[_Entry, ...]
 
@@ -63,9 +65,15 @@ def check_selection(result: Result) -> Iterator[Problem]:
             yield error(place(("selection", *each["loc"])), each["msg"])
         return
     declared = selection.model_dump(mode="json", exclude_none=True)
-    for name, value in {**declared, "settings": selection.size}.items():
+    said = {**declared, "settings": selection.size}
+    if record.seeds is not None or selection.seeds is not None:
+        said["seeds"] = selection.each
+    for name, value in said.items():
         if result.selection.get(name) != value:
             yield error(f"selection.{name}", "is not what spec.selection declares")
+    if record.seeds is None and any(entry.charged for entry in record.guarantees):
+        what = "is of a version whose runs of one seed drew the same noise, so its trials do not"
+        yield error("selection", f"{what} compose and nothing is charged for; run it again")
     yield from _entries(result, record, selection)
 
 
@@ -145,14 +153,12 @@ def _charged(
 def _charge(
     result: Result, selection: Selection, single: tuple[Guarantee, ...]
 ) -> dict[tuple[str, str], Guarantee]:
-    from uedp_bench.accounting.selection import Trials, charge
+    from uedp_bench.accounting.selection import charge
 
     sizes: Any = sizes_of(result.spec.source, held_out_users(result))
     try:
         pipelines = [pipeline_of(run.mechanism) for run in tried_runs(result.spec)]
     except InputError as reason:
         raise InputError(plain(str(reason), 200)) from None
-    refusals = dict.fromkeys(text for part in pipelines for text in part.refusals(sizes))
-    events = tuple(part.plan(sizes) for part in pipelines)
-    made, _ = charge(single, Trials(selection, events, tuple(refusals)))
+    made, _ = charge(single, trials_of(selection, pipelines, sizes))
     return {(g.unit, g.adjacency): g for g in made}

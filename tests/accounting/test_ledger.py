@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from uedp_bench.accounting.assumptions import FRESH, REAL_VALUED, SECRET, general
 from uedp_bench.accounting.events import (
     AnyEvent,
     Claim,
@@ -132,7 +133,8 @@ def test_user_entity_curve_and_the_user_it_contains() -> None:
     assert list(curve) == [0, 1, 3, 10, 30, 100, 945]
     assert both["user-entity"].epsilon == curve[945] == pytest.approx(52.6, abs=0.05)
     assert both["user"].epsilon == pytest.approx(curve[0], rel=1e-2)
-    assert both["user"].assumptions == both["user-entity"].assumptions == ("public sizes",)
+    assumed = ("public sizes", *general())
+    assert both["user"].assumptions == both["user-entity"].assumptions == assumed
 
 
 def test_a_user_event_of_its_own_is_not_replaced() -> None:
@@ -321,3 +323,28 @@ def test_noise_beyond_what_floats_can_square(adjacency: str, sampled: bool) -> N
 
 def test_a_curve_of_noise_beyond_what_floats_can_square() -> None:
     assert all(g.epsilon < 1e-3 for g in proven([group(noise=1e200)], delta=DELTA))
+
+
+# ------------------------------------------------------------------------------ what all rest on
+
+
+def test_every_proof_says_that_noise_is_real_fresh_and_secret() -> None:
+    events = (
+        user(poisson(0.1, 1.0, 5)),
+        group(),
+        user(LaplaceVector(scale=1.0, sensitivity=1.0)),
+        user(fixed(100, 10, 1.0, 5), adjacency="replace-one"),
+    )
+    for event in events:
+        for guarantee in proven([event], delta=DELTA):
+            assert guarantee.assumptions[-3:] == (REAL_VALUED, FRESH, SECRET["seed"])
+            assert "seed stays secret" in guarantee.assumptions[-1]
+    (drawn,) = proven([events[0]], delta=DELTA, source="os")
+    assert drawn.assumptions == general("os") == (REAL_VALUED, FRESH, SECRET["os"])
+    assert "operating system" in SECRET["os"]
+
+
+def test_what_is_refused_or_infinite_assumes_nothing_more() -> None:
+    (refused,) = proven([user(poisson(0.1, 1.0, 5))], delta=DELTA, refusals=["private sizes"])
+    (infinite,) = proven([user(poisson(0.1, 0.0, 5))], delta=DELTA)
+    assert refused.assumptions == infinite.assumptions == ()

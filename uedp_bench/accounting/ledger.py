@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal
 
+from uedp_bench.accounting.assumptions import NoiseSource, general
 from uedp_bench.accounting.curve import Asked
 from uedp_bench.accounting.events import (
     Adjacency,
@@ -58,6 +59,7 @@ def proven(
     delta: float,
     refusals: Sequence[str] = (),
     points: Sequence[Protected] | None = None,
+    source: NoiseSource = "seed",
 ) -> tuple[Guarantee, ...]:
     """One guarantee for each unit and adjacency that the events speak of.
 
@@ -75,13 +77,20 @@ def proven(
         delta: in (0, 1).
         refusals: reasons why nothing can be proven whatever happened (private denominators, ...).
         points: of the curve; by default the standard spreads, the declared point and everybody.
+        source: where the noise came from, which the assumptions say.
 
     Raises:
         InputError: if delta is out of range.
     """
     _check_delta(delta)
-    wanted = None if points is None else tuple(points)
-    return tuple(_proven(claim, delta, refusals, Asked(points=wanted)) for claim in stated(events))
+    asked = Asked(points=None if points is None else tuple(points))
+    given = (_proven(claim, delta, refusals, asked) for claim in stated(events))
+    return tuple(
+        g.model_copy(update={"assumptions": (*g.assumptions, *general(source))})
+        if math.isfinite(g.epsilon)
+        else g
+        for g in given
+    )
 
 
 def proven_at(

@@ -5,6 +5,11 @@ Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privac
 costs little more than one. Where it is fixed, the best of all is post-processing of all: their
 composition is what is proven.
 
+Both need trials whose noise and coins are independent, and one pair of neighbouring data sets that
+every trial was run on. Where either is not there, nothing is proven (`Trials.unsound`): two trials
+that draw the same numbers tell the sum without its noise, and a cap that keeps other sentences in
+each trial has no neighbours that differ in the removed ones alone.
+
 The score by which trials are compared must be post-processing of the trained model for the unit
 that is protected. It is so on public text, and on text of validation users for the users of the
 training split, who are then protected while the validation users are not. Scores on the training
@@ -55,11 +60,27 @@ class Trials:
         selection: as declared.
         events: of every setting of its grid, that of the released model among them.
         refusals: why nothing can be proven for some setting; empty where it can.
+        shared: why the trials' noise is not known to be independent; empty where it is.
+        neighbours: why a user together with an entity has no common neighbours in all trials;
+            empty where it has.
     """
 
     selection: Selection
     events: tuple[tuple[PrivacyEvent, ...], ...]
     refusals: tuple[str, ...] = ()
+    shared: str = ""
+    neighbours: str = ""
+
+    def unsound(self, guarantee: Guarantee) -> str:
+        """Why no theorem says what all trials together tell of a unit; empty where one does."""
+        chosen = self.selection
+        if not chosen.charge or chosen.scores == "training":
+            return ""  # nothing is charged, and that is said
+        if chosen.repetitions == "fixed" and chosen.trainings == 1:
+            return ""
+        if self.shared:
+            return f"trials are charged for as if their noise were independent: {self.shared}"
+        return self.neighbours if guarantee.unit in ("user-entity", "entity") else ""
 
 
 def charge(
@@ -74,7 +95,8 @@ def charge(
 
     Returns:
         Guarantees in the same order: proven ones cost the selection, or say in their assumptions
-        that it was not charged; and the JSON record for `Result.selection`.
+        that it was not charged, or are refused where no theorem covers the trials; and the JSON
+        record for `Result.selection`.
     """
     out: list[Guarantee] = []
     record: list[dict[str, Any]] = []
@@ -94,14 +116,19 @@ def charge(
     return tuple(out), {
         **selection.model_dump(mode="json", exclude_none=True),
         "settings": selection.size,
+        "seeds": selection.each,
         "method": method,
         "guarantees": record,
     }
 
 
 def _charged(guarantee: Guarantee, trials: Trials) -> tuple[Guarantee, str]:
-    """The charged guarantee, or the same with the reason why it was not charged."""
+    """The charged guarantee, or with the reason why it was not charged the same or none."""
     selection = trials.selection
+    if reason := trials.unsound(guarantee):
+        refused = {"epsilon": math.inf, "notion": "none", "accountant": "none", "curve": (),
+                   "status": "refused", "reason": reason}  # fmt: skip
+        return guarantee.model_copy(update=refused), reason
     try:
         if not selection.charge:
             raise Refusal("the benchmark asks for no charge")
@@ -123,11 +150,14 @@ def _charged(guarantee: Guarantee, trials: Trials) -> tuple[Guarantee, str]:
 
 
 def _method(selection: Selection) -> str:
+    each = f", {selection.each} seeds each" if selection.each > 1 else ""
     if selection.repetitions == "fixed":
-        return f"composition of all {selection.size} trials"
+        return f"composition of all {selection.trainings} trials" + (
+            f" ({selection.size} settings{each})" if each else ""
+        )
     if selection.repetitions == "poisson":
-        return f"{PAPER}, Theorem 6, mean {selection.mean:g}"
-    return f"{PAPER}, Theorem 2, mean {selection.mean:g}, eta {selection.eta:g}"
+        return f"{PAPER}, Theorem 6, mean {selection.mean:g}{each}"
+    return f"{PAPER}, Theorem 2, mean {selection.mean:g}, eta {selection.eta:g}{each}"
 
 
 def _with(guarantee: Guarantee, selection: Selection, **fields: Any) -> Guarantee:
@@ -146,7 +176,7 @@ def _with(guarantee: Guarantee, selection: Selection, **fields: Any) -> Guarante
 def _composition(guarantee: Guarantee, trials: Trials) -> Guarantee:
     if any(not _events_of(events, guarantee) for events in trials.events):
         raise Refusal(f"not every trial protects the unit {guarantee.unit}")
-    everything = proven(_in_sequence(trials.events), delta=guarantee.delta)
+    everything = proven(_in_sequence(trials), delta=guarantee.delta)
     same = next(
         g for g in everything if (g.unit, g.adjacency) == (guarantee.unit, guarantee.adjacency)
     )
@@ -159,13 +189,13 @@ def _composition(guarantee: Guarantee, trials: Trials) -> Guarantee:
     )  # fmt: skip
 
 
-def _in_sequence(trials: Sequence[tuple[PrivacyEvent, ...]]) -> list[PrivacyEvent]:
+def _in_sequence(trials: Trials) -> list[PrivacyEvent]:
     """The events of all trials; equal trials are counted together, others are stages apart."""
-    counts = Counter(trials)
+    counts = Counter(trials.events)
     return [
         event.model_copy(
             update={
-                "event": _repeated(event.event, count),
+                "event": _repeated(event.event, count * trials.selection.each),
                 "stage": event.stage if len(counts) == 1 else f"trial {number}: {event.stage}",
             }
         )
@@ -186,7 +216,11 @@ def _repeated(event: AnyEvent, count: int) -> AnyEvent:
 
 
 def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
-    groups = {_events_of(events, guarantee) for events in trials.events}
+    each = trials.selection.each
+    groups = {
+        tuple(_repeated(event, each) for event in _events_of(events, guarantee))
+        for events in trials.events
+    }
     if () in groups:
         raise Refusal(f"not every trial protects the unit {guarantee.unit}")
 

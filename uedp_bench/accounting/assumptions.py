@@ -1,0 +1,45 @@
+"""What every proven guarantee rests on beside the conditions of its own analysis, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+NoiseSource = Literal["seed", "os"]
+"""Where the numbers that protect come from: the run's seed, or the operating system."""
+
+REAL_VALUED = (
+    "noise and arithmetic are those of real numbers: rounding in floating point is not analysed"
+)
+
+FRESH = "every run draws fresh randomness, independent of all others on the same data"
+
+SECRET: dict[NoiseSource, str] = {
+    "seed": "the seed stays secret: whoever has it can draw the noise again and take it off",
+    "os": "the randomness is that of the operating system's generator, and nobody has recorded it",
+}
+"""By noise source, why nobody can draw the noise again."""
+
+_ALWAYS = (REAL_VALUED, FRESH, *SECRET.values())
+
+
+def general(source: NoiseSource = "seed") -> tuple[str, ...]:
+    """The assumptions of every proven guarantee.
+
+    Args:
+        source: where the numbers that protect come from.
+    """
+    return (REAL_VALUED, FRESH, SECRET[source])
+
+
+def missing(stated: Sequence[str]) -> tuple[str, ...]:
+    """Which of the general assumptions a guarantee does not state; that of one source is enough."""
+    lacking = [text for text in (REAL_VALUED, FRESH) if text not in stated]
+    if not any(text in stated for text in SECRET.values()):
+        lacking.append(SECRET["seed"])
+    return tuple(lacking)
+
+
+def said_nothing(stated: Sequence[str]) -> bool:
+    """Whether none of them is stated, as by versions before they were."""
+    return not any(text in stated for text in _ALWAYS)
