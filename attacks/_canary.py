@@ -30,6 +30,8 @@ class Canary(BaseModel):
         sharers, occurrences: as drawn.
         spread: other users that mention it, seen from one that does; None unless it was chosen.
         sentences: rows of those other users that mention it; None with `spread`.
+        detected: whether the run's detector finds its whole name; None where the source's own
+            labels say what an entity is, where it was drawn into no row, and of word canaries.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +45,7 @@ class Canary(BaseModel):
     occurrences: int
     spread: int | None = None
     sentences: int | None = None
+    detected: bool | None = None
 
 
 class Plan(NamedTuple):

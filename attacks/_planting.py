@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import normalise_surface
+from uedp_bench.corpus import Spans, normalise_surface
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,11 +41,15 @@ def frequent_words(texts: Iterable[str], size: int) -> tuple[str, ...]:
 
 
 def person_type(corpus: Corpus) -> int | None:
-    """Index of the type of people, else of the first type; None where there are no types."""
-    for index, name in enumerate(corpus.entity_types):
+    """Index of the type of people, else of the first type; None where there are no types.
+
+    Where a detector finds the entities, types are those of the gold labels beside it.
+    """
+    types = corpus.entity_types if corpus.gold is None else corpus.gold.types
+    for index, name in enumerate(types):
         if name.lower().startswith(PERSON_TYPES):
             return index
-    return 0 if corpus.entity_types else None
+    return 0 if types else None
 
 
 def surfaces(corpus: Corpus) -> set[str]:
@@ -84,26 +88,64 @@ def replace_rows(
 ) -> Corpus:
     """The corpus with other texts in some rows.
 
+    Where a detector finds the entities of the corpus, it is what finds them in the new texts too:
+    mechanisms act on what it says, and what it misses stays.
+
     Args:
         corpus: is not changed.
-        rows: (replaced,) distinct rows; they lose the mentions that they had.
+        rows: (replaced,) distinct rows; they lose the mentions and the target that they had, and
+            their target becomes their text.
         texts: (replaced,) their new texts.
-        mentions: in the new texts, with rows of the corpus.
+        mentions: true ones in the new texts, with rows of the corpus.
 
     Raises:
         InputError: if a row is given twice, or a mention is outside its text.
     """
     if len(np.unique(rows)) != len(rows) or len(rows) != len(texts):
         raise InputError(f"replace_rows: {len(texts)} texts for {len(rows)} rows, once each")
-    spans, changed = corpus.entities, np.zeros(len(corpus), dtype=bool)
+    changed = np.zeros(len(corpus), dtype=bool)
     changed[rows] = True
-    kept = ~changed[spans.row]
-    table = np.stack([spans.row, spans.start, spans.end, spans.type], axis=1)[kept]
-    out = list(corpus.texts)
-    for row, text in zip(rows.tolist(), texts, strict=True):
-        out[row] = text
-    replaced = corpus.with_texts(out, [*map(tuple, table.tolist()), *mentions])
-    return replace(replaced, origin=np.where(changed, -1, corpus.origin))
+    new = dict(zip(rows.tolist(), texts, strict=True))
+    out = [new.get(row, text) for row, text in enumerate(corpus.texts)]
+    true, found = list(mentions), _detected(corpus, new)
+    replaced = corpus.with_texts(
+        out, [*_elsewhere(corpus.entities, changed), *(true if found is None else found)]
+    )
+    gold, targets = corpus.gold, corpus.targets
+    if gold is not None:
+        spans = Spans.build(out, [*_elsewhere(gold.spans, changed), *true])
+        gold = gold._replace(spans=spans)
+    if targets is not None:
+        targets = tuple(new.get(row, target) for row, target in enumerate(targets))
+    origin = np.where(changed, -1, corpus.origin)
+    return replace(replaced, origin=origin, gold=gold, targets=targets)
+
+
+def _elsewhere(spans: Spans, changed: BoolArray) -> list[Mention]:
+    """Mentions of the rows that did not change."""
+    return [mention for mention in spans.mentions() if not changed[mention[0]]]
+
+
+def _detected(corpus: Corpus, new: Mapping[int, str]) -> list[Mention] | None:
+    """What the corpus' detector finds in new rows; None where it has none."""
+    if corpus.detector is None:
+        return None
+    from uedp_bench.entities import detected_in
+
+    texts = sorted(set(new.values()))
+    found = dict(zip(texts, detected_in(corpus, texts), strict=True))
+    return [(row, *mention) for row, text in new.items() for mention in found[text]]
+
+
+def hidden(corpus: Corpus, row: int, start: int) -> bool:
+    """Whether entity mentions cover all words of a row from a character on."""
+    spans = corpus.entities
+    here = np.flatnonzero(spans.row == row)
+    covered = np.zeros(len(corpus.texts[row]), dtype=bool)
+    for first, last in zip(spans.start[here].tolist(), spans.end[here].tolist(), strict=True):
+        covered[first:last] = True
+    text: str = corpus.texts[row]
+    return all(covered[at] or text[at].isspace() for at in range(start, len(text)))
 
 
 def sharers_and_rows(

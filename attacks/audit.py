@@ -136,6 +136,11 @@ class Audit(Attack[AuditParams]):
         p = self.params
         if p.canary == "entity" and person_type(corpus) is None:
             raise InputError("audit.canary is 'entity', but the source declares no entity types")
+        if p.canary == "entity" and corpus.detector is not None:
+            raise InputError(
+                f"audit.canary is 'entity', but {corpus.detector.detector} says what an entity is, "
+                "and does not find names of random words: use canary=user, or labelled entities"
+            )
         words, notes = word_pool(corpus, p.word_pool)
         if p.references >= (space := len(words) ** (p.canary_words - p.prefix_words)):
             raise InputError(

@@ -28,6 +28,7 @@ from uedp_bench.attacks._planting import (
     Mention,
     drawn_users_and_rows,
     frequent_words,
+    hidden,
     person_type,
     replace_rows,
     sharers_and_rows,
@@ -132,6 +133,7 @@ class SecretSharer(Attack[SecretSharerParams]):
     """
 
     name = "secret-sharer"
+    version = 2
     source = "Carlini et al. 2019; Thakkar et al. 2021, sections 1 and 3, appendix A.1"
     Params = SecretSharerParams
     needs: ClassVar[tuple[type, ...]] = (Completer,)
@@ -155,8 +157,10 @@ class SecretSharer(Attack[SecretSharerParams]):
         canaries, rows = self._draw(corpus, planned, free, notes, rng)
         if not any(c.occurrences for c in canaries if c.kind == "word"):
             notes.append("no word canary was drawn into any row: the corpus is too small for p_u")
+        corpus = self._replaced(corpus, canaries, rows)
+        canaries = self._detected(corpus, canaries, rows, notes)
         planted = PlantedCanaries(canaries=tuple(canaries), words=words, notes=tuple(notes))
-        return self._replaced(corpus, canaries, rows), planted
+        return corpus, planted
 
     def run(self, release: Release, planted: PlantedCanaries, corpus: Corpus, run: Run) -> Leakage:
         """Ranks every canary among random suffixes, and looks for it by beam search."""
@@ -314,7 +318,7 @@ class SecretSharer(Attack[SecretSharerParams]):
         return texts
 
     def _replaced(self, corpus: Corpus, canaries: list[Canary], rows: list[IntArray]) -> Corpus:
-        """The corpus with canary i in `rows[i]`, names labelled."""
+        """The corpus with canary i in `rows[i]`, names labelled as the source labels them."""
         kind = person_type(corpus)
         texts: list[str] = []
         mentions: list[Mention] = []
@@ -324,6 +328,27 @@ class SecretSharer(Attack[SecretSharerParams]):
                 start, end = len(self._split(canary.text)[0]) + 1, len(canary.text)
                 mentions += [(row, start, end, kind) for row in hit.tolist()]
         return replace_rows(corpus, np.concatenate(rows), texts, mentions)
+
+    def _detected(
+        self, corpus: Corpus, canaries: list[Canary], rows: list[IntArray], notes: list[str]
+    ) -> list[Canary]:
+        """The canaries with whether the corpus' detector, where it has one, finds their names."""
+        if corpus.detector is None:
+            return canaries
+        out = []
+        for canary, hit in zip(canaries, rows, strict=True):
+            if canary.kind == "entity" and len(hit):
+                start = len(self._split(canary.text)[0]) + 1
+                found = hidden(corpus, int(hit[0]), start)
+                canary = canary.model_copy(update={"detected": found})
+            out.append(canary)
+        asked = [canary.detected for canary in out if canary.detected is not None]
+        if asked:
+            notes.append(
+                f"{corpus.detector.detector} finds the names of {sum(asked)} of {len(asked)} "
+                "entity canaries: a mechanism on entities does not see the others"
+            )
+        return out
 
     def _split(self, text: str) -> tuple[str, str]:
         """Prefix and suffix of a canary."""

@@ -8,15 +8,18 @@ author, and the split that it is in.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.errors import InputError
+from uedp_bench.errors import CapabilityError, InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.entities import DetectionParams
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -78,6 +81,65 @@ class Spans:
         """No mentions at all."""
         return Spans(*(np.empty(0, dtype=np.int64) for _ in range(5)))
 
+    def mentions(self) -> list[tuple[int, int, int, int]]:
+        """(row, start, end, type index) of every mention, as `build` takes them."""
+        table = np.stack([self.row, self.start, self.end, self.type], axis=1)
+        return [(row, start, end, kind) for row, start, end, kind in table.tolist()]
+
+    def moved(self, position: IntArray) -> Spans:
+        """The mentions of the rows that are kept, in their new order; ids of entities are kept.
+
+        Args:
+            position: (rows,) new place of each row, -1 for one that is left out.
+        """
+        keep = np.flatnonzero(position[self.row] >= 0)
+        keep = keep[np.argsort(position[self.row[keep]], kind="stable")]
+        return Spans(
+            position[self.row[keep]], self.start[keep], self.end[keep], self.type[keep],
+            self.entity[keep],
+        )  # fmt: skip
+
+
+class LostSpans(Spans):
+    """Stands where a publisher did not carry the mentions: whoever asks for them is refused.
+
+    No mentions at all would be taken for text without entities.
+
+    Args:
+        publisher: name of the mechanism after which nobody knows where mentions are.
+    """
+
+    def __init__(self, publisher: str) -> None:
+        object.__setattr__(self, "publisher", publisher)
+
+    def _refuse(self) -> NoReturn:
+        raise CapabilityError(
+            f"entity mentions are not known after {self.publisher}, which does not carry them: "
+            "leave it out, or what needs them"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name not in Spans.__dataclass_fields__:
+            raise AttributeError(name)
+        self._refuse()
+
+    def __len__(self) -> int:
+        self._refuse()
+
+    def __repr__(self) -> str:
+        return f"LostSpans({self.__dict__['publisher']!r})"
+
+    def moved(self, position: IntArray) -> Spans:
+        """Still lost."""
+        return self
+
+
+class GoldSpans(NamedTuple):
+    """Mentions that people labelled, of types that `types` declares: for measuring only."""
+
+    spans: Spans
+    types: tuple[str, ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Index:
@@ -120,13 +182,15 @@ class Corpus:
         texts: (rows,) the text of each row; tokenised sources join tokens by single spaces.
         groups: ids (rows,) per kind of group, dense from 0, -1 for none; "user" is always there.
         split: (rows,) index into `SPLITS`.
-        entities: mentions; `entity_types` declares their types.
+        entities: mentions that count as entities; `entity_types` declares their types.
         labels: (rows,) index into `label_names`, -1 for none; or None where a source has none.
         attributes: per name (rows,) index into `attribute_names[name]`, -1 for unknown.
         origin: (rows,) row of the source's corpus that this row was made from, -1 for a row that an
             attack planted.
         targets: (rows,) reference translations, or None.
         vectors: (rows, d) what a representation mechanism published, or None.
+        detector: how `entities` were found, None where they are the source's own labels.
+        gold: the source's own labels beside those that a detector found, where it has any.
 
     Raises:
         InputError: if arrays do not have one entry a row, or "user" is missing.
@@ -144,6 +208,8 @@ class Corpus:
     origin: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     targets: tuple[str, ...] | None = None
     vectors: FloatArray | None = None
+    detector: DetectionParams | None = None
+    gold: GoldSpans | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.texts)
@@ -151,8 +217,14 @@ class Corpus:
             object.__setattr__(self, "origin", np.arange(rows, dtype=np.int64))
         if "user" not in self.groups:
             raise InputError("corpus: groups lack 'user'; every row needs a user (-1 for none)")
-        columns = {**self.groups, **self.attributes, "split": self.split, "origin": self.origin}
-        columns |= {} if self.labels is None else {"labels": self.labels}
+        columns: dict[str, Sized] = {
+            **self.groups,
+            **self.attributes,
+            "split": self.split,
+            "origin": self.origin,
+        }
+        optional = {"labels": self.labels, "targets": self.targets, "vectors": self.vectors}
+        columns |= {name: column for name, column in optional.items() if column is not None}
         for name, column in columns.items():
             if len(column) != rows:
                 raise InputError(f"corpus: {name} has {len(column)} entries for {rows} rows")
@@ -233,24 +305,18 @@ class Corpus:
         """The given rows in the given order; user and entity ids are kept."""
         position = np.full(len(self), -1, dtype=np.int64)
         position[rows] = np.arange(len(rows))
-        keep = np.flatnonzero(position[self.entities.row] >= 0)
-        keep = keep[np.argsort(position[self.entities.row[keep]], kind="stable")]
-        old = self.entities
-        spans = Spans(
-            position[old.row[keep]], old.start[keep], old.end[keep], old.type[keep],
-            old.entity[keep],
-        )  # fmt: skip
         return replace(
             self,
             texts=tuple(self.texts[i] for i in rows.tolist()),
             groups={name: ids[rows] for name, ids in self.groups.items()},
             split=self.split[rows],
-            entities=spans,
+            entities=self.entities.moved(position),
             labels=None if self.labels is None else self.labels[rows],
             attributes={name: ids[rows] for name, ids in self.attributes.items()},
             origin=self.origin[rows],
             targets=None if self.targets is None else tuple(self.targets[i] for i in rows.tolist()),
             vectors=None if self.vectors is None else self.vectors[rows],
+            gold=self.gold and self.gold._replace(spans=self.gold.spans.moved(position)),
         )
 
     def with_split(self, rows: BoolArray, split: str) -> Corpus:
@@ -263,17 +329,21 @@ class Corpus:
         mentions: Iterable[tuple[int, int, int, int]] = (),
         entity_types: tuple[str, ...] | None = None,
     ) -> Corpus:
-        """The same rows with other texts and the mentions (row, start, end, type) in them."""
+        """The same rows with other texts and the mentions (row, start, end, type) in them.
+
+        Mentions that are not given are gone, gold ones too; labels, targets and users stay.
+        """
         return replace(
             self,
             texts=tuple(texts),
             entities=Spans.build(texts, mentions),
             entity_types=self.entity_types if entity_types is None else entity_types,
+            gold=None,
         )
 
     def with_vectors(self, vectors: FloatArray) -> Corpus:
-        """The same rows as vectors (rows, d); their texts are empty and mention nothing."""
-        return replace(self.with_texts([""] * len(self)), vectors=vectors)
+        """The same rows as vectors (rows, d); texts are empty, mention nothing and mean nothing."""
+        return replace(self.with_texts([""] * len(self)), vectors=vectors, targets=None)
 
     @cached_property
     def keys(self) -> IntArray:
@@ -291,18 +361,26 @@ class Corpus:
         digest = hashlib.sha256()
         for text in (*self.texts, *(self.targets or ())):
             digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        spans = self.entities
-        arrays = [self.split, spans.row, spans.start, spans.end, spans.type]
+        arrays = [self.split, *_columns_of(self.entities)]
         arrays += [self.groups[name] for name in sorted(self.groups)]
         arrays += [self.attributes[name] for name in sorted(self.attributes)]
         arrays += [] if self.labels is None else [self.labels]
+        arrays += [] if self.gold is None else _columns_of(self.gold.spans)
         for array in arrays:
             digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes() + b"|")
         if self.vectors is not None:
             digest.update(np.ascontiguousarray(self.vectors).tobytes())
         names = [self.entity_types, self.label_names, tuple(sorted(self.groups))]
+        names += [] if self.gold is None else [self.gold.types]
         digest.update(repr((names, sorted(self.attribute_names.items()))).encode())
         return digest.hexdigest()[:16]
+
+
+def _columns_of(spans: Spans) -> list[IntArray]:
+    """What a fingerprint looks at: ids of entities follow from it."""
+    if isinstance(spans, LostSpans):
+        return []
+    return [spans.row, spans.start, spans.end, spans.type]
 
 
 def dense_ids(names: Sequence[str]) -> IntArray:
@@ -329,27 +407,37 @@ def concatenate(first: Corpus, second: Corpus) -> Corpus:
     ]
     if declared[0] != declared[1]:
         raise InputError("corpora that declare different groups or classes do not concatenate")
-    mentions = [
-        zip(s.row + shift, s.start, s.end, s.type, strict=True)
-        for s, shift in ((first.entities, 0), (second.entities, len(first)))
-    ]
     texts = (*first.texts, *second.texts)
     return replace(
         first,
         texts=texts,
         groups={k: np.concatenate([ids, second.groups[k]]) for k, ids in first.groups.items()},
         split=np.concatenate([first.split, second.split]),
-        entities=Spans.build(
-            texts, [(int(r), int(a), int(b), int(t)) for m in mentions for r, a, b, t in m]
-        ),
+        entities=_both(first.entities, second.entities, texts, len(first)),
         labels=_joined(first.labels, second.labels),
         attributes={
             k: np.concatenate([ids, second.attributes[k]]) for k, ids in first.attributes.items()
         },
         origin=np.concatenate([first.origin, second.origin]),
-        targets=None if first.targets is None else (*first.targets, *(second.targets or ())),
+        targets=None
+        if first.targets is None or second.targets is None
+        else (*first.targets, *second.targets),
         vectors=_joined(first.vectors, second.vectors),
+        gold=None
+        if first.gold is None or second.gold is None
+        else GoldSpans(
+            _both(first.gold.spans, second.gold.spans, texts, len(first)), first.gold.types
+        ),
     )
+
+
+def _both(first: Spans, second: Spans, texts: Sequence[str], shift: int) -> Spans:
+    """Mentions of the rows of two corpora, those of the second moved by so many rows."""
+    for spans in (first, second):
+        if isinstance(spans, LostSpans):
+            return spans
+    moved = [(row + shift, start, end, kind) for row, start, end, kind in second.mentions()]
+    return Spans.build(texts, [*first.mentions(), *moved])
 
 
 def _joined(first: NDArray[A] | None, second: NDArray[A] | None) -> NDArray[A] | None:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -21,7 +22,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.array_cache import load_arrays, save_arrays
 from uedp_bench.component import Params
-from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.corpus import Corpus, GoldSpans, IntArray
 from uedp_bench.errors import InputError, MissingExtraError, nearest
 
 if TYPE_CHECKING:
@@ -31,7 +32,13 @@ if TYPE_CHECKING:
 MIN_SCORE = 0.35
 """Presidio's results below this confidence are left out: bare digit patterns score 0.01 to 0.3."""
 
+_HOW = ("detector", "pipeline", "entity_types")  # parameters of every detection
+
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else
+
+
+Mention = tuple[int, int, int]
+"""Start, end, index into the types of a detector or a corpus."""
 
 
 class DetectionParams(Params):
@@ -75,33 +82,76 @@ class Detection(NamedTuple):
     mentions: IntArray
 
 
-def add_entities(corpus: Corpus, params: DetectionParams) -> Corpus:
-    """The corpus with detected entities beside its own, restricted to the types asked for.
+def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False) -> Corpus:
+    """The corpus with detected entities, restricted to the types asked for.
 
-    A detected mention that overlaps one of the corpus' own is left out.
+    Args:
+        corpus: with mentions of its own, or none.
+        params: the detector.
+        gold: the corpus' own mentions are labels by people: with a detector they no longer count
+            as entities, and are kept as `Corpus.gold` to measure it. Otherwise they are what the
+            source itself finds, and stay beside what the detector finds elsewhere.
 
     Raises:
         InputError: for a missing pipeline, or a type that neither corpus nor detector knows.
         MissingExtraError: if spaCy or Presidio is not installed.
     """
-    spans = corpus.entities
-    own = np.stack([spans.row, spans.start, spans.end, spans.type], axis=1)
     found = detect(corpus.texts, params)
-    known = tuple(sorted({*corpus.entity_types, *found.types}))
+    aside = gold and params.detector != "none"
+    own, own_types = ([], ()) if aside else (corpus.entities.mentions(), corpus.entity_types)
+    known = tuple(sorted({*own_types, *found.types}))
     types = known if params.entity_types is None else tuple(sorted(set(params.entity_types)))
     for kind in types:
         if kind not in known:
             near = nearest(kind, known)
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known) or 'none'}"
             raise InputError(f"entity_types: no type {kind!r} here; {hint}")
-    mentions = [(own, corpus.entity_types), (_apart(found.mentions, own), found.types)]
+    apart = _apart(found.mentions, np.array(own, dtype=np.int64).reshape(-1, 4))
     chosen = [
-        (row, start, end, types.index(names[kind]))
-        for table, names in mentions
-        for row, start, end, kind in table.tolist()
-        if names[kind] in types
+        *_of_types(own, own_types, types),
+        *_of_types(apart.tolist(), found.types, types),
     ]
-    return corpus.with_texts(corpus.texts, chosen, types)
+    out = corpus.with_texts(corpus.texts, chosen, types)
+    if params.detector == "none":
+        return out
+    return replace(
+        out,
+        detector=DetectionParams(**{name: getattr(params, name) for name in _HOW}),
+        gold=GoldSpans(corpus.entities, corpus.entity_types) if aside else None,
+    )
+
+
+def detected_in(corpus: Corpus, texts: Sequence[str]) -> list[list[Mention]]:
+    """What the detector of a corpus finds in other texts, of the types that count there.
+
+    Args:
+        corpus: with a detector.
+        texts: any.
+
+    Returns:
+        Mentions of each text: start, end, index into `corpus.entity_types`.
+
+    Raises:
+        InputError: if the corpus has no detector.
+    """
+    if corpus.detector is None:
+        raise InputError("the entities of this corpus are the source's own: it has no detector")
+    found, out = detect(texts, corpus.detector), list[list[Mention]]([] for _ in texts)
+    for row, *mention in _of_types(found.mentions.tolist(), found.types, corpus.entity_types):
+        out[row].append((mention[0], mention[1], mention[2]))
+    return out
+
+
+def _of_types(
+    mentions: Sequence[Sequence[int]], names: Sequence[str], types: Sequence[str]
+) -> list[tuple[int, int, int, int]]:
+    """The mentions (row, start, end, index into `names`) of `types`, with indexes into these."""
+    at = {name: index for index, name in enumerate(types)}
+    return [
+        (row, start, end, at[names[kind]])
+        for row, start, end, kind in mentions
+        if names[kind] in at
+    ]
 
 
 def _apart(found: IntArray, own: IntArray) -> IntArray:
@@ -198,10 +248,6 @@ def _read(data: Mapping[str, Any]) -> Detection:
 def _save(file: Path, found: Detection) -> None:
     types = np.array(found.types, dtype=np.str_)
     save_arrays(file, "detected entities", types=types, mentions=found.mentions)
-
-
-Mention = tuple[int, int, int]
-"""Start, end, index into the detector's types."""
 
 
 def _spacy_entities(

@@ -48,7 +48,8 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
     entities_column: str | None = Field(
         default=None,
         description="column with a list of {start, end, type} a row: character offsets, end "
-        "exclusive (as JSON text in csv and tsv)",
+        "exclusive (as JSON text in csv and tsv). With a detector, entities are what it finds, and "
+        "this column is only used to measure it",
     )
     split_column: str | None = Field(
         default=None, description="column that says train, valid, test or public"
@@ -96,7 +97,8 @@ def corpus_of_columns(
         attributes={name: ids for name, (ids, _) in attributes.items()},
         attribute_names={name: names for name, (_, names) in attributes.items()},
     )
-    return add_public(add_entities(corpus, params), params)
+    gold = params.entities_column is not None
+    return add_public(add_entities(corpus, params, gold=gold), params)
 
 
 def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:

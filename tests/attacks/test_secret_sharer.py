@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -13,8 +14,10 @@ from uedp_bench.attacks._canary import random_suffixes
 from uedp_bench.attacks._planting import unused_name
 from uedp_bench.attacks.secret_sharer import PlantedCanaries, SecretSharer
 from uedp_bench.corpus import Corpus, Spans
+from uedp_bench.entities import Detection, DetectionParams, add_entities
 from uedp_bench.errors import InputError
 from uedp_bench.exposure import NULL_MEAN
+from uedp_bench.mechanisms.deidentify import Deidentify
 from uedp_bench.release import Release
 from uedp_bench.run import Run
 
@@ -252,6 +255,87 @@ def test_exposure_is_reported_for_each_spread(
     assert [row["sentences"] for row in rows] == [row["spread"] for row in rows]
     assert any("keeps few rows" in note for note in found.details["notes"])
     assert PlantedCanaries.model_validate_json(what.model_dump_json()) == what
+
+
+def found_by(corpus: Corpus, monkeypatch: pytest.MonkeyPatch, pattern: str, **gold) -> Corpus:
+    """The corpus as if a detector had found what matches a pattern, and nothing else."""
+
+    def detect(texts, params):
+        hits = (
+            (i, m.start(), m.end(), 0) for i, t in enumerate(texts) for m in re.finditer(pattern, t)
+        )
+        return Detection(("NAME",), np.array(list(hits), dtype=np.int64).reshape(-1, 4))
+
+    monkeypatch.setattr("uedp_bench.entities.detect", detect)
+    own = corpus if gold else corpus.with_texts(corpus.texts)
+    return add_entities(own, DetectionParams(detector="presidio"), gold=True)
+
+
+def test_what_a_detector_misses_is_no_entity(
+    development_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, make_run: RunMaker
+) -> None:
+    corpus = found_by(development_corpus, monkeypatch, "Anna", gold=True)
+    assert corpus.gold is not None
+    assert len(corpus.gold.spans) == len(corpus.entities) > 0
+    _, after, what = planted(corpus, SPREADS)
+    entity = [canary for canary in what.canaries if canary.kind == "entity"]
+    assert {canary.detected for canary in entity} == {False}
+    assert all(canary.detected is None for canary in what.canaries if canary.kind == "word")
+    gone = after.origin == -1
+    assert not np.isin(after.entities.row, np.flatnonzero(gone)).any()
+    # The gold labels know them, so that what the detector misses can be measured.
+    assert after.gold is not None
+    named = sum(canary.occurrences for canary in entity)
+    assert np.isin(after.gold.spans.row, np.flatnonzero(gone)).sum() == named > 0
+    assert f"presidio finds the names of 0 of {len(entity)} entity canaries" in " ".join(what.notes)
+    # Nobody masks them.
+    masked, _ = Deidentify.create().publish(after, make_run(1))
+    texts = {canary.text for canary in entity}
+    assert texts <= set(masked.texts)
+    assert not any("Anna" in text for text in masked.only("train").texts)
+
+
+def test_what_a_detector_finds_is_masked(
+    development_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, make_run: RunMaker
+) -> None:
+    corpus = found_by(development_corpus, monkeypatch, r"\w+ \w+$")
+    _, after, what = planted(corpus, {**SPREADS, "canary_words": 4, "references": 32})
+    entity = [canary for canary in what.canaries if canary.kind == "entity"]
+    assert {canary.detected for canary in entity} == {True}
+    masked, _ = Deidentify.create().publish(after, make_run(1))
+    assert not {canary.text for canary in entity} & set(masked.texts)
+
+
+def test_a_canary_brings_its_own_target(development_corpus: Corpus) -> None:
+    targets = tuple(f"target of {text}" for text in development_corpus.texts)
+    _, after, _ = planted(replace(development_corpus, targets=targets), SMALL)
+    gone = np.flatnonzero(after.origin == -1).tolist()
+    assert len(gone) > 0
+    assert after.targets is not None
+    assert all(after.targets[row] == after.texts[row] for row in gone)
+    kept = np.flatnonzero(after.origin >= 0).tolist()
+    assert all(after.targets[row] == targets[row] for row in kept)
+
+
+class SecondBest(FakeCompleter):
+    """Likes one of the references of every known text better than the text itself."""
+
+    def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> np.ndarray:
+        out = super().filler_losses(before, after, fillers)
+        out[1] = 0.1
+        return out
+
+
+def test_the_second_of_all_candidates_is_not_extracted(
+    development_corpus: Corpus, make_run: RunMaker
+) -> None:
+    attack, after, what = planted(development_corpus, SMALL)
+    texts = [canary.text for canary in what.canaries]
+    best = attack.run(FakeCompleter(texts), what, after, make_run(1))
+    assert best.metrics["extracted_random_sampling"].value == 1.0
+    second = attack.run(SecondBest(texts), what, after, make_run(1))
+    assert {row["rank"] for row in second.details["canaries"]} == {2}
+    assert second.metrics["extracted_random_sampling"].value == 0.0
 
 
 def test_canaries_saved_without_a_spread_still_load(development_corpus: Corpus) -> None:
