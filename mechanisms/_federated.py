@@ -91,9 +91,12 @@ def public_users(params: FederatedParams, stats: CorpusStats, name: str) -> int:
     """
     users = stats.users if params.users is None else params.users
     if params.users_per_round > users:
+        # A number that nobody declared or documented is private: no message says it.
+        known = stats.public or params.users is not None
+        there = f"there are only {users}" if known else "there are fewer"
         raise InputError(
-            f"{name}.users_per_round is {params.users_per_round}, but there are only {users} "
-            "training users; choose at most that many"
+            f"{name}.users_per_round is {params.users_per_round}, but {there} training users; "
+            "choose fewer"
         )
     return users
 
@@ -103,8 +106,8 @@ def size_refusals(declared: int | None, stats: CorpusStats, name: str) -> tuple[
     if stats.public or declared is not None:
         return ()
     return (
-        f"the number of users was counted from private data; declare it with --set "
-        f"mechanism.{name}.users={stats.users}",
+        f"the number of users was counted from private data; declare a public one with --set "
+        f"mechanism.{name}.users=N, where N is not below the real number",
     )
 
 

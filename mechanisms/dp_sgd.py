@@ -70,8 +70,8 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
         if stats.public or self.params.records is not None:
             return ()
         return (
-            "the number of records was counted from private data; declare it with --set "
-            f"mechanism.dp-sgd.records={stats.rows}",
+            "the number of records was counted from private data; declare a public one with --set "
+            "mechanism.dp-sgd.records=N, where N is not below the real number",
         )
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
@@ -105,9 +105,10 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
         p = self.params
         records = stats.rows if p.records is None else p.records
         if p.batch_size > records:
+            known = stats.public or p.records is not None
+            there = f"there are only {records}" if known else "there are fewer"
             raise InputError(
-                f"dp-sgd.batch_size is {p.batch_size}, but there are only {records} training "
-                "records; choose at most that many"
+                f"dp-sgd.batch_size is {p.batch_size}, but {there} training records; choose fewer"
             )
         return p.batch_size / records
 

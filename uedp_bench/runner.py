@@ -46,6 +46,7 @@ from uedp_bench.results import (
 )
 from uedp_bench.retraining import Retraining
 from uedp_bench.run import Progress, Run, Speed, no_progress
+from uedp_bench.simulation import counts_sizes, marked
 from uedp_bench.spec import identity_of, identity_parts, tried_runs
 from uedp_bench.task import Task
 from uedp_bench.trials import trials_of
@@ -431,8 +432,9 @@ def _execute(
             partial(claimed, parts.pipeline.claims(run.stats)),
         )
         guaranteed, selection = select(spec, guaranteed, run.stats)
+    counted = counts_sizes(parts.pipeline, run.stats)
     seconds = {f"{phase}_seconds": round(s, 3) for phase, s in clock.seconds.items()}
-    return Result(
+    result = Result(
         id=identifier,
         group=group,
         status="finished",
@@ -450,6 +452,7 @@ def _execute(
         | {"vocabulary": _describe(vocabulary), "release": release.view},
         **attacked,
     )
+    return marked(result, type(parts.task), counted_sizes=counted)
 
 
 def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corpus:

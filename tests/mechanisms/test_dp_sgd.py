@@ -165,7 +165,7 @@ def test_a_private_number_of_records_refuses() -> None:
     assert DPSGD.create({}).refusals(sizes(public=True)) == ()
     assert DPSGD.create({"records": 5_000}).refusals(sizes(public=False)) == ()
     (reason,) = DPSGD.create({}).refusals(sizes(rows=777, public=False))
-    assert "mechanism.dp-sgd.records=777" in reason
+    assert "mechanism.dp-sgd.records=N" in reason
 
 
 def test_a_batch_cannot_expect_more_records_than_there_are() -> None:

@@ -57,8 +57,8 @@ class FixedSizeSampler:
 
     def __post_init__(self) -> None:
         if self.sample > self.population:
-            raise InputError(
-                f"a round needs {self.sample} users, but there are only {self.population}"
+            raise InputError(  # how many there are is private
+                f"a round needs {self.sample} users, but there are fewer in training; choose fewer"
             )
 
     def draw(self, rng: np.random.Generator) -> IntArray:

@@ -102,7 +102,7 @@ def train_split(
             run.log("valid_loss", epoch + 1, loss)
         if loss < least:
             best, least = copy.deepcopy(module.state_dict()), loss
-            run.note(best_epoch=epoch + 1)
+            run.note(best_epoch=epoch + 1, simulation_only=["best_epoch"])
     module.load_state_dict(best)
     run.count({"rows_train": plan.epochs * len(rows)})
     return module.eval()
