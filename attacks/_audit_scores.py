@@ -47,7 +47,7 @@ def text_scores(
         words = canary.text.split()
         before, suffix = (" ".join(part) for part in
                           (words[: probe.prefix_words], words[probe.prefix_words :]))  # fmt: skip
-        rng = run.rng("audit", "references", canary.user)
+        rng = run.shared("audit", "references", canary.user)
         others = random_suffixes(probe.words, suffix, probe.references, rng)
         found = release.filler_losses(f"{before} ", "", [suffix, *others])
         losses = np.minimum(checked(found, "losses of canaries"), LARGEST_LOSS)

@@ -120,7 +120,7 @@ def class_scores(
 def _population(truth: IntArray, corpus: Corpus, run: Run) -> _Asked:
     """Labelled test rows: nobody trains on them."""
     rows = np.flatnonzero(corpus.where("test") & (truth >= 0))
-    chosen = np.sort(run.rng("membership", "population").permutation(rows)[:POPULATION])
+    chosen = np.sort(run.shared("membership", "population").permutation(rows)[:POPULATION])
     return _Asked(corpus.take(chosen), truth[chosen])
 
 
@@ -148,14 +148,14 @@ def _trained(
         log-probabilities of each model; (models, rows) probabilities of the population's classes.
     """
     judged = np.array([*planted.members, *planted.non_members])
-    chosen = halves(len(judged), shadows.models, run.rng("membership", "shadows"))
+    chosen = halves(len(judged), shadows.models, run.shared("membership", "shadows"))
     mask = np.zeros(corpus.user_count, dtype=bool)
     mask[corpus.users[corpus.where("train") & (corpus.users >= 0)]] = True
     inside, shown, outer = [], [], []
     for model in range(shadows.models):
         run.progress("membership: shadow models", model, shadows.models)
         mask[judged] = chosen[model]
-        seed = int(run.rng("membership", "shadow", model).integers(2**31))
+        seed = int(run.shared("membership", "shadow", model).integers(2**31))
         shadow = run.retrain(mask, mechanism=shadows.mechanism, seed=seed, splits=TRAINED_ON)
         shown.append(asked[0].logprobs(shadow))
         outer.append(np.exp(true_logprobs(asked[1].logprobs(shadow), asked[1].labels)))

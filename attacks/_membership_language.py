@@ -65,6 +65,6 @@ def _reference_users(corpus: Corpus, reference_rows: int, run: Run) -> tuple[str
         usable = corpus.where(split) & (corpus.users >= 0) & ~np.isin(corpus.users, private)
         if usable.sum() >= least:
             users, most = np.unique(corpus.users[usable]), max(1, len(private))
-            rng = run.rng("membership", "reference")
+            rng = run.shared("membership", "reference")
             return split, np.sort(rng.permutation(users)[:most])
     return None

@@ -37,9 +37,9 @@ def report(
         rated: the score of the rates at a limited FPR; None for the one with the largest AUC here.
         run: whose random numbers are used.
     """
-    rng = run.rng("membership", "bootstrap")
+    rng = run.shared("membership", "bootstrap")
     words = out_of_fold_scores(
-        records.texts, records.member, records.users, run.rng("membership", "folds")
+        records.texts, records.member, records.users, run.shared("membership", "folds")
     )
     best = max(high, key=lambda name: auc(*_values(records.sides(high[name]))))
     metrics = {

@@ -121,7 +121,7 @@ def fit(
     import torch
 
     train, valid = examples
-    generator = torch.Generator().manual_seed(run.torch_seed("perceptron", use))
+    generator = torch.Generator().manual_seed(run.shared_seed("perceptron", use))
     module = _network(train.inputs.shape[1], prior, how.hidden, generator).to(run.device)
     mean, scale = train.inputs.mean(axis=0), train.inputs.std(axis=0)
     # A coordinate without variance says nothing; rounding must not blow it up.

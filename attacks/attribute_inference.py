@@ -122,14 +122,14 @@ class AttributeInference(Attack[AttributeInferenceParams]):
             raise CapabilityError(f"{self.name} needs an Encoder, not {type(release).__name__}")
         names = self._private(release, corpus)
         most = self.params.train_rows
-        sample = None if most is None else (most, run.rng(self.name, "sample"))
+        sample = None if most is None else (most, run.shared(self.name, "sample"))
         train = see(release, corpus, "train", self.name, sample)
         valid, test = (see(release, corpus, split, self.name) for split in ("valid", "test"))
         found = []
         for number, name in enumerate(names):
             run.progress(f"{self.name}: {name}", number, len(names))
             found.append(self._infer(name, corpus, (train, valid, test), run))
-        rng = run.rng(self.name, "bootstrap")
+        rng = run.shared(self.name, "bootstrap")
         metrics, details = empirical_privacy(found, self._mean(names, corpus), rng)
         for one in found:
             known, users = one.known, one.users[one.known]
@@ -146,7 +146,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
                 test.inputs,
                 {one.name: Colour(one.classes, one.truth) for one in found},
                 _label(release, corpus, test),
-                (self.params.projection_rows, run.rng(self.name, "projection")),
+                (self.params.projection_rows, run.shared(self.name, "projection")),
             )
         return Leakage(metrics | gaps, details | groups)
 

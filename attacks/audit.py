@@ -114,6 +114,7 @@ class Audit(Attack[AuditParams]):
     """
 
     name = "audit"
+    version = 2
     source = (
         "Steinke, Nasr, Jagielski 2023 (one training run); Andrew et al. 2024 (random updates); "
         "Carlini et al. 2019 (canaries)"
@@ -191,7 +192,7 @@ class Audit(Attack[AuditParams]):
         trials = self._trials(planted, corpus, run)
         delta = run.delta if p.delta is None else p.delta
         bounds = lower_bounds(one_run, trials, self._targets(planted), delta)
-        metrics = headline(one_run, trials, bounds, delta, run.rng("audit", "bootstrap"))
+        metrics = headline(one_run, trials, bounds, delta, run.shared("audit", "bootstrap"))
         details |= {
             "canaries": len(included),
             "included": int(included.sum()),
@@ -250,7 +251,7 @@ class Audit(Attack[AuditParams]):
         mask = np.zeros(corpus.user_count, dtype=bool)
         users = corpus.users[corpus.where("train")]
         mask[users[users >= 0]] = True
-        seeds = run.rng("audit", "retrainings").choice(
+        seeds = run.shared("audit", "retrainings").choice(
             2**31, size=self.params.retrainings, replace=False
         )
         scores, inside = np.empty(len(seeds)), np.arange(len(seeds)) % 2 == 0

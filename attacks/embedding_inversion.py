@@ -72,7 +72,7 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
         if not isinstance(release, Encoder):
             raise CapabilityError(f"{self.name} needs an Encoder, not {type(release).__name__}")
         most = self.params.train_rows
-        sample = None if most is None else (most, run.rng(self.name, "sample"))
+        sample = None if most is None else (most, run.shared(self.name, "sample"))
         train = see(release, corpus, "train", self.name, sample)
         valid, test = (see(release, corpus, split, self.name) for split in ("valid", "test"))
         targets = self._words(corpus, (train, valid, test))
@@ -108,7 +108,7 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
             "epoch": model.epoch,
             "valid_loss": list(model.losses),
         }
-        rng = run.rng(self.name, "bootstrap")
+        rng = run.shared(self.name, "bootstrap")
         return Leakage(_metrics((attacker, of_prior), self.params.top, users, rng), details)
 
     def _classes(self, release: Release, corpus: Corpus) -> tuple[IntArray, int]:

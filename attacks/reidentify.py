@@ -131,7 +131,7 @@ class Reidentify(Attack[ReidentifyParams]):
         """Joins published rows with the rows that they were made from; canaries have none."""
         usable = corpus.where("train") & (corpus.origin >= 0)
         p = self.params
-        division = divide(corpus, usable, p.known, (p.authors, p.rows), run.rng("reidentify"))
+        division = divide(corpus, usable, p.known, (p.authors, p.rows), run.shared("reidentify"))
         if len(division.authors) < 2:
             raise InputError(
                 f"reidentify: {len(division.authors)} authors have two rows in the train split; at "
@@ -161,7 +161,7 @@ class Reidentify(Attack[ReidentifyParams]):
         self, found: dict[str, FloatArray], main: str, linked: _Linked, run: Run
     ) -> Leakage:
         """Metrics and details from (queries, ranks) hits by what was compared."""
-        authors, rng = len(linked.division.authors), run.rng("reidentify", "bootstrap")
+        authors, rng = len(linked.division.authors), run.shared("reidentify", "bootstrap")
         table = {
             name: {
                 f"recall_at_{k}": mean_estimate(hits[:, i], rng, linked.truth)

@@ -176,7 +176,7 @@ class SecretSharer(Attack[SecretSharerParams]):
         most = word & np.isclose(expected, expected[word].max())
         bits = np.array([ranking.bits for ranking in rankings])
         first = np.array([ranking.rank == 1 for ranking in rankings])
-        rng = run.rng("secret-sharer", "bootstrap")
+        rng = run.shared("secret-sharer", "bootstrap")
         metrics = {
             "exposure_max_repeats": mean_estimate(bits[most], rng),
             "exposure_mean": mean_estimate(bits, rng),
@@ -358,7 +358,7 @@ class SecretSharer(Attack[SecretSharerParams]):
 
     def _rank(self, release: Completer, planted: PlantedCanaries, index: int, run: Run) -> Ranking:
         prefix, suffix = self._split(planted.canaries[index].text)
-        rng = run.rng("secret-sharer", "references", index)
+        rng = run.shared("secret-sharer", "references", index)
         others = random_suffixes(planted.words, suffix, self.params.references, rng)
         # A release joins texts as they stand: the space belongs to what comes before.
         found = release.filler_losses(f"{prefix} ", "", [suffix, *others])

@@ -83,7 +83,7 @@ class WordReconstruction(Attack[WordReconstructionParams]):
                 f"word-reconstruction needs a Channel or what was Published, not "
                 f"{type(release).__name__}"
             )
-        rng = run.rng("attack", self.name)
+        rng = run.shared("attack", self.name)
         channel = getattr(release, "word_channel", None)
         metrics: dict[str, Estimate] = {}
         details: dict[str, Any] = {}

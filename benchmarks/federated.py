@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from uedp_bench.corpus import Index
+from uedp_bench.learner import row_seeds
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import models, sources, tasks
 from uedp_bench.run import Run, Speed
@@ -78,7 +79,8 @@ def plain_loop(learner: Any, local: LocalTraining) -> Tensor:
             module = copy.deepcopy(shared).train()
             optimizer = torch.optim.SGD(module.parameters(), lr=local.learning_rate)
             for _ in range(local.epochs):
-                losses = learner.losses(module, learner.batch(rows, rng))
+                seeds = row_seeds(rng, rows.shape)
+                losses = learner.losses(module, learner.batch(rows, seeds))
                 optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(losses.nats.sum() / losses.targets.sum())
                 optimizer.step()

@@ -143,7 +143,7 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
         starts = range(0, len(private), _BLOCK)
         done = 0
         for block in (public, *(private[at : at + _BLOCK] for at in starts)):
-            rngs = [row_rng(self.name, corpus, row, run) for row in block.tolist()]
+            rngs = [row_rng(corpus, row, run) for row in block.tolist()]
             documents = shown if block is public else embedded(block)
             vectors[block] = self.protect(documents, fitted, rngs)
             done += len(block)
@@ -176,10 +176,10 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
         return enough
 
 
-def row_rng(name: str, corpus: Corpus, row: int, run: Run) -> np.random.Generator:
+def row_rng(corpus: Corpus, row: int, run: Run) -> np.random.Generator:
     """The generator of a row's noise: the same when it is asked for again.
 
     The text is part of the key: the same noise on two texts would tell their difference.
     """
     text = hashlib.sha256(corpus.texts[row].encode("utf-8", "surrogatepass")).hexdigest()
-    return run.rng(name, "row", int(corpus.keys[row]), int(corpus.users[row]), text)
+    return run.stream().rng("row", int(corpus.keys[row]), int(corpus.users[row]), text)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 FINENESS = 20
@@ -64,14 +63,13 @@ class LaplaceChannel:
         noisy = (np.rint(values / self.step) + np.rint(noise / self.step)) * self.step
         return torch.from_numpy(noisy).to(z)
 
-    def perturb_in_training(self, z: Tensor, generator: torch.Generator) -> Tensor:
-        """The same with noise from a generator on the device of `z`, differentiable in `z`."""
+    def perturb_in_training(self, z: Tensor, rng: np.random.Generator) -> Tensor:
+        """The same off the grid, differentiable in `z`, with the noise of all rows from `rng`.
+
+        It is drawn on the CPU in float64, so that every device adds the same.
+        """
         import torch
 
         rows, width = z.shape
-        shape = (2, rows, 1 if self.shared else width)
-        # The difference of two exponential variables has the Laplace distribution.
-        drawn = torch.empty(shape, device=z.device, dtype=z.dtype)
-        first, second = drawn.exponential_(generator=generator)
-        noisy: Tensor = normalised(z) + self.scale * (first - second)
-        return noisy
+        noise = rng.laplace(scale=self.scale, size=(rows, 1 if self.shared else width))
+        return normalised(z) + torch.from_numpy(noise).to(z)

@@ -212,7 +212,7 @@ class WordMechanism(PublishingMechanism[W]):
         origin, user = int(corpus.origin[row.at]), int(corpus.users[row.at])
         place = row.at if origin < 0 else -1
         text = hashlib.sha256(corpus.texts[row.at].encode("utf-8", "surrogatepass")).hexdigest()
-        rng = run.rng(self.name, "row", origin, user, place, text)
+        rng = run.stream().rng("row", origin, user, place, text)
         return noise.sample(len(row.word), rng), rng.random(len(row.word))
 
     def _joined(self, pieces: list[str], chosen: IntArray, embedding: Embedding) -> str:

@@ -63,6 +63,7 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
     """
 
     name = "adversarial"
+    version = 2
     source = "Coavoux, Narayan, Cohen 2018, adversarial classification (multidetasking)"
     Params = AdversarialParams
 
@@ -77,23 +78,26 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
             CapabilityError: if the learner's network is not in two parts.
             InputError: if the corpus has no such private variable, or one with a single class.
         """
+        from uedp_bench.learner import on_device, row_seeds
         from uedp_bench.training.attackers import Attackers
-        from uedp_bench.training.split import SplitTraining, in_two_parts, on_device, train_split
+        from uedp_bench.training.split import SplitTraining, in_two_parts, train_split
 
         p = self.params
         split = in_two_parts(learner, self.name)
         truth, classes = self._private(corpus, getattr(learner, "target", "label"))
         attackers = Attackers(
-            split.width, classes, p.attacker_hidden, run.torch_seed(self.name, "attackers")
+            split.width, classes, p.attacker_hidden, run.shared_seed(self.name, "attackers")
         ).to(run.device)
         attackers.start(p.attacker_learning_rate)
 
         def main(module: nn.Module, rows: IntArray, draws: Draws) -> Losses:
-            batch = on_device(split.batch(rows, draws.rng), run.device)
+            seeds = row_seeds(draws.rng, rows.shape)
+            batch = on_device(split.batch(rows, seeds), run.device)
             return split.head_losses(module, split.encode(module, batch), batch)
 
         def misleading(module: nn.Module, rows: IntArray, draws: Draws) -> Losses:
-            batch = on_device(split.batch(rows, draws.rng), run.device)
+            seeds = row_seeds(draws.rng, rows.shape)
+            batch = on_device(split.batch(rows, seeds), run.device)
             z, private = split.encode(module, batch), attackers.truth(truth, rows)
             for _ in range(p.attacker_steps):
                 attackers.step(z, private)

@@ -78,6 +78,7 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
     """
 
     name = "deepcandidate"
+    version = 2
     source = "Meehan, Mrini, Chaudhuri 2022, Algorithm 1, Theorem 4.1"
     Params = DeepCandidateParams
 
@@ -93,15 +94,15 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
     def fit(self, public: Documents, run: Run) -> Candidates:
         """Recoder, candidates and projections; held-out documents choose epoch and projections."""
         p = self.params
-        shuffled = run.rng(self.name, "held out").permutation(len(public))
+        shuffled = run.shared(self.name, "held out").permutation(len(public))
         aside = max(1, round(p.held_out * len(public)))
         held_out, rest = shuffled[:aside], shuffled[aside:]
         able = rest[public.lengths[rest] >= p.candidate_sentences]
         self._check(len(public), len(rest), len(able))
         trained = self._trained(public.take(rest), public.take(held_out), run)
-        chosen = run.rng(self.name, "candidates").permutation(able)[: p.candidates]
+        chosen = run.shared(self.name, "candidates").permutation(able)[: p.candidates]
         vectors = trained.recoder(public.take(chosen)).means()
-        rng = run.rng(self.name, "projections")
+        rng = run.shared(self.name, "projections")
         lines = directions(p.projections or PROJECTIONS[-1], vectors.shape[1], rng)
         if p.projections is None:
             judges = trained.recoder(public.take(held_out[:_JUDGES]))
@@ -134,7 +135,7 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
     def _trained(self, train: Documents, held_out: Documents, run: Run) -> Trained:
         """The recoder: from disk if these documents gave one before."""
         p = self.params
-        seed = run.torch_seed(self.name, "recoder")
+        seed = run.shared_seed(self.name, "recoder")
         training = Training(p.epochs, p.learning_rate, p.batch_size)
         where = run.device.split(":")[0]
         made = digest(train, held_out, what=(p.clusters, training, seed, where))

@@ -78,6 +78,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
     """
 
     name = "deidentify"
+    version = 2
     rowwise = True
     source = "Presidio (presidio-anonymizer) on the corpus' entity spans; surrogates by Faker"
     Params = DeidentifyParams
@@ -98,7 +99,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
                 `public_list` cannot be used.
         """
         chosen = frozenset() if self.params.only_listed else self._chosen(corpus)
-        key = run.rng("deidentify", "key").bytes(32)
+        key = run.stream().rng("key").bytes(32)
         anonymizer = (
             _Anonymizer(corpus.entity_types, chosen, self.params.style, key) if chosen else None
         )

@@ -45,6 +45,7 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
     """DP-SGD on Poisson-sampled rows; the noisy sum is divided by the expected batch size."""
 
     name = "dp-sgd"
+    version = 2
     unit = "record"
     fresh_noise = True
     source = "Abadi et al. 2016, Algorithm 1"

@@ -100,6 +100,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
     """
 
     name = "dpnr"
+    version = 2
     unit = "word"
     fresh_noise = True
     source = "Lyu, He, Li 2020, Algorithms 1 and 2"
@@ -137,7 +138,8 @@ class DPNR(RepresentationMechanism[DPNRParams]):
             CapabilityError: if the learner's network is not in two parts.
             InputError: if `dimension` is not that of its representations.
         """
-        from uedp_bench.training.split import SplitTraining, in_two_parts, on_device, train_split
+        from uedp_bench.learner import on_device, row_seeds
+        from uedp_bench.training.split import SplitTraining, in_two_parts, train_split
 
         p, channel = self.params, self.channel()
         split = in_two_parts(learner, self.name)
@@ -151,7 +153,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
             if p.word_dropout > 0:
                 batch = split.masked_batch(rows, draws.rng, p.word_dropout)
             else:
-                batch = split.batch(rows, draws.rng)
+                batch = split.batch(rows, row_seeds(draws.rng, rows.shape))
             batch = on_device(batch, run.device)
             z = channel.perturb_in_training(split.encode(module, batch), draws.noise)
             return split.head_losses(module, z, batch)

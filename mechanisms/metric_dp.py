@@ -22,6 +22,7 @@ class MetricDP(WordMechanism[MetricDPParams]):
     """
 
     name = "metric-dp"
+    version = 2
     unit = "word"
     source = "Feyisetan et al. 2020, Algorithm 1; Xu et al. 2020, Algorithm 1 (mahalanobis)"
     Params = MetricDPParams

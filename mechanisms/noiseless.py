@@ -34,6 +34,7 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
     """Ordinary training: shuffled minibatches, Adam, no clipping, no noise."""
 
     name = "noiseless"
+    version = 2
     source = "baseline"
     Params = NoiselessParams
 

@@ -43,6 +43,7 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
     """
 
     name = "truncation"
+    version = 2
     source = "Meehan, Mrini, Chaudhuri 2022, Section 5.3, A.3; after Li and Clifton 2021"
     Params = TruncationParams
 

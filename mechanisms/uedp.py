@@ -103,6 +103,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
     """UeDP-Alg with the estimators f_E and f_E+."""
 
     name = "uedp"
+    version = 2
     unit = "user-entity"
     fresh_noise = True
     source = "Lai et al. 2022, Algorithm 1"

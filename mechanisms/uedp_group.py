@@ -89,6 +89,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     """Poisson-sampled sentences, per-sentence clipping, noise calibrated to the group."""
 
     name = "uedp-group"
+    version = 2
     unit = "user-entity"
     fresh_noise = True
     data_set = ("sentences_per_user",)
@@ -112,7 +113,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         from uedp_bench.training.sampling import PoissonSampler
 
         p, units = self.params, users_of(corpus)
-        capped = capped_units(units, p.sentences_per_user, run.rng(self.name, "cap"))
+        capped = capped_units(units, p.sentences_per_user, run.shared(self.name, "cap"))
         rows, users = np.sort(capped.rows), self._users(run.stats)
         run.note(sentences_dropped_by_cap=len(units.rows) - len(rows))
         sampler = PoissonSampler(len(rows), p.sampling_rate)

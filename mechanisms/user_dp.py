@@ -46,6 +46,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
     """DP-FedAvg: estimator f_f (fixed denominator q W) with flat clipping."""
 
     name = "user-dp"
+    version = 2
     unit = "user"
     fresh_noise = True
     source = "McMahan et al. 2018, Algorithm 1"

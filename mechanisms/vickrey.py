@@ -57,6 +57,7 @@ class Vickrey(WordMechanism[VickreyParams]):
     """
 
     name = "vickrey"
+    version = 2
     unit = "word"
     source = "Xu et al. 2021 (PrivateNLP), Algorithms 1 and 3, Theorems 1 and 2"
     Params = VickreyParams

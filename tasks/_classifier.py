@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
-from uedp_bench.learner import Batch, Losses
+from uedp_bench.learner import Batch, Losses, row_seeds
 from uedp_bench.tasks._classifier_inputs import InputReader
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class ClassifierLearner:
         """Rows that lost tokens to the limit."""
         return self._rows.truncated
 
-    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """`vectors`, or `tokens` and `lengths`; `labels` and dropout `seeds` (rows,)."""
         chosen = np.asarray(rows, dtype=np.int64)
-        return self._labelled(self._rows.batch(chosen, self._reader.padding), chosen, rng)
+        return self._labelled(self._rows.batch(chosen, self._reader.padding), chosen, seeds)
 
     def masked_batch(
         self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float
@@ -78,7 +78,8 @@ class ClassifierLearner:
         chosen = np.asarray(rows, dtype=np.int64)
         masked = self._reader.masked(self.corpus.take(chosen), rate, [rng] * len(chosen))
         every = np.arange(len(chosen))
-        return self._labelled(masked.batch(every, self._reader.padding), chosen, rng)
+        seeds = row_seeds(rng, chosen.shape)
+        return self._labelled(masked.batch(every, self._reader.padding), chosen, seeds)
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of each row's label."""
@@ -107,10 +108,9 @@ class ClassifierLearner:
         release.target, release.takes_vectors = self.target, self.corpus.vectors is not None
         return release
 
-    def _labelled(self, batch: Batch, rows: IntArray, rng: np.random.Generator) -> Batch:
+    def _labelled(self, batch: Batch, rows: IntArray, seeds: IntArray) -> Batch:
         import torch
 
-        seeds = rng.integers(2**63 - 1, size=len(rows))
         labels = torch.from_numpy(self._labels[rows])
         return {**batch, "labels": labels, "seeds": torch.from_numpy(seeds)}
 

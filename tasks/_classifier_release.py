@@ -13,8 +13,8 @@ import numpy as np
 
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.randomness import Stream
 from uedp_bench.release import Release
-from uedp_bench.run import stream
 from uedp_bench.tasks._classifier_inputs import InputReader, Rows
 from uedp_bench.tasks._updates import ShowsUpdate, saved_update
 
@@ -53,22 +53,22 @@ class ClassifierRelease(Release):
         self.reader, self.module, self.classes = reader, module.eval(), classes
         self.score_rows = score_rows
         self._mechanism: RepresentationMechanism[Any] | None = None
-        self._seed = 0
+        self._noise = Stream.root(0, "", "seed")
 
     @property
     def vocabulary(self) -> Vocabulary | None:
         """Of the encoder."""
         return self.reader.vocabulary
 
-    def through(self, mechanism: RepresentationMechanism[Any], seed: int) -> ClassifierRelease:
+    def through(self, mechanism: RepresentationMechanism[Any], noise: Stream) -> ClassifierRelease:
         """The release with a mechanism's channel between encoder and head.
 
         Args:
             mechanism: whose `channel` it is.
-            seed: of the noise; each row's own noise is keyed by it, the row and its text.
+            noise: streams of it; each row's own is keyed by the row and its text.
         """
         served = copy(self)
-        served._mechanism, served._seed = mechanism, seed
+        served._mechanism, served._noise = mechanism, noise
         return served
 
     def class_logprobs(self, corpus: Corpus) -> FloatArray:
@@ -116,7 +116,7 @@ class ClassifierRelease(Release):
             "vectors": int(module.width) if given else None,  # type: ignore[arg-type]
             "hidden": [layer.out_features for layer in head][:-1],
             "channel": None if self._mechanism is None else _named(self._mechanism),
-            "seed": self._seed,
+            "noise": {"key": self._noise.key.hex(), "source": self._noise.source},
             "score_rows": self.score_rows,
         }
         (folder / "release.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
@@ -156,7 +156,11 @@ class ClassifierRelease(Release):
         release.takes_vectors = content.get("takes_vectors", False)
         if content["channel"] is None:
             return release
-        return release.through(mechanisms.create(**content["channel"]), content["seed"])
+        if (saved_noise := content.get("noise")) is None:
+            noise = Stream.root(content["seed"], "", "seed")
+        else:
+            noise = Stream(bytes.fromhex(saved_noise["key"]), saved_noise["source"])
+        return release.through(mechanisms.create(**content["channel"]), noise)
 
     def _each(self, corpus: Corpus, last: Callable[[Tensor], Tensor], size: int) -> FloatArray:
         """(rows, size) of the last step on each row's representation, as released."""
@@ -194,9 +198,7 @@ class ClassifierRelease(Release):
             for row, text in enumerate(corpus.texts)
         )
         return [
-            np.random.Generator(
-                np.random.PCG64(stream(self._seed, key, hashlib.sha256(content).hexdigest()))
-            )
+            self._noise.rng(key, hashlib.sha256(content).hexdigest())
             for key, content in zip(corpus.keys.tolist(), contents, strict=True)
         ]
 

@@ -69,12 +69,11 @@ class LanguageModelLearner:
         """Targets of all rows."""
         return len(self._rows.flat)
 
-    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """`tokens` and `targets` (rows, longest of these rows) and dropout `seeds` (rows,)."""
         import torch
 
         tokens, targets = self._rows.padded(np.asarray(rows, dtype=np.int64))
-        seeds = rng.integers(2**63 - 1, size=len(tokens))
         return {
             "tokens": torch.from_numpy(tokens),
             "targets": torch.from_numpy(targets),

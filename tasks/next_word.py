@@ -125,7 +125,7 @@ class NextWord(Task[NextWordParams]):
         """
         if vocabulary is None:
             raise InputError("next-word needs a vocabulary")
-        module = self._model().build(vocabulary, run.torch_seed("init"))
+        module = self._model().build(vocabulary, run.shared_seed("init"))
         stages = []
         missing = "the corpus has no public text: give source.public files, or set it to 0"
         if (before := public_stage(self.params, corpus, missing)) is not None:

@@ -198,8 +198,8 @@ class TextClassification(Task[TextClassificationParams]):
         if corpus.vectors is not None:
             encoder: Any = Given(corpus.vectors.shape[1])
         else:
-            encoder = self._model().build_encoder(vocabulary, run.torch_seed("init"))
-        seed = run.torch_seed("init", "head")
+            encoder = self._model().build_encoder(vocabulary, run.shared_seed("init"))
+        seed = run.shared_seed("init", "head")
         return ClassifierNetwork(encoder, len(corpus.label_names), p.hidden, p.dropout, seed)
 
     def _learner(

@@ -362,8 +362,5 @@ def test_sizes_that_nobody_documents_are_counted_and_not_public(tmp_path):
 
 def test_a_run_draws_from_streams_of_its_own():
     run = Run(1, public_sizes(runs()[0], load_corpus(runs()[0].source.model_dump_json())))
-    assert run.rng("a").integers(2**62) == run.rng("a").integers(2**62)
-    draws = {int(r.integers(2**62)) for r in (run.rng("a"), run.rng("b"), run.rng("a", "b"))}
-    assert len(draws) == 3
     with pytest.raises(RuntimeError, match="cannot retrain"):
         run.retrain(None, mechanism="none", seed=1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor, nn
 
     from uedp_bench.corpus import Corpus, IntArray
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
 
 Batch = Mapping[str, "Tensor"]
 """Tensors by name, each with rows as its first dimension."""
+
+
+def row_seeds(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
+    """Seeds of 63 bits, one for each use of a row."""
+    seeds: IntArray = rng.integers(2**63 - 1, size=shape)
+    return seeds
+
+
+def on_device(batch: Batch, device: str) -> Batch:
+    """The batch with all its tensors there."""
+    return {name: value.to(device) for name, value in batch.items()}
 
 
 class Losses(NamedTuple):
@@ -48,8 +60,12 @@ class Learner(Protocol):
     row_size: int
     plan: Mapping[str, Any] | None
 
-    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
-        """Tensors of these rows, on the CPU; randomness (dropout) is one seed a row from `rng`."""
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        """Tensors of these rows, on the CPU.
+
+        What is random about a row (dropout) depends on its own one of the `seeds` (rows,) alone,
+        so that it does not matter which rows are computed side by side.
+        """
         ...
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
@@ -78,6 +94,8 @@ class SplitLearner(Learner, Protocol):
         self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float
     ) -> Batch:
         """As `batch`, each word of a text dropped with an independent coin of this rate.
+
+        Coins, and the seeds of the rows, come from `rng`.
 
         A dropped word becomes the encoder's mask whatever the word was: two texts that differ in a
         dropped word give the same batch.

@@ -165,5 +165,5 @@ class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
                 f"{self.name} perturbs representations between an encoder and a head, and a "
                 f"{type(release).__name__} has none: use it for text-classification"
             )
-        served: Release = through(self, run.torch_seed(self.name, "inference"))
+        served: Release = through(self, run.stream("inference"))
         return served

@@ -82,7 +82,8 @@ class Retraining:
             plain = registry.mechanisms.create("noiseless")
             parts = Parts(parts.task, Pipeline.build([plain], plain), ())
         inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
-                    progress=_renamed(run))  # fmt: skip
+                    progress=_renamed(run), scope=f"retraining {folder.name}",
+                    noise_source=run.noise_source)  # fmt: skip
         release, _ = protect(parts, chosen, inner, self._vocabulary)
         release.save(folder / "release")
         done = {"seconds": round(time.perf_counter() - start, 3), "mechanism": mechanism}
@@ -121,6 +122,8 @@ class Retraining:
             "sizes": asdict(run.stats) if mechanism == "same" else None,
             "injected": _injected(mechanism, run),
         }
+        if run.noise_source != "seed":
+            parts["noise_source"] = run.noise_source
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
         return f"retrain-{digest.hexdigest()[:16]}"
 

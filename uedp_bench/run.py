@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.corpus import SPLITS
+from uedp_bench.randomness import Name, NoiseSource, Stream, shared_stream
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray
@@ -31,8 +32,7 @@ class Speed(BaseModel):
     """How fast, never what: these settings do not enter the identity of a run.
 
     Attributes:
-        chunk: users (or records) whose updates are computed at once, at most; models with dropout
-            draw their masks chunk by chunk.
+        chunk: users (or records) whose updates are computed at once, at most.
         threads: torch threads; 0 leaves torch's own choice.
         score_rows: rows scored at once.
     """
@@ -43,19 +43,15 @@ class Speed(BaseModel):
     score_rows: int = Field(default=512, ge=1)
 
 
-def stream(seed: int, *names: str | int) -> np.random.SeedSequence:
-    """The seed sequence of one named use of a run's seed: uses never share random numbers."""
-    digest = hashlib.sha256("/".join(str(name) for name in names).encode()).digest()
-    words = np.frombuffer(digest[:16], dtype=np.uint32).tolist()
-    return np.random.SeedSequence([seed, *words])
-
-
 @dataclass(eq=False)
 class Run:
     """What a mechanism or an attack may know of the run around it.
 
+    A mechanism draws from `rng`, or from `stream` where draws are keyed; attacks, tasks and all
+    that must be equal in the rows of one seed draw from `shared`. See `randomness` for the law.
+
     Attributes:
-        seed: the run's seed; draw from `rng(name)`, never from it directly.
+        seed: the run's seed; never draw from it directly.
         stats: public sizes of the training split, that mechanisms may use.
         device: torch device name ("cpu", "cuda").
         injected: users whose updates an audit replaces (empty outside audits).
@@ -66,6 +62,8 @@ class Run:
             public text.
         diagnostics: simulation-only facts, filled by `note` (they look at un-noised values, so a
             real deployment could not print them).
+        scope: what is trained and on what (`randomness.scope_of`): secret streams are keyed by it.
+        noise_source: where they come from.
     """
 
     seed: int
@@ -81,14 +79,44 @@ class Run:
     counts: dict[str, float] = field(default_factory=dict)
     pretraining: dict[str, Any] = field(default_factory=dict)
     public_only: Release | None = None
+    scope: str = ""
+    noise_source: NoiseSource = "seed"
 
-    def rng(self, *names: str | int) -> np.random.Generator:
-        """The generator of one named use."""
-        return np.random.Generator(np.random.PCG64(stream(self.seed, *names)))
+    def __post_init__(self) -> None:
+        self._secret = Stream.root(self.seed, self.scope, self.noise_source)
+        self._calls: dict[bytes, int] = {}
 
-    def torch_seed(self, *names: str | int) -> int:
-        """A 63-bit seed for a torch generator of one named use."""
-        return int(self.rng(*names).integers(2**63 - 1))
+    def within(self, stage: str) -> Run:
+        """The run as one stage of it sees it: with secret streams of its own, all else the same."""
+        inner = copy.copy(self)
+        inner._secret = self._secret.child("stage", stage)
+        return inner
+
+    def rng(self, *names: Name) -> np.random.Generator:
+        """A secret generator, another one at each call: calls of the same names are numbered."""
+        return self.fresh(*names).rng()
+
+    def fresh(self, *names: Name) -> Stream:
+        """Secret streams, others at each call: for draws that are keyed by round or by unit."""
+        place = self._secret.child("fresh", *names)
+        number = self._calls[place.key] = self._calls.get(place.key, -1) + 1
+        return place.child(number)
+
+    def stream(self, *names: Name) -> Stream:
+        """Secret streams that are the same at each call of the same names.
+
+        Where they hide a text, the text must be among the names: the same noise on two texts would
+        tell their difference.
+        """
+        return self._secret.child("keyed", *names)
+
+    def shared(self, *names: Name) -> np.random.Generator:
+        """A generator that is keyed by the seed and the names alone; it hides nothing."""
+        return np.random.Generator(np.random.PCG64(shared_stream(self.seed, *names)))
+
+    def shared_seed(self, *names: Name) -> int:
+        """A 63-bit seed of initial weights, or of another shared use."""
+        return int(self.shared(*names).integers(2**63 - 1))
 
     def log(self, name: str, step: int, value: float) -> None:
         """Adds one point to a series."""

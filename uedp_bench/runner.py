@@ -27,6 +27,7 @@ from uedp_bench.model import Vocabulary
 from uedp_bench.output_folder import disk_is_full, sync_files, write_json
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
+from uedp_bench.randomness import NoiseSource, scope_of
 from uedp_bench.release import (
     Classifier,
     Published,
@@ -68,6 +69,7 @@ class Settings:
     speed: Speed = field(default_factory=Speed)
     progress: Progress = no_progress
     failures: int = 0
+    noise_source: NoiseSource = "seed"
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def plant(
     """
     planted: dict[str, Planted] = {}
     for attack in sorted(attacks, key=lambda a: (not a.holds_out, not a.replaces_users)):
-        rng = Run(seed, stats).rng("plant", attack.name)
+        rng = Run(seed, stats).shared("plant", attack.name)
         corpus, planted[attack.name] = attack.plant(corpus, rng)
     return corpus, planted
 
@@ -175,7 +177,8 @@ def protect(
     chosen: Events = ()
     visible = corpus.only("train", "valid", "public")
     if vocabulary is None and pipeline.vocabulary is not None:
-        vocabulary, chosen = pipeline.vocabulary.vocabulary(visible, run)
+        stage = pipeline.stage_of(pipeline.vocabulary)
+        vocabulary, chosen = pipeline.vocabulary.vocabulary(visible, run.within(stage))
     for number, publisher in enumerate(pipeline.publishers):
         if visible.vectors is not None:
             before = pipeline.publishers[number - 1].name
@@ -183,7 +186,7 @@ def protect(
                 f"{publisher.name} reads text, and {before} before it publishes vectors: name "
                 f"{publisher.name} first, or leave one out"
             )
-        visible, events = publisher.publish(visible, run)
+        visible, events = publisher.publish(visible, run.within(pipeline.stage_of(publisher)))
         published += pipeline.staged(publisher, events)
     if vocabulary is None:
         vocabulary = parts.task.vocabulary(visible)
@@ -197,7 +200,8 @@ def protect(
             run.pretraining = {"rows": len(learner.corpus), **learner.plan}
         else:
             run.public_only = before_private(parts.task, learner, run)
-        module, events = train_stage(learner, pipeline.trainer, run)
+        inner = run.within(pipeline.stage_of(pipeline.trainer))
+        module, events = train_stage(learner, pipeline.trainer, inner)
         trained += events
         release = learner.release(module)
     if release is None:
@@ -205,7 +209,7 @@ def protect(
     release.events = pipeline.released(chosen, published, trained)
     for server in pipeline.servers:
         events = release.events
-        release = server.serve(release, run)
+        release = server.serve(release, run.within(pipeline.stage_of(server)))
         if isinstance(server, TrainingMechanism):  # emitted when it trained
             release.events = events
         else:
@@ -265,7 +269,8 @@ def attack_all(
         if reason is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue
-        found = attack.run(release, planted[attack.name], corpus, run)
+        inner = run.within(f"attack {attack.name}")
+        found = attack.run(release, planted[attack.name], corpus, inner)
         leakage[attack.name], details[attack.name] = found.metrics, found.details
         bounds += [b.model_copy(update={"attack": attack.name}) for b in found.lower_bounds]
     return {"leakage": leakage, "details": details, "lower_bounds": tuple(bounds),
@@ -402,10 +407,11 @@ def _execute(
         source = corpus
         corpus, planted = plant(parts.attacks, source, spec.seed, public_sizes(spec, source))
     injected = tuple(user for value in planted.values() for user in value.injected)
-    run = Run(spec.seed, public_sizes(spec, corpus), device, settings.speed, injected, spec.delta,
-              progress=settings.progress)  # fmt: skip
-    out = withdrawn(planted, len(corpus))
+    stats, out = public_sizes(spec, corpus), withdrawn(planted, len(corpus))
     corpus = corpus.with_split(out, "held_out")
+    run = Run(spec.seed, stats, device, settings.speed, injected, spec.delta,
+              progress=settings.progress, scope=scope_of(identity, corpus.fingerprint, injected),
+              noise_source=settings.noise_source)  # fmt: skip
     with clock("train"):
         release, vocabulary = protect(parts, corpus, run)
     there = corpus.take(np.flatnonzero(~out)) if out.any() else corpus
@@ -466,7 +472,8 @@ def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corp
     # Public rows are there for what mechanisms make of them; they were published before.
     test = corpus.only("test", "public")
     for publisher in publishers:
-        test, _ = publisher.publish(test, run)
+        stage = parts.pipeline.stage_of(publisher)
+        test, _ = publisher.publish(test, run.within(stage))
     test = test.only("test")
     if parts.pipeline.shows_published:
         shown = release.published = concatenate(release.published, test)

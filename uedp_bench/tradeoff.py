@@ -89,9 +89,9 @@ class Study:
         if channel is None:
             raise CapabilityError(f"{mechanism.name} does not replace words one by one")
         used = substitute(
-            self.rows, channel, self.samples, self.unlabelled, run.rng("tradeoff", "utility")
+            self.rows, channel, self.samples, self.unlabelled, run.shared("tradeoff", "utility")
         )
-        found, _ = bayesian(self.rows, channel, self.samples, run.rng("tradeoff", "privacy"))
+        found, _ = bayesian(self.rows, channel, self.samples, run.shared("tradeoff", "privacy"))
         return Point(
             params=made.params.model_dump(mode="json"),
             loss=used["misclassified"],

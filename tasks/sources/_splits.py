@@ -8,7 +8,7 @@ from pydantic import Field
 from uedp_bench.component import Params
 from uedp_bench.corpus import SPLITS, IntArray
 from uedp_bench.errors import InputError, shown
-from uedp_bench.run import stream
+from uedp_bench.randomness import shared_stream
 
 TRAIN = SPLITS.index("train")
 ALIASES: dict[str, str] = {
@@ -85,7 +85,7 @@ def cut_missing_splits(
         for name, share in wanted.items()
         if share > 0 and not np.any(split == SPLITS.index(name))
     }
-    rng = np.random.Generator(np.random.PCG64(stream(params.seed, "source", "splits")))
+    rng = np.random.Generator(np.random.PCG64(shared_stream(params.seed, "source", "splits")))
     train = split == TRAIN
     everyone = rng.permutation(np.unique(users[train]))
     counts = [max(1, round(share * len(everyone))) for share in missing.values()]

@@ -19,7 +19,7 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import FloatArray
 from uedp_bench.entities import cache_folder
 from uedp_bench.errors import InputError
-from uedp_bench.run import stream
+from uedp_bench.randomness import shared_stream
 
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else
 _WORD = r"[^\W\d_]{3,}"
@@ -91,7 +91,7 @@ def _fit(texts: Sequence[str], fit_on: Sequence[str], params: TopicParams, seed:
         learning_method="online",
         batch_size=1024,
         max_iter=params.passes,
-        random_state=int(stream(seed, "source", "topics").generate_state(1)[0]),
+        random_state=int(shared_stream(seed, "source", "topics").generate_state(1)[0]),
     )
     model.fit(seen)
     counts = counter.transform(texts)

@@ -16,7 +16,7 @@ from pydantic import Field
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.entities import DetectionParams, add_entities
 from uedp_bench.errors import InputError
-from uedp_bench.run import stream
+from uedp_bench.randomness import shared_stream
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources._files import find_file, find_optional, require_path
 from uedp_bench.tasks.sources._public import add_public
@@ -100,7 +100,9 @@ class AGNews(Source[AGNewsParams]):
 
     def _deal(self, rows: int, split: str) -> IntArray:
         """(rows,) simulated user of each row of a file, from 0."""
-        rng = np.random.Generator(np.random.PCG64(stream(self.params.seed, "ag-news", split)))
+        rng = np.random.Generator(
+            np.random.PCG64(shared_stream(self.params.seed, "ag-news", split))
+        )
         # As many users as would do if each had a single row: their rows always reach.
         sizes = rng.normal(self.params.sentences_mean, self.params.sentences_std, size=rows)
         ends = np.cumsum(np.maximum(1, np.rint(sizes)))

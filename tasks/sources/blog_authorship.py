@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from uedp_bench.corpus import Corpus, IntArray, dense_ids
 from uedp_bench.entities import DetectionParams, add_entities
 from uedp_bench.errors import InputError
-from uedp_bench.run import stream
+from uedp_bench.randomness import shared_stream
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources._files import find_file, require_path
 from uedp_bench.tasks.sources._public import add_public, read_public
@@ -145,7 +145,9 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
             raise InputError(f"blog-authorship.path: {file} holds no blogger")
         most = self.params.users
         if most is not None and most < len(bloggers):
-            rng = np.random.Generator(np.random.PCG64(stream(self.params.seed, "source", "users")))
+            rng = np.random.Generator(
+                np.random.PCG64(shared_stream(self.params.seed, "source", "users"))
+            )
             chosen = np.sort(rng.choice(len(bloggers), size=most, replace=False))
             bloggers = [bloggers[at] for at in chosen.tolist()]
         return [blogger._replace(posts=blogger.posts[: self.params.posts]) for blogger in bloggers]

@@ -29,6 +29,7 @@ from uedp_bench.mechanisms.uedp import UeDP
 from uedp_bench.mechanisms.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.user_dp import UserDP
+from uedp_bench.randomness import Stream
 from uedp_bench.run import Run
 
 CLIP, SENTENCE_CLIP, USERS = 0.7, 0.2, 5
@@ -187,7 +188,7 @@ def test_group_at_most_n_plus_e_sentences_disappear_and_nothing_else_changes(
         "sentences_per_user": cap, "server_optimizer": "sgd",
     })  # fmt: skip
     learner = learner_of(data)
-    cap_rng = run_of(learner).rng("uedp-group", "cap")
+    cap_rng = run_of(learner).shared("uedp-group", "cap")
     kept = np.sort(capped_units(users_of(learner.corpus), cap, cap_rng).rows).tolist()
     staying = [i for i in kept if data[i].user != user and entity not in data[i].mentions]
     if not staying:
@@ -258,12 +259,12 @@ def _uedp(data: Sequence[Sentence], coins: Sequence[bool], entities: dict[str, f
     seen = list(dict.fromkeys("".join(s.mentions for s in data)))
     script = _Scripted(np.array([entities[letter] for letter in seen]), np.array(plain))
     run = run_of(learner_of(data))
-    real = run.rng
+    real = Stream.rng
 
-    def rng(*names: str | int) -> Any:
-        return script if names == ("federated", "rows") else real(*names)
+    def rng(stream: Stream, *names: str | int) -> Any:
+        return script if names == ("rows",) else real(stream, *names)
 
-    with patch.object(run, "rng", rng):
+    with patch.object(Stream, "rng", rng):
         return _sums(mechanism, data, coins, run)
 
 

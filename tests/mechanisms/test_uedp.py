@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from learners import EntityLearner, flat, run_of, sizes
+from learners import EntityLearner, first_round, flat, run_of, sizes
 
 from uedp_bench.accounting.events import NonPrivate, Repeated, UserEntityGaussian
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
@@ -38,8 +38,9 @@ def trained(learner: EntityLearner, run: Run | None = None, **params: Any) -> to
 def by_hand(learner: EntityLearner, run: Run, **params: Any) -> np.ndarray:
     """One round of Algorithm 1 from zero weights, one sentence and one entity at a time."""
     p = UeDP.create(params).params
-    coins = run.rng("federated", "sample").random(4) < p.users_per_round / 4
-    rng = run.rng("federated", "rows")
+    here = first_round(run)
+    coins = here.rng("sample").random(4) < p.users_per_round / 4
+    rng = here.rng("rows")
     entity_coins = rng.random(4) < p.entity_rate
     sentence_coins = rng.random(len(MENTIONS)) < p.sentence_rate
     letters = "abcd"

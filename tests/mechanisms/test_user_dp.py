@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from learners import flat, run_of, sizes
+from learners import first_round, flat, run_of, sizes
 from toy import ToyLearner
 
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
@@ -45,7 +45,7 @@ def estimate(learner: ToyLearner, users: np.ndarray, clip: float, cap: int, rate
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])
 def test_one_round_is_estimator_f_f_with_flat_clipping(seed: int, sampling: str) -> None:
     learner = learner_of()
-    rng = run_of(learner, seed).rng("federated", "sample")
+    rng = first_round(run_of(learner, seed)).rng("sample")
     if sampling == "poisson":
         users = np.flatnonzero(rng.random(5) < 3 / 5)
     else:

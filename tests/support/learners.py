@@ -13,6 +13,7 @@ from toy import ToyLearner
 from uedp_bench.corpus import SPLITS, IntArray, Spans
 from uedp_bench.learner import Batch, Losses
 from uedp_bench.mechanism import CorpusStats
+from uedp_bench.randomness import Stream
 from uedp_bench.run import Run
 
 
@@ -51,7 +52,7 @@ class NetworkLearner(ToyLearner):
         self.corpus = replace(self.corpus, split=split)
         self.seen: list[int] = []
 
-    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         chosen = torch.as_tensor(np.asarray(rows))
         self.seen.extend(chosen.tolist())
         return {"points": self.points[chosen], "goals": self.goals[chosen]}
@@ -77,6 +78,15 @@ def run_of(learner: ToyLearner, seed: int = 0, public: bool = True) -> Run:
         entities=corpus.entity_count,
         public=public,
     ))  # fmt: skip
+
+
+def first_round(run: Run) -> Stream:
+    """What the first round of the first federated training of a run draws from.
+
+    Args:
+        run: equal to the one that trains, not the same: asking counts as a training.
+    """
+    return run.fresh("federated").child("round", 0)
 
 
 def sizes(

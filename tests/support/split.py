@@ -50,8 +50,8 @@ class WordsLearner:
         self.module: nn.Module = Words(words, width, len(corpus.label_names), seed)
         self.seen: list[int] = []
 
-    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
-        return self.masked_batch(rows, rng, 0.0)
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        return self.masked_batch(rows, np.random.default_rng(seeds), 0.0)
 
     def masked_batch(
         self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float

@@ -57,9 +57,9 @@ def watched(coins: np.ndarray | None = None) -> Iterator[Sums]:
         users[0] = of
         return real[2](updates, of, *rest)
 
-    def updates(self: LocalTrainer, theta: Tensor, cohort: Any, rng: Any) -> Tensor:
+    def updates(self: LocalTrainer, theta: Tensor, cohort: Any) -> Tensor:
         rows[0] = cohort.rows[:, 0]
-        return real[3](self, theta, cohort, rng)
+        return real[3](self, theta, cohort)
 
     def draw(self: PoissonSampler, rng: np.random.Generator) -> np.ndarray:
         if coins is None:

@@ -46,7 +46,7 @@ class ToyLearner:
             split=np.zeros(rows, dtype=np.int64),
         )
 
-    def batch(self, rows: Sequence[int] | IntArray, rng: np.random.Generator) -> Batch:
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         return {"points": self.points[torch.as_tensor(np.asarray(rows))]}
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
@@ -57,6 +57,7 @@ class ToyLearner:
         raise NotImplementedError
 
 
-def toy_run(seed: int = 0, users: int = 10, rows: int = 10) -> Run:
+def toy_run(seed: int = 0, users: int = 10, rows: int = 10, scope: str = "") -> Run:
     """A run with public sizes."""
-    return Run(seed, CorpusStats(users, rows, sensitive_rows=0, entities=0, public=True))
+    stats = CorpusStats(users, rows, sensitive_rows=0, entities=0, public=True)
+    return Run(seed, stats, scope=scope)

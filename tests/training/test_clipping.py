@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from uedp_bench.training.clipping import clipped_sum, gaussian_noise
+from uedp_bench.training.clipping import GaussianNoise, clipped_sum
 
 VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
 
@@ -67,7 +67,9 @@ def test_an_update_that_is_not_finite_counts_as_nothing() -> None:
 
 
 def test_noise_has_the_stated_distribution() -> None:
-    noise = gaussian_noise(50_000, 2.5, torch.Generator().manual_seed(1), "cpu").numpy()
+    added = GaussianNoise()
+    noise = added.add(torch.zeros(50_000), 2.5, np.random.default_rng(1)).double().numpy()
+    assert added.stds == [2.5]
     assert stats.kstest(noise, "norm", args=(0, 2.5)).pvalue > 1e-3
     low, high = stats.chi2.ppf([1e-4, 1 - 1e-4], len(noise)) / len(noise)
     assert low < np.mean(noise**2) / 2.5**2 < high

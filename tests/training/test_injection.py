@@ -43,7 +43,7 @@ def test_directions_are_unit_vectors_that_only_seed_and_user_decide():
 
 def test_the_release_shows_injected_users_at_the_clip_bound_and_nobody_else():
     weights, run = _trained((1, 4), clip=0.5, rows=3)
-    dots = [float(weights @ direction(run, user, SIZE)) for user in range(6)]
+    dots = [float(weights.double() @ direction(run, user, SIZE)) for user in range(6)]
     for user, dot in enumerate(dots):
         assert dot == pytest.approx(0.5 * (user in (1, 4)), abs=0.5 * 5 / math.sqrt(SIZE))
     assert run.diagnostics["injected_updates"] == 2

@@ -24,7 +24,7 @@ def _updates(
     trainer = LocalTrainer(learner, local, "cpu")
     theta = torch.full((5,), 0.25)
     rng = np.random.default_rng(seed)
-    return trainer.updates(theta, _cohort(users).shuffled(local, rng), rng)
+    return trainer.updates(theta, _cohort(users).drawn(local, rng, rng))
 
 
 USERS = [[0, 1, 2], [3], [4, 5, 6, 7, 8]]
@@ -75,14 +75,14 @@ def test_every_row_is_used_once_an_epoch() -> None:
     learner = ToyLearner(np.zeros((9, 2)), [0] * 9)
     original = learner.batch
 
-    def spy(rows: np.ndarray, rng: np.random.Generator) -> dict[str, torch.Tensor]:
+    def spy(rows: np.ndarray, seeds: np.ndarray) -> dict[str, torch.Tensor]:
         seen.extend(np.asarray(rows).tolist())
-        return dict(original(rows, rng))
+        return dict(original(rows, seeds))
 
     learner.batch = spy  # type: ignore[method-assign]
     local, rng = LocalTraining(batch_size=2), np.random.default_rng(0)
-    cohort = _cohort([[4, 5, 6, 7, 8]]).shuffled(local, rng)
-    LocalTrainer(learner, local, "cpu").updates(torch.zeros(2), cohort, rng)
+    cohort = _cohort([[4, 5, 6, 7, 8]]).drawn(local, rng, rng)
+    LocalTrainer(learner, local, "cpu").updates(torch.zeros(2), cohort)
     assert sorted(row for row in seen if row)[:5] == [4, 5, 6, 7, 8]
 
 
@@ -91,9 +91,10 @@ def test_a_user_is_not_moved_by_another_user_s_infinite_loss() -> None:
     points = np.ones((4, 2))
     points[0] = np.nan  # row 0 belongs to the first user
     learner = ToyLearner(points, [0, 1, 1, 1])
-    trainer = LocalTrainer(learner, LocalTraining(learning_rate=0.5), "cpu")
-    updates = trainer.updates(torch.zeros(2), _cohort([[0], [1, 2, 3]]), np.random.default_rng(0))
+    local, rng = LocalTraining(learning_rate=0.5), np.random.default_rng(0)
+    trainer = LocalTrainer(learner, local, "cpu")
+    updates = trainer.updates(torch.zeros(2), _cohort([[0], [1, 2, 3]]).drawn(local, rng, rng))
     assert torch.isnan(updates[0]).all()
     assert updates[1].tolist() == [0.5, 0.5]
-    short = trainer.updates(torch.zeros(2), _cohort([[1], [0, 2, 3]]), np.random.default_rng(0))
+    short = trainer.updates(torch.zeros(2), _cohort([[1], [0, 2, 3]]).drawn(local, rng, rng))
     assert short[0].tolist() == [0.5, 0.5]

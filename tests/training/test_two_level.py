@@ -151,9 +151,9 @@ def test_every_row_draws_its_own_dropout() -> None:
     drawn: list[np.ndarray] = []
 
     class Seeded(ToyLearner):
-        def batch(self, rows: Any, rng: np.random.Generator) -> Any:
-            drawn.append(rng.integers(2**63 - 1, size=len(rows)))
-            return super().batch(rows, rng)
+        def batch(self, rows: Any, seeds: Any) -> Any:
+            drawn.append(seeds)
+            return super().batch(rows, seeds)
 
     users = [0, 0, 0, 1, 1, 2]
     learner = Seeded(np.ones((6, 2)), users)

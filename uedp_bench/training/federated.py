@@ -20,9 +20,10 @@ from uedp_bench.accounting.events import Gaussian
 from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
+from uedp_bench.randomness import Stream
 from uedp_bench.run import Run
 from uedp_bench.training.chunks import chunk_size, chunks
-from uedp_bench.training.clipping import clipped_sum, gaussian_noise
+from uedp_bench.training.clipping import GaussianNoise, clipped_sum
 from uedp_bench.training.injection import inject
 from uedp_bench.training.local import Cohort, LocalTrainer, LocalTraining
 from uedp_bench.training.sampling import Sampler
@@ -115,21 +116,22 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
     if plan.unit_weights is not None and plan.unit_weights.max(initial=0.0) > plan.weight_bound:
         raise PrivacyError(f"a unit weighs more than the bound {plan.weight_bound}")
     check_two_level(plan)
-    rngs = {name: run.rng("federated", name) for name in ("sample", "rows", "local")}
-    generator = torch.Generator().manual_seed(run.torch_seed("federated", "noise"))
+    # Of this call alone: a loop that trains again draws afresh.
+    streams, noise = run.fresh("federated"), GaussianNoise()
     trainer = LocalTrainer(learner, plan.local, run.device)
     theta = trainer.flat.vector.clone()
     server = _ServerState(plan, theta)
     noise_std = plan.noise_multiplier * _largest_contribution(plan)
     diary = _Diary(run, len(theta), noise_std)
     for step in range(plan.rounds):
-        taking_part = plan.sampler.draw(rngs["sample"])
-        cohort, weights = _cohort(plan, taking_part, rngs["rows"])
-        total = _sum_of_updates(plan, trainer, theta, (cohort, weights, diary), rngs["local"], run)
-        # A round in which nobody takes part still adds noise: leaving it out would tell.
-        noise = gaussian_noise(len(theta), noise_std, generator, run.device)
+        here = streams.child("round", step)
+        taking_part = plan.sampler.draw(here.rng("sample"))
+        cohort, weights = _cohort(plan, taking_part, here)
+        total = _sum_of_updates(plan, trainer, theta, (cohort, weights, diary), run)
         diary.round(step, total, trainer.losses)
-        theta = server.step(theta, (total + noise) / plan.denominator)
+        # A round in which nobody takes part still adds noise: leaving it out would tell.
+        noisy = noise.add(total, noise_std, here.rng("noise"))
+        theta = server.step(theta, noisy / plan.denominator)
         run.progress("train", step + 1, plan.rounds)
     if not bool(torch.isfinite(theta).all()):
         raise InputError(
@@ -142,8 +144,8 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
         )
     diary.close()
     trainer.flat.load(theta)
-    gaussian = _gaussian(plan, noise_std)
-    return Trained(trainer.flat.module.eval(), plan.rounds, gaussian)
+    gaussian = _gaussian(plan, min(noise.stds, default=0.0))
+    return Trained(trainer.flat.module.eval(), len(noise.stds), gaussian)
 
 
 def _largest_contribution(plan: Federation) -> float:
@@ -159,10 +161,13 @@ def _gaussian(plan: Federation, noise_std: float) -> Gaussian | None:
     return Gaussian(noise_multiplier=plan.noise_multiplier if same else ratio)
 
 
-def _cohort(
-    plan: Federation, taking_part: IntArray, rng: np.random.Generator
-) -> tuple[Cohort, FloatArray]:
-    """Rows and weights of those who take part and have rows to use; their unit weights."""
+def _cohort(plan: Federation, taking_part: IntArray, here: Stream) -> tuple[Cohort, FloatArray]:
+    """Rows and weights of those who take part and have rows to use; their unit weights.
+
+    All that is random about a round is drawn here, for all of its units at once: which of them
+    compute side by side decides nothing.
+    """
+    rng = here.rng("rows")
     owner, rows = plan.units.take(taking_part)
     weights = np.ones(len(rows))
     if plan.row_weights is not None:
@@ -176,7 +181,8 @@ def _cohort(
         chosen = np.sort(order[rank < plan.rows_per_unit])
         owner, rows, weights = owner[chosen], rows[chosen], weights[chosen]
     present, position = np.unique(owner, return_inverse=True)
-    cohort = Cohort.build(position, rows, weights, len(present)).shuffled(plan.local, rng)
+    built = Cohort.build(position, rows, weights, len(present))
+    cohort = built.drawn(plan.local, rng, here.rng("dropout"))
     of_unit = np.ones(len(present))
     if plan.unit_weights is not None:
         of_unit = plan.unit_weights[taking_part[present]]
@@ -188,7 +194,6 @@ def _sum_of_updates(
     trainer: LocalTrainer,
     theta: Tensor,
     work: tuple[Cohort, FloatArray, _Diary],
-    rng: np.random.Generator,
     run: Run,
 ) -> Tensor:
     """(d,) weighted sum of clipped updates, chunk by chunk of units of similar size."""
@@ -200,9 +205,9 @@ def _sum_of_updates(
     most = chunk_size(len(theta), run.speed.chunk, single_rows=cohort.rows.shape[1] == 1)
     for units in chunks(order, sizes[order] * trainer.row_size, most):
         if plan.row_clip is None:
-            updates = trainer.updates(theta, cohort.take(units), rng)
+            updates = trainer.updates(theta, cohort.take(units))
         else:
-            updates = row_clipped_updates(trainer, theta, cohort.take(units), plan.row_clip, rng)
+            updates = row_clipped_updates(trainer, theta, cohort.take(units), plan.row_clip)
         bound = math.inf if plan.clip_bound is None else plan.clip_bound
         updates = inject(updates, trainer.users[cohort.rows[units, 0]], bound, run)
         weights = torch.as_tensor(unit_weights[units], dtype=theta.dtype, device=theta.device)

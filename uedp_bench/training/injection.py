@@ -8,6 +8,7 @@ can be looked for alone.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,11 +20,9 @@ SHORTER = 1.0 - 1e-6
 
 
 def direction(run: Run, user: int, size: int) -> Tensor:
-    """(size,) the unit vector of one user in one run, uniform on the sphere; on the CPU."""
-    generator = torch.Generator().manual_seed(run.torch_seed("injected", user))
-    vector = torch.randn(size, generator=generator)
-    unit: Tensor = vector / torch.linalg.vector_norm(vector)
-    return unit
+    """(size,) the unit vector of one user in one run, uniform on the sphere; float64, CPU."""
+    vector = run.shared("injected", user).standard_normal(size)
+    return torch.from_numpy(vector / np.linalg.norm(vector))
 
 
 def inject(updates: Tensor, users: IntArray, bound: float, run: Run) -> Tensor:

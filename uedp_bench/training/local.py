@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.learner import Batch, Learner, Losses, row_seeds
 from uedp_bench.training.vector import FlatModule
 
 
@@ -47,14 +47,26 @@ class Cohort(NamedTuple):
     A unit is padded with its own first row: what it sends depends on its own data alone, even
     where a loss is not finite and no weight can silence it.
 
-    `keys` (epochs, units, rows) decide the order of a unit's rows in each epoch. They are drawn for
-    all units of a round at once, so that it does not matter which of them train side by side; None
-    where one step sees every row.
+    `keys` (epochs, units, rows) decide the order of a unit's rows in each epoch, None where one
+    step sees every row; `seeds` (epochs, units, rows) are those of their dropout. Both are drawn
+    for all units of a round at once: which of them train side by side decides nothing.
     """
 
     rows: IntArray
     weights: FloatArray
     keys: FloatArray | None = None
+    seeds: IntArray | None = None
+
+    @property
+    def seeds_of_rows(self) -> IntArray:
+        """(epochs, units, rows).
+
+        Raises:
+            RuntimeError: if none were drawn.
+        """
+        if self.seeds is None:
+            raise RuntimeError("a cohort needs seeds for its rows: call drawn()")
+        return self.seeds
 
     @staticmethod
     def build(owner: IntArray, rows: IntArray, weights: FloatArray, units: int) -> Cohort:
@@ -74,13 +86,18 @@ class Cohort(NamedTuple):
         weights = self.weights[units]
         width = max(int(np.max((weights > 0).sum(axis=1), initial=0)), 1)
         keys = None if self.keys is None else self.keys[:, units, :width]
-        return Cohort(self.rows[units, :width], weights[:, :width], keys)
+        seeds = self.seeds_of_rows[:, units, :width]
+        return Cohort(self.rows[units, :width], weights[:, :width], keys, seeds)
 
-    def shuffled(self, local: LocalTraining, rng: np.random.Generator) -> Cohort:
-        """The same rows with an order of their own for each epoch, if batches are smaller."""
+    def drawn(
+        self, local: LocalTraining, order: np.random.Generator, dropout: np.random.Generator
+    ) -> Cohort:
+        """The same rows with their seeds, and an order for each epoch if batches are smaller."""
+        shape = (local.epochs, *self.rows.shape)
+        found = self._replace(seeds=row_seeds(dropout, shape))
         if local.batch_size is None or local.batch_size >= self.rows.shape[1]:
-            return self
-        return self._replace(keys=rng.random((local.epochs, *self.rows.shape)))
+            return found
+        return found._replace(keys=order.random(shape))
 
 
 class _LossModule(nn.Module):
@@ -112,13 +129,11 @@ class LocalTrainer:
         self.row_size, self.users = learner.row_size, learner.corpus.users
         self.losses: list[float] = []
 
-    def updates(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
+    def updates(self, theta: Tensor, cohort: Cohort) -> Tensor:
         """(units, d) weights after local training minus `theta` (d,)."""
         if self._learner.vectorised:
-            return self._side_by_side(theta, cohort, rng)
-        alone = [
-            self._alone(theta, cohort.take(np.array([i])), rng) for i in range(len(cohort.rows))
-        ]
+            return self._side_by_side(theta, cohort)
+        alone = [self._alone(theta, cohort.take(np.array([i]))) for i in range(len(cohort.rows))]
         return torch.stack(alone) if alone else theta.new_zeros((0, len(theta)))
 
     def _loss(self, losses: Losses, weights: Tensor) -> Tensor:
@@ -126,7 +141,7 @@ class LocalTrainer:
             return (weights * losses.nats).sum() / (weights * losses.targets).sum().clamp(min=1e-9)
         return (weights * losses.nats / losses.targets.clamp(min=1)).sum()
 
-    def _side_by_side(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
+    def _side_by_side(self, theta: Tensor, cohort: Cohort) -> Tensor:
         units = len(cohort.rows)
 
         def loss(params: dict[str, Tensor], batch: Batch, weights: Tensor) -> Tensor:
@@ -135,8 +150,8 @@ class LocalTrainer:
 
         gradient = torch.func.grad_and_value(loss)
         steps: _Steps | None = None
-        for step, (rows, weights) in enumerate(_schedule(cohort, self._local)):
-            batch = self._batch(rows, rng)
+        for step, (rows, weights, seeds) in enumerate(_schedule(cohort, self._local)):
+            batch = self._batch(rows, seeds)
             weight = torch.as_tensor(weights, dtype=theta.dtype, device=self._device)
             # All units start from the same weights: the first step is one product over all rows.
             shared = steps is None
@@ -160,14 +175,14 @@ class LocalTrainer:
         whole = local.batch_size is None or local.batch_size >= width
         return whole and local.epochs == 1 and local.optimizer == "sgd"
 
-    def _alone(self, theta: Tensor, cohort: Cohort, rng: np.random.Generator) -> Tensor:
+    def _alone(self, theta: Tensor, cohort: Cohort) -> Tensor:
         steps = _Steps(self._local, theta, 1)
-        for step, (rows, weights) in enumerate(_schedule(cohort, self._local)):
+        for step, (rows, weights, seeds) in enumerate(_schedule(cohort, self._local)):
             if not weights.any():
                 continue
             self.flat.load(steps.weights[0])
             self.flat.grad.zero_()
-            batch = {name: value[0] for name, value in self._batch(rows, rng).items()}
+            batch = {name: value[0] for name, value in self._batch(rows, seeds).items()}
             weight = torch.as_tensor(weights[0], dtype=theta.dtype, device=self._device)
             value = self._loss(self._wrapped(batch), weight)
             torch.autograd.backward(value)
@@ -176,8 +191,8 @@ class LocalTrainer:
             steps.move(self.flat.grad[None], torch.ones(1, dtype=torch.bool, device=self._device))
         return steps.weights[0] - theta
 
-    def _batch(self, rows: IntArray, rng: np.random.Generator) -> dict[str, Tensor]:
-        batch = self._learner.batch(rows.reshape(-1), rng)
+    def _batch(self, rows: IntArray, seeds: IntArray) -> dict[str, Tensor]:
+        batch = self._learner.batch(rows.reshape(-1), seeds.reshape(-1))
         return {
             name: value.reshape(*rows.shape, *value.shape[1:]).to(self._device)
             for name, value in batch.items()
@@ -230,17 +245,17 @@ def _sgd_move(gradient: Tensor, active: Tensor, local: LocalTraining) -> Tensor:
 
 def _schedule(
     cohort: Cohort, local: LocalTraining
-) -> Iterator[tuple[IntArray, NDArray[np.float64]]]:
-    """Rows and weights (units, batch) of each local step: shuffled batches, epoch by epoch."""
+) -> Iterator[tuple[IntArray, NDArray[np.float64], IntArray]]:
+    """Rows, weights, seeds (units, batch) of each local step: shuffled batches, epoch by epoch."""
     width = cohort.rows.shape[1]
     size = min(local.batch_size or width, width)
     here = cohort.weights > 0
     for epoch in range(local.epochs):
         if size == width:  # one step sees every row: the order does not matter
-            yield cohort.rows, cohort.weights
+            yield cohort.rows, cohort.weights, cohort.seeds_of_rows[epoch]
             continue
         if cohort.keys is None:
-            raise RuntimeError("a cohort with several batches needs an order: call shuffled()")
+            raise RuntimeError("a cohort with several batches needs an order: call drawn()")
         keys = np.where(here, cohort.keys[epoch], np.inf)
         order = np.argsort(keys, axis=1, kind="stable")
         for start in range(0, math.ceil(width / size) * size, size):
@@ -248,4 +263,5 @@ def _schedule(
             yield (
                 np.take_along_axis(cohort.rows, pick, axis=1),
                 np.take_along_axis(cohort.weights, pick, axis=1),
+                np.take_along_axis(cohort.seeds_of_rows[epoch], pick, axis=1),
             )

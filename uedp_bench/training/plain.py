@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Learner
+from uedp_bench.learner import Learner, on_device, row_seeds
 from uedp_bench.run import Run
 
 
@@ -24,8 +24,21 @@ class PlainTraining:
     weight_decay: float = 0.0
 
 
-def train_plain(plan: PlainTraining, learner: Learner, run: Run, phase: str = "train") -> nn.Module:
+def train_plain(
+    plan: PlainTraining,
+    learner: Learner,
+    run: Run,
+    phase: str = "train",
+    rng: np.random.Generator | None = None,
+) -> nn.Module:
     """A trained copy of the learner's module, in evaluation mode.
+
+    Args:
+        plan: how.
+        learner: rows and module.
+        run: the series `PHASE_loss` is its.
+        phase: names series and progress.
+        rng: draws the order of rows, and dropout; a secret one of the run by default.
 
     Raises:
         InputError: if the loss stops being finite.
@@ -34,7 +47,7 @@ def train_plain(plan: PlainTraining, learner: Learner, run: Run, phase: str = "t
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay
     )
-    rng = run.rng(phase, "batches")
+    rng = run.rng(phase, "batches") if rng is None else rng
     rows = np.flatnonzero(learner.corpus.where("train"))
     steps = -(-len(rows) // plan.batch_size)
     for epoch in range(plan.epochs):
@@ -42,7 +55,7 @@ def train_plain(plan: PlainTraining, learner: Learner, run: Run, phase: str = "t
         nats, targets = 0.0, 0
         for step in range(steps):
             chosen = order[step * plan.batch_size : (step + 1) * plan.batch_size]
-            batch = {k: v.to(run.device) for k, v in learner.batch(chosen, rng).items()}
+            batch = on_device(learner.batch(chosen, row_seeds(rng, chosen.shape)), run.device)
             losses = learner.losses(module, batch)
             optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(losses.nats.sum() / losses.targets.sum())

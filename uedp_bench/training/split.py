@@ -13,15 +13,16 @@ from torch import nn
 
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.learner import Batch, Learner, Losses, SplitLearner
+from uedp_bench.learner import Learner, Losses, SplitLearner
+from uedp_bench.randomness import Stream
 from uedp_bench.run import Run
 
 
 class Draws(NamedTuple):
-    """Random numbers of a pass over rows: `rng` for batches, `noise` on the device."""
+    """Random numbers of a pass over rows: `rng` for order and dropout, `noise` of its own."""
 
     rng: np.random.Generator
-    noise: torch.Generator
+    noise: np.random.Generator
 
 
 RowLosses = Callable[[nn.Module, IntArray, Draws], Losses]
@@ -56,11 +57,6 @@ def in_two_parts(learner: Learner, name: str) -> SplitLearner:
     return learner
 
 
-def on_device(batch: Batch, device: str) -> Batch:
-    """The batch with all its tensors there."""
-    return {name: value.to(device) for name, value in batch.items()}
-
-
 def train_split(
     plan: SplitTraining, learner: SplitLearner, run: Run, losses: RowLosses, held: RowLosses
 ) -> nn.Module:
@@ -85,7 +81,7 @@ def train_split(
         module.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay
     )
     rows, valid = (np.flatnonzero(learner.corpus.where(name)) for name in ("train", "valid"))
-    draws = _draws(run, "train")
+    draws, of_valid = _draws(run.fresh("train")), run.fresh("valid")
     best, least = copy.deepcopy(module.state_dict()), np.inf
     for epoch in range(plan.epochs):
         total, count = 0.0, 0
@@ -97,8 +93,9 @@ def train_split(
             total, count = total + float(found.nats.detach().sum()), count + len(chosen)
             run.progress("train", epoch * len(rows) + count, plan.epochs * len(rows))
         run.log("train_loss", epoch + 1, _finite(total / max(count, 1)))
-        loss = _held_loss(module, valid, held, plan.batch_size, run) if len(valid) else -epoch
+        loss = float(-epoch)
         if len(valid):
+            loss = _held_loss(module, valid, held, plan.batch_size, _draws(of_valid))
             run.log("valid_loss", epoch + 1, loss)
         if loss < least:
             best, least = copy.deepcopy(module.state_dict()), loss
@@ -109,10 +106,9 @@ def train_split(
 
 
 def _held_loss(
-    module: nn.Module, valid: IntArray, held: RowLosses, batch_size: int, run: Run
+    module: nn.Module, valid: IntArray, held: RowLosses, batch_size: int, draws: Draws
 ) -> float:
     """The mean loss of a target of the valid rows, in evaluation mode."""
-    draws = _draws(run, "valid")
     module.eval()
     with torch.no_grad():
         found = [held(module, chosen, draws) for chosen in _batches(valid, batch_size)]
@@ -121,9 +117,8 @@ def _held_loss(
     return _finite(nats / targets)
 
 
-def _draws(run: Run, name: str) -> Draws:
-    noise = torch.Generator(run.device).manual_seed(run.torch_seed(name, "noise"))
-    return Draws(run.rng(name, "batches"), noise)
+def _draws(streams: Stream) -> Draws:
+    return Draws(streams.rng("batches"), streams.rng("noise"))
 
 
 def _batches(rows: IntArray, size: int) -> Iterator[IntArray]:

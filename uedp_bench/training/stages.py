@@ -23,4 +23,6 @@ def train_stage(
     plan = learner.plan
     if plan is None:
         raise RuntimeError("a public stage needs a training plan")
-    return train_plain(PlainTraining(**plan), learner, run, phase="pretrain"), ()
+    # Equal for all mechanisms of a seed: nothing in public text is to be hidden.
+    rng = run.shared("pretrain", "batches")
+    return train_plain(PlainTraining(**plan), learner, run, phase="pretrain", rng=rng), ()

@@ -49,7 +49,7 @@ def check_two_level(plan: Federation) -> None:
 
 
 def row_clipped_updates(
-    trainer: LocalTrainer, theta: Tensor, cohort: Cohort, bound: float, rng: np.random.Generator
+    trainer: LocalTrainer, theta: Tensor, cohort: Cohort, bound: float
 ) -> Tensor:
     """Sums over each unit's rows of the row's update, clipped to norm `bound`.
 
@@ -58,20 +58,19 @@ def row_clipped_updates(
         theta: (d,) shared weights.
         cohort: some units and their rows.
         bound: c. A row whose update is not finite contributes nothing.
-        rng: for dropout, independent for every row.
 
     Returns:
         (units, d) sums, not clipped themselves.
     """
     owner, column = np.nonzero(cohort.weights > 0)
-    rows = cohort.rows[owner, column]
+    rows, seeds = cohort.rows[owner, column], cohort.seeds_of_rows[:, owner, column]
     sums = theta.new_zeros((len(cohort.rows), len(theta)))
     most = chunk_size(len(theta), len(rows), single_rows=True)
     most = max(1, min(most, CACHED_NUMBERS // max(trainer.row_size, len(theta), 1)))
     for start in range(0, len(rows), most):
         part = slice(start, start + most)
-        alone = Cohort(rows[part, None], np.ones((len(rows[part]), 1)))
-        updates = trainer.updates(theta, alone, rng)
+        alone = Cohort(rows[part, None], np.ones((len(rows[part]), 1)), seeds=seeds[:, part, None])
+        updates = trainer.updates(theta, alone)
         factors, norms = clip_factors(updates, bound)
         if not bool((finite := torch.isfinite(norms)).all()):
             updates = torch.where(finite[:, None], updates, torch.zeros_like(updates))
