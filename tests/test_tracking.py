@@ -159,6 +159,76 @@ def test_what_was_interrupted_is_logged_in_full_next_time(log, client, monkeypat
     assert names == {"result.json", "planted.json", "release"}
 
 
+@pytest.mark.parametrize("step", ["set_terminated", "set_tag", "log_batch", "log_text"])
+def test_no_interrupted_run_stays_running(log, client, monkeypatch, step):
+    """The run is cut off right before and right after each step; the next command ends it."""
+    from mlflow.tracking import MlflowClient
+
+    for after in (False, True):
+        result = result_of(f"ab{step}{after}")
+        original = getattr(MlflowClient, step)
+
+        def interrupted(self, *args, original=original, after=after, **more):
+            if after:
+                original(self, *args, **more)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(MlflowClient, step, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                log(result)
+        log(result)
+        (run,) = runs_of(client, result.id)
+        assert run.info.status == "FINISHED"
+        names = {entry.path for entry in client.list_artifacts(run.info.run_id)}
+        assert names == {"result.json", "planted.json", "release"}
+
+
+def test_runs_of_a_grid_have_names_of_their_own_and_true_durations(log, client):
+    cost = Cost(train_seconds=2.0, attack_seconds=1.5, reference_seconds=1.0)
+    runs = [client.get_run(log(result_of(name, cost=cost))["mlflow_run_id"]).info
+            for name in ("ac0001", "ac0002")]  # fmt: skip
+    name = "deidentify + user-dp, seed 4"
+    assert [run.run_name for run in runs] == [f"{name} (ac0001)", f"{name} (ac0002)"]
+    assert {run.end_time - run.start_time for run in runs} == {3500}
+    assert runs[0].end_time == 1714521600000
+
+
+def test_a_store_whose_first_set_up_was_interrupted_is_no_store(tmp_path, monkeypatch):
+    from mlflow.store.db import utils
+
+    def stop(engine):
+        """What Ctrl-C leaves in the middle: some of the tables."""
+        utils.InitialBase.metadata.create_all(engine)
+        raise KeyboardInterrupt
+
+    folder, where = tmp_path / "runs" / "ad01", {"uri": None, "experiment": "tests"}
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "mlflow.store.tracking.sqlalchemy_store._initialize_tables", stop, raising=False
+        )
+        patched.setattr(utils, "_safe_initialize_tables", stop)
+        patched.setattr("mlflow.store.db.utils._initialize_tables", stop)
+        with pytest.raises(KeyboardInterrupt):
+            log_result(result_of("ad01"), folder, **where)
+    assert list((tmp_path / "runs").iterdir()) == []
+    tracking._experiment.cache_clear()
+    assert log_result(result_of("ad01"), folder, **where)["experiment"] == "tests"
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+        "mlartifacts", "mlflow.db"]  # fmt: skip
+
+
+def test_links_of_a_stranger_are_not_uploaded(log, client, out, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("private")
+    for folder in (out / "ae01", out / "ae01" / "release"):
+        folder.mkdir(parents=True)
+        (folder / "note.txt").symlink_to(secret)
+    run_id = log(result_of("ae01"))["mlflow_run_id"]
+    names = {entry.path for entry in client.list_artifacts(run_id)}
+    assert names == {"result.json", "planted.json"}
+
+
 def test_a_large_release_is_logged_only_on_request(log, client, monkeypatch):
     monkeypatch.setattr(tracking, "MAX_RELEASE_BYTES", 99)
     without = log(result_of("aa06"))["mlflow_run_id"]

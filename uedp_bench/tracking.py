@@ -23,8 +23,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from uedp_bench.errors import InputError, TrackingError
+from uedp_bench.output_folder import PARTIAL
 from uedp_bench.results import Result
+from uedp_bench.tracking_store import database, set_up
 
+PHASES = ("plant", "train", "save", "score", "attack", "account")
 ID, CONTENT = "uedp_bench.id", "uedp_bench.content"
 MAX_RELEASE_BYTES = 100_000_000
 """A larger release is logged only where it is asked for."""
@@ -72,10 +75,10 @@ def log_result(
             if content != _content(result):
                 _log(client, run_id, logged)
                 _log_files(client, run_id, logged, folder, log_model)
-                # Last, so that what was interrupted is logged again.
-                client.set_tag(run_id, CONTENT, _content(result))
                 status = "FINISHED" if result.status == "finished" else "FAILED"
-                client.set_terminated(run_id, status)
+                client.set_terminated(run_id, status, _time(result))
+                # Last, so that what was interrupted is logged again, and ended.
+                client.set_tag(run_id, CONTENT, _content(result))
     return tracking
 
 
@@ -163,6 +166,10 @@ def _check_store(uri: str, public: str) -> None:
 
 @lru_cache(maxsize=8)
 def _client(uri: str) -> Any:
+    return _new_client(uri)
+
+
+def _new_client(uri: str) -> Any:
     # Before the import: nothing about a privacy benchmark is reported to anyone.
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     from mlflow.tracking import MlflowClient
@@ -175,6 +182,7 @@ def _client(uri: str) -> Any:
 @lru_cache(maxsize=8)
 def _experiment(uri: str, name: str) -> tuple[Any, str]:
     """The client and the experiment's id; a new SQLite store is set up here, once."""
+    set_up(uri, _new_client)
     client = _client(uri)
     from mlflow.exceptions import MlflowException
 
@@ -191,10 +199,8 @@ def _experiment(uri: str, name: str) -> tuple[Any, str]:
 
 def _artifacts(uri: str) -> str | None:
     """Beside the database for SQLite; elsewhere the server decides."""
-    if not uri.startswith("sqlite:///"):
-        return None
-    database = Path(uri.removeprefix("sqlite:///").partition("?")[0])
-    return (database.resolve().parent / "mlartifacts").as_uri()
+    file = database(uri)
+    return None if file is None else (file.resolve().parent / "mlartifacts").as_uri()
 
 
 @contextmanager
@@ -244,10 +250,10 @@ def _run_of(client: Any, experiment: str, result: Result) -> tuple[str, str | No
     found = client.search_runs([experiment], f"tags.`{ID}` = '{result.id}'", max_results=1)
     if found:
         return found[0].info.run_id, found[0].data.tags.get(CONTENT)
-    name = f"{result.label}, seed {result.spec.seed}"
-    run = client.create_run(
-        experiment, start_time=_time(result), run_name=name, tags={ID: result.id}
-    )
+    # Runs of a grid differ in their parameters alone: the id tells them apart.
+    name = f"{result.label}, seed {result.spec.seed} ({result.id[:6]})"
+    began = max(_time(result) - round(1000 * _seconds(result)), 0)
+    run = client.create_run(experiment, start_time=began, run_name=name, tags={ID: result.id})
     return run.info.run_id, None
 
 
@@ -255,6 +261,12 @@ def _time(result: Result) -> int:
     """Milliseconds since 1970 at which the result was made: logging again changes nothing."""
     created = result.provenance.get("created")
     return round(datetime.fromisoformat(created).timestamp() * 1000) if created else 0
+
+
+def _seconds(result: Result) -> float:
+    """How long a run took, without what it did not time."""
+    cost = result.cost.model_dump()
+    return sum(float(cost.get(f"{phase}_seconds", 0.0)) for phase in PHASES)
 
 
 def _log(client: Any, run_id: str, result: Result) -> None:
@@ -335,10 +347,13 @@ def _log_files(client: Any, run_id: str, result: Result, folder: Path, log_model
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
-        if path.is_file() and path.name != "result.json" and path.suffix != ".partial":
+        if path.is_symlink() or not path.is_file():  # a link may lead anywhere
+            continue
+        if path.name != "result.json" and path.suffix != PARTIAL:
             client.log_artifact(run_id, str(path))
     release = folder / "release"
-    if release.is_dir() and (log_model or _size(release) <= MAX_RELEASE_BYTES):
+    linked = release.is_symlink() or any(path.is_symlink() for path in release.rglob("*"))
+    if not linked and release.is_dir() and (log_model or _size(release) <= MAX_RELEASE_BYTES):
         client.log_artifacts(run_id, str(release), "release")
 
 
