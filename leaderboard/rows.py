@@ -192,7 +192,8 @@ def _reference(result: Result, paths: Mapping[str, Path | str]) -> RunRef:
 
 def _fingerprint(result: Result, of: str) -> str | None:
     described = result.provenance.get(of)
-    return described.get("fingerprint") if isinstance(described, dict) else None
+    found = described.get("fingerprint") if isinstance(described, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _values(estimates: Mapping[str, Any]) -> dict[str, float]:

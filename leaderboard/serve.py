@@ -20,8 +20,9 @@ from time import monotonic
 from types import TracebackType
 
 from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.leaderboard.leaving_out import without_culprits
 from uedp_bench.leaderboard.loading import Loaded, Loader, Progress
-from uedp_bench.leaderboard.site import Site, misnamed
+from uedp_bench.leaderboard.site import Site
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost"}
@@ -69,11 +70,10 @@ class LiveSite:
         loaded = self._loader.load(progress)
         if loaded is self._loaded:
             return []
-        bad = misnamed(loaded)
-        results = [one.result for name, one in loaded.copies.items() if name not in bad]
-        built = self._site.update(results)
+        built, left_out = without_culprits(loaded, self._site.update)
         self._loaded = loaded
-        trouble = [*loaded.problems, *bad.values(), *(f"note: {note}" for note in loaded.notes)]
+        trouble = [f"left out: {line}" for line in (*loaded.problems, *left_out)]
+        trouble += [f"note: {note}" for note in loaded.notes]
         lines = [line for line in trouble if line not in self._said]
         self._said = set(trouble)
         if built.written and built.runs:
@@ -135,6 +135,8 @@ class LiveServer:
                 lines, now = self.site.refresh(), ""
             except UedpBenchError as error:
                 lines, now = [], " ".join(str(error).split())
+            except Exception as error:  # nothing that anybody wrote into a folder ends a server
+                lines, now = [], " ".join(f"{type(error).__name__}: {error}".split())
             if now and now != trouble:
                 lines.append(now)
             trouble = now

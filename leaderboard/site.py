@@ -23,7 +23,7 @@ from typing import Any
 
 from uedp_bench import __version__
 from uedp_bench.leaderboard.folder import SiteFolder
-from uedp_bench.leaderboard.loading import Loaded, Progress
+from uedp_bench.leaderboard.loading import Progress
 from uedp_bench.leaderboard.page import page_data, run_page
 from uedp_bench.leaderboard.published import published
 from uedp_bench.leaderboard.rows import Row, aggregate
@@ -86,15 +86,13 @@ def build(
     return Site(out, force=force).update(results, progress)
 
 
-def misnamed(loaded: Loaded) -> dict[str, str]:
-    """Results that can have no page, by id, and what to say of each."""
-    said = {}
-    for identifier, copy in loaded.copies.items():
-        try:
-            run_page(identifier)
-        except ValueError as error:
-            said[identifier] = f"{copy.place}: {error}"
-    return said
+def render_alone(result: Result) -> None:
+    """Makes every page of one result, and writes none; raises whatever the result makes fail."""
+    public = published(result)
+    rows = aggregate([public], {public.id: run_page(public.id)})
+    for text in (to_json(rows), to_csv(rows), _index(rows, {public.id: public}, False)):
+        text.encode()
+    _run(public, rows[0], False).encode()
 
 
 class Site:

@@ -11,7 +11,8 @@ from time import monotonic
 from typing import Protocol
 
 from uedp_bench.errors import InputError
-from uedp_bench.results import Result, parse_result, read_result
+from uedp_bench.reading import logged_result, stored_result
+from uedp_bench.results import Result
 from uedp_bench.tracking import logged_results, logged_runs
 
 COPIES = {"mlartifacts", "mlruns"}
@@ -96,7 +97,7 @@ class Folder:
     def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
         """See `Source`."""
         for one in found:
-            yield _outcome(partial(read_result, Path(one.name)))
+            yield _outcome(partial(stored_result, Path(one.name)))
 
 
 class Experiment:
@@ -137,7 +138,7 @@ class Experiment:
             if text is None:
                 yield None
             else:
-                yield _outcome(partial(parse_result, text, f"result.json of {one.place}"))
+                yield _outcome(partial(logged_result, text, f"result.json of {one.place}"))
 
 
 def _outcome(read: Callable[[], Result]) -> Outcome:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uedp_bench.cli.terminal import plain
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import column_prefix
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
@@ -28,6 +29,7 @@ __all__ = [
     "to_csv",
     "to_json",
     "to_markdown",
+    "to_text",
 ]
 
 
@@ -38,10 +40,19 @@ def render(rows: Sequence[Row]) -> Group:
 
     parts: list[Table | Text] = []
     for sheet in sheets(rows):
-        parts += [Text(sheet.title, style="bold"), _table(sheet)]
-        parts += [Text(note, style="dim") for note in sheet.notes]
+        parts += [Text(plain(sheet.title), style="bold"), _table(sheet)]
+        parts += [Text(plain(note), style="dim") for note in sheet.notes]
         parts.append(Text(""))
     return Group(*parts[:-1])
+
+
+def to_text(rows: Sequence[Row], width: int = 120, *, styles: bool = False) -> str:
+    """The tables as text of so many columns; `styles` for a terminal."""
+    from rich.console import Console
+
+    screen = Console(width=width, record=True, file=io.StringIO(), highlight=False)
+    screen.print(render(rows))
+    return screen.export_text(styles=styles)
 
 
 def _table(sheet: Sheet) -> Table:
@@ -51,9 +62,11 @@ def _table(sheet: Sheet) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for at, name in enumerate(sheet.columns):
-        table.add_column(Text(name), justify="right" if at else "left", min_width=_least(sheet, at))
+        table.add_column(
+            Text(plain(name)), justify="right" if at else "left", min_width=_least(sheet, at)
+        )
     for cells in sheet.cells:
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(plain(cell, lines=True)) for cell in cells))
     return table
 
 
@@ -69,14 +82,16 @@ def to_markdown(rows: Sequence[Row]) -> str:
     for sheet in sheets(rows):
         marks = [":--", *["--:"] * (len(sheet.columns) - 1)]
         lines = [_pipes(sheet.columns), _pipes(marks), *(_pipes(cells) for cells in sheet.cells)]
-        notes = "".join(f"\n- {note}" for note in sheet.notes)
-        blocks.append(f"### {sheet.title}\n\n" + "\n".join(lines) + (f"\n{notes}" if notes else ""))
+        notes = "".join(f"\n- {plain(note)}" for note in sheet.notes)
+        blocks.append(
+            f"### {plain(sheet.title)}\n\n" + "\n".join(lines) + (f"\n{notes}" if notes else "")
+        )
     return "\n\n".join(blocks) + "\n"
 
 
 def _pipes(cells: Sequence[str]) -> str:
-    plain = (cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells)
-    return f"| {' | '.join(plain)} |"
+    shown = (plain(cell, lines=True).replace("|", "\\|").replace("\n", "<br>") for cell in cells)
+    return f"| {' | '.join(shown)} |"
 
 
 def to_json(rows: Sequence[Row]) -> str:
@@ -85,8 +100,8 @@ def to_json(rows: Sequence[Row]) -> str:
 
 
 def _object(row: Row) -> dict[str, Any]:
-    plain = row.model_dump(mode="json")
-    plain["spec"].pop("seed")
+    found = row.model_dump(mode="json")
+    found["spec"].pop("seed")
     return {
         "mechanism": row.label,
         "task": row.spec.task.name,
@@ -94,7 +109,7 @@ def _object(row: Row) -> dict[str, Any]:
         "model": row.spec.model.name,
         "seeds": list(row.seeds),
         "n": len(row.seeds),
-        **plain,
+        **found,
     }
 
 
@@ -113,6 +128,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def _harmless(value: Any) -> Any:
+    value = plain(value, lines=True) if isinstance(value, str) else value
     formula = isinstance(value, str) and _FORMULA.match(value) and not _NUMBERS.fullmatch(value)
     return f"'{value}" if formula else value
 
@@ -123,15 +139,15 @@ _NUMBERS = re.compile(r"-inf|-?\d+( -?\d+)*")
 
 
 def _line(row: Row) -> dict[str, Any]:
-    plain = _object(row)
-    line = {name: plain[name] for name in ("mechanism", "task", "source", "model", "group")}
+    found = _object(row)
+    line = {name: found[name] for name in ("mechanism", "task", "source", "model", "group")}
     line |= {"seeds": " ".join(map(str, row.seeds)), "failed": len(row.failed)}
     line["error"] = "; ".join(run.error for run in row.failed)
     for kind in ("utility", "diagnostics", "cost"):
-        line |= _columns(kind, plain[kind])
-    for attack, metrics in plain["leakage"].items():
+        line |= _columns(kind, found[kind])
+    for attack, metrics in found["leakage"].items():
         line |= _columns(column_prefix(attack), metrics)
-    for guarantee in plain["guarantees"]:
+    for guarantee in found["guarantees"]:
         name = f"{guarantee['kind']}.{guarantee['unit']}.{guarantee['adjacency']}"
         line[f"{name}.notion"] = guarantee["notion"]
         line[f"{name}.epsilon"] = guarantee["epsilon"]
@@ -142,7 +158,7 @@ def _line(row: Row) -> dict[str, Any]:
         if guarantee["protected"] is not None:
             for part, value in guarantee["protected"].items():
                 line[f"{name}.protected.{part}"] = value
-    for bound in (found.model_dump(mode="json") for found in row.bounds):
+    for bound in (one.model_dump(mode="json") for one in row.bounds):
         point = [f"{part}={bound[part]}" for part in ("spread", "sentences")
                  if bound[part] is not None]  # fmt: skip
         name = ".".join(["at_least", bound["unit"], bound["adjacency"], *point])

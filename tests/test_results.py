@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from uedp_bench.errors import InputError
+from uedp_bench.json_files import MOST_DEPTH
 from uedp_bench.results import (
-    MOST_DEPTH,
     SCHEMA_VERSION,
     Estimate,
     Result,
@@ -166,7 +166,7 @@ def test_what_is_nested_too_deeply_to_be_written_again_is_refused(tmp_path):
         return read_result(path)
 
     assert written(MOST_DEPTH - 1).diagnostics
-    with pytest.raises(InputError, match="nested deeper than 100 levels"):
+    with pytest.raises(InputError, match="nested too deeply; results have at most 100 levels"):
         written(MOST_DEPTH)
-    with pytest.raises(InputError, match="nested deeper than 100 levels"):
+    with pytest.raises(InputError, match="nested too deeply; results have at most 100 levels"):
         written(900)

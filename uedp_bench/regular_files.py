@@ -18,6 +18,18 @@ MOST_PATH_SHOWN = 200
 """Characters of a path that a message repeats."""
 
 
+class UnreadableError(InputError):
+    """A path that is no file to be read.
+
+    Attributes:
+        reason: a sentence without its subject.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 def open_regular(path: Path, field: str) -> BinaryIO:
     """A regular file, or a link to one, opened for reading; never waits.
 
@@ -26,7 +38,7 @@ def open_regular(path: Path, field: str) -> BinaryIO:
         field: the option or parameter that names it, for messages.
 
     Raises:
-        InputError: if it is no regular file, or cannot be opened.
+        UnreadableError: if it is no regular file, or cannot be opened.
     """
     where = f"{field}: {shown_path(path)}"
     try:
@@ -34,16 +46,17 @@ def open_regular(path: Path, field: str) -> BinaryIO:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         handle = os.open(path, flags)
     except FileNotFoundError:
-        raise InputError(f"{field}: no such file: {shown_path(path)}") from None
+        message = f"{field}: no such file: {shown_path(path)}"
+        raise UnreadableError(message, "there is no such file") from None
     except OSError as error:
-        raise InputError(f"{where} cannot be read: {error.strerror}") from None
+        raise _unreadable(where, f"cannot be read: {error.strerror}") from None
     except ValueError:
-        raise InputError(f"{where} is no name of a file: it holds a null character") from None
+        raise _unreadable(where, "is no name of a file: it holds a null character") from None
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)
         what = "is a folder" if stat.S_ISDIR(mode) else "is a pipe, a device or a socket"
-        raise InputError(f"{where} {what}, not a file")
+        raise _unreadable(where, f"{what}, not a file")
     return os.fdopen(handle, "rb")
 
 
@@ -56,19 +69,16 @@ def read_regular(path: Path, field: str, most: int) -> bytes:
         most: bytes that it may have.
 
     Raises:
-        InputError: as `open_regular`, and for a larger file.
+        UnreadableError: as `open_regular`, and for a larger file.
     """
+    where = f"{field}: {shown_path(path)}"
     with open_regular(path, field) as file:
         try:
             content = file.read(most + 1)
         except OSError as error:
-            raise InputError(
-                f"{field}: {shown_path(path)} cannot be read: {error.strerror}"
-            ) from None
+            raise _unreadable(where, f"cannot be read: {error.strerror}") from None
     if len(content) > most:
-        raise InputError(
-            f"{field}: {shown_path(path)} is larger than {_size(most)}, the most that is read"
-        )
+        raise _unreadable(where, f"is larger than {_size(most)}, the most that is read")
     return content
 
 
@@ -84,6 +94,10 @@ def read_text(path: Path, field: str, most: int) -> str:
         raise InputError(
             f"{field}: {shown_path(path)} is not UTF-8 text (byte {error.start})"
         ) from None
+
+
+def _unreadable(where: str, reason: str) -> UnreadableError:
+    return UnreadableError(f"{where} {reason}", reason)
 
 
 def shown_path(path: Path) -> str:

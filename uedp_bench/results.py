@@ -17,14 +17,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
+from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import InputError
+from uedp_bench.json_files import MOST_SHOWN, FormError, faults, file_text, parse
 from uedp_bench.migrations import SCHEMA_VERSION as SCHEMA_VERSION
 from uedp_bench.migrations import migrated
 from uedp_bench.output_folder import write_atomically
+from uedp_bench.regular_files import MOST_PATH_SHOWN, shown_path
 from uedp_bench.selection import Selection
-
-MOST_DEPTH = 100
-"""Levels of a result file's lists and objects, at most; what reads and writes JSON has limits."""
 
 
 class _Frozen(BaseModel):
@@ -97,8 +97,8 @@ class LowerBound(_Frozen):
     unit: PrivacyUnit
     adjacency: Adjacency = "add-or-remove"
     epsilon: Number
-    delta: float
-    confidence: float
+    delta: float = Field(ge=0.0, le=1.0)
+    confidence: float = Field(ge=0.0, le=1.0)
     method: str
     attack: str = ""
     spread: int | None = None
@@ -161,7 +161,7 @@ class RunError(_Frozen):
 class Cost(_Frozen):
     """What a run cost; `extra="allow"`d names are further counts (users per second, ...)."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
     train_seconds: float = 0.0
     attack_seconds: float = 0.0
     score_seconds: float = 0.0
@@ -238,15 +238,15 @@ def write_result(result: Result, path: Path) -> None:
 
 
 def read_result(path: Path) -> Result:
-    """Reads a result of any schema version.
+    """Reads a result of any schema version from a file of anybody.
 
     Raises:
-        InputError: if the file is not a result, with the first field that is wrong.
+        InputError: in one line, if the file is not a result, with the first field that is wrong.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a readable result: {error}") from None
+        text = file_text(path)
+    except FormError as error:
+        raise InputError(f"{shown_path(path)} is not a readable result: {error}") from None
     return parse_result(text, str(path))
 
 
@@ -258,28 +258,21 @@ def parse_result(text: str, where: str) -> Result:
         where: what messages call it.
 
     Raises:
-        InputError: if the text is not a result, with the first field that is wrong.
+        InputError: in one line, if the text is not a result, with the first field that is wrong.
     """
+    where = plain(where, MOST_PATH_SHOWN)
     try:
-        value = json.loads(text)
-        if "\\ud" in text.lower():
-            # Halves of surrogate pairs are JSON, and no text that could be written anywhere.
-            json.dumps(value, ensure_ascii=False).encode()
-        if _depth(value) > MOST_DEPTH:
-            raise ValueError(f"nested deeper than {MOST_DEPTH} levels")
-        return Result.model_validate(migrated(value))
+        parsed = parse(text)
+        for name in parsed.twice:
+            raise FormError(f"'{plain(name, MOST_SHOWN)}' is there twice in one object")
+        for place, what in faults(parsed.value):
+            raise FormError(f"{plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
+        return Result.model_validate(migrated(parsed.value))
     except ValidationError as error:
-        first = error.errors()[0]
-        at = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{where} is not a valid result: {at}: {first['msg']}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not a readable result: {error}") from None
-
-
-def _depth(value: Any) -> int:
-    """Levels of lists and objects in a JSON value; what is deeper than the limit is not counted."""
-    depth, level = 0, [value]
-    while depth <= MOST_DEPTH and (level := [x for x in level if isinstance(x, dict | list)]):
-        level = [x for one in level for x in (one.values() if isinstance(one, dict) else one)]
-        depth += 1
-    return depth
+        first = error.errors(include_url=False, include_context=False)[0]
+        at = plain(".".join(map(str, first["loc"])), MOST_SHOWN)
+        said = plain(first["msg"], 2 * MOST_SHOWN)
+        raise InputError(f"{where} is not a valid result: {at}: {said}") from None
+    except (FormError, ValueError, OverflowError, RecursionError) as error:
+        said = plain(str(error), 4 * MOST_SHOWN)
+        raise InputError(f"{where} is not a readable result: {said}") from None

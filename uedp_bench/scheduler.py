@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from uedp_bench import registry
-from uedp_bench.errors import InputError, is_input_error
+from uedp_bench.errors import is_input_error
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.results import Result, RunError, RunSpec, read_result, write_result
+from uedp_bench.reading import result_of_run
+from uedp_bench.results import Result, RunError, RunSpec, write_result
 from uedp_bench.run import Progress
 from uedp_bench.runner import (
     Settings,
@@ -122,11 +123,7 @@ def _resumed(job: Job, found: Result | None, retry_failed: bool) -> Job:
 
 def _result_in(out: Path, identifier: str) -> Result | None:
     """The result of a run; what cannot be read was cut short, and is run again."""
-    try:
-        result = read_result(out / identifier / "result.json")
-    except InputError:
-        return None
-    return result if result.id == identifier else None
+    return result_of_run(out / identifier / "result.json", identifier)
 
 
 def run_jobs(

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from uedp_bench.json_files import FormError, faults, file_text, parse
 from uedp_bench.leaderboard.validation.report import Problem, error, place, plain, shown
 from uedp_bench.migrations import migrated
-from uedp_bench.results import MOST_DEPTH, SCHEMA_VERSION, Result
+from uedp_bench.results import SCHEMA_VERSION, Result
 
-MOST_BYTES = 64 * 2**20
 MOST_PROBLEMS = 200
 """Problems that are listed of one file; the others are counted."""
 
@@ -37,15 +35,11 @@ class Reading:
     problems: tuple[Problem, ...] = ()
 
 
-class _NotReadable(Exception):  # noqa: N818 - the one sentence that says why
-    """The file cannot be looked into any further."""
-
-
 def read(path: Path) -> Reading:
     """Reads a file of any schema version and lists all that is wrong with its form."""
     try:
-        problems, data = _parsed(_text(path))
-    except _NotReadable as reason:
+        problems, data = _parsed(path)
+    except FormError as reason:
         return Reading(problems=(error("", str(reason)),))
     version = data.get("schema_version", 1)
     if isinstance(version, int) and not 1 <= version <= SCHEMA_VERSION:
@@ -65,74 +59,19 @@ def read(path: Path) -> Reading:
     return Reading(result, _few(list(_coerced(data, result.model_dump(mode="json"), ()))))
 
 
-def _text(path: Path) -> str:
-    try:
-        if not path.is_file():
-            raise _NotReadable("is a folder" if path.is_dir() else "there is no such file")
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise _NotReadable(
-                f"has {size / 2**20:.0f} MiB; results have at most {MOST_BYTES // 2**20}"
-            )
-        return path.read_bytes().decode("utf-8")
-    except OSError as reason:
-        raise _NotReadable(f"cannot be read: {reason.strerror}") from None
-    except (UnicodeDecodeError, ValueError):
-        raise _NotReadable("is no text in UTF-8, so no JSON") from None
-
-
-def _parsed(text: str) -> tuple[list[Problem], dict[str, Any]]:
-    """The object in a text, with what JSON libraries let pass and results must not have."""
-    twice: list[str] = []
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        out = dict(pairs)
-        if len(out) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice.extend(name for name in out if names.count(name) > 1)
-        return out
-
-    try:
-        data = json.loads(text, object_pairs_hook=unique)
-    except RecursionError:
-        raise _NotReadable(_TOO_DEEP) from None
-    except ValueError as reason:
-        raise _NotReadable(f"is no JSON: {plain(str(reason))}") from None
+def _parsed(path: Path) -> tuple[list[Problem], dict[str, Any]]:
+    """The object in a file, with what JSON libraries let pass and results must not have."""
+    parsed = parse(file_text(path))
+    data = parsed.value
     if not isinstance(data, dict):
         kind = "a list" if isinstance(data, list) else shown(data)
-        raise _NotReadable(f"is JSON of another kind: {kind}, and a result is an object")
+        raise FormError(f"is JSON of another kind: {kind}, and a result is an object")
     missing = [name for name in _NEEDED if name not in data]
     if len(missing) > 1:
-        raise _NotReadable(f"is JSON of another kind: a result has {', '.join(missing)}")
-    problems = [error(name, f"{shown(name)} is there twice in one object") for name in twice]
-    problems += [error(place(where), what) for where, what in _no_values(data)]
+        raise FormError(f"is JSON of another kind: a result has {', '.join(missing)}")
+    problems = [error(name, f"{shown(name)} is there twice in one object") for name in parsed.twice]
+    problems += [error(place(where), what) for where, what in faults(data)]
     return problems, data
-
-
-_TOO_DEEP = f"is nested too deeply; results have at most {MOST_DEPTH} levels"
-
-
-def _no_values(data: Mapping[str, Any]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Places of NaN, of numbers beyond those of a float, and of what is no text."""
-    todo: list[tuple[tuple[Any, ...], Any]] = [((), data)]
-    while todo:
-        where, value = todo.pop()
-        if len(where) > MOST_DEPTH:
-            raise _NotReadable(_TOO_DEEP)
-        if isinstance(value, float) and not math.isfinite(value):
-            yield where, f'{shown(value)} is no number of JSON; infinity is the text "inf"'
-        elif isinstance(value, str) and _HALF.search(value):
-            yield where, f"{shown(value)} has half of a character"
-        elif isinstance(value, dict | list):
-            parts = value.items() if isinstance(value, dict) else enumerate(value)
-            for name, part in parts:
-                if isinstance(name, str) and _HALF.search(name):
-                    yield where, f"the name {shown(name)} has half of a character"
-                todo.append(((*where, name), part))
-
-
-_HALF = re.compile("[\ud800-\udfff]")
-"""Surrogates, which JSON can write and UTF-8 cannot."""
 
 
 def _explained(found: Any) -> Problem:

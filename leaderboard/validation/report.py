@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from uedp_bench.cli import terminal
+from uedp_bench.json_files import MOST_SHOWN
+
 FEW = 4
 """Parts of a list or object that is repeated, not only named."""
-
-MOST_SHOWN = 80
-"""Characters of a value that a sentence repeats."""
 
 MOST_SAID = 400
 """Characters of a sentence."""
@@ -95,5 +95,4 @@ def shown(value: Any) -> str:
 
 def plain(text: str, most: int = MOST_SHOWN) -> str:
     """A text without what a terminal would obey, cut where it is long."""
-    cut = text if len(text) <= most else f"{text[: most - 1]}…"
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
+    return terminal.plain(text, most)

@@ -70,20 +70,26 @@ def test_build_filters_and_names_what_is_not_there(runs, capsys):
     assert run_cli(["leaderboard", "build", "--out", "site", "--task", "none"]) == 2
 
 
-def test_build_refuses_bad_files_by_name_and_writes_nothing(runs, capsys):
+@pytest.mark.parametrize("command", [["build", "--out", "site"], ["--csv"]])
+def test_what_is_no_result_is_named_in_a_line_and_left_out(runs, capsys, command):
     (runs / "broken").mkdir()
     (runs / "broken" / "result.json").write_text("{")
     put(made("../../x"), runs / "climbing")
-    assert run_cli(["leaderboard", "build", "--out", "site"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "runs/broken/result.json is not a readable result" in line
-    assert "runs/climbing/result.json: id '../../x' is not a name" in line
-    assert not Path("site").exists()
+    (runs / "pipe").mkdir()
+    os.mkfifo(runs / "pipe" / "result.json")
+    (runs / "endless").mkdir()
+    (runs / "endless" / "result.json").symlink_to("/dev/zero")
+    assert run_cli(["leaderboard", *command]) == 0
+    said = capsys.readouterr()
+    lines = said.err.splitlines()
+    assert [line.partition("result.json")[0] for line in lines] == [
+        f"left out: runs/{name}/" for name in ("broken", "climbing", "endless", "pipe")
+    ]
+    assert "is not a readable result" in lines[0]
+    assert "id '../../x' is not a name" in lines[1]
+    assert all(line.endswith("is a pipe, a device or a socket, not a file") for line in lines[2:])
+    assert "embedded" in said.out or Path("site/runs/embedded.html").is_file()
     assert not Path("../x.html").exists()
-    # The terminal's table makes no files of ids.
-    (runs / "broken" / "result.json").unlink()
-    assert run_cli(["leaderboard", "--csv"]) == 0
-    assert "../../x" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("place", ["", "runs"])

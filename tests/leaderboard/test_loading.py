@@ -34,17 +34,22 @@ def made(identifier="aa01", *, day=1, perplexity=50.0, group="g", **more):
 
 
 def put(result, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    write_result(result, folder / "result.json")
-    return folder / "result.json"
+    """Writes a result to the folder of its id, below another."""
+    own = folder / result.id
+    own.mkdir(parents=True, exist_ok=True)
+    write_result(result, own / "result.json")
+    return own / "result.json"
 
 
 # ----------------------------------------------------------------------------------------- folders
 
 
 def test_results_are_found_at_any_depth_once_and_not_among_mlflow_copies(tmp_path):
-    for place in ("a", "b/c", "mlartifacts/1/x/artifacts"):
+    for place in ("a", "b/c"):
         put(made(), tmp_path / place)
+    logged = tmp_path / "mlartifacts" / "1" / "x" / "artifacts" / "result.json"
+    logged.parent.mkdir(parents=True)
+    write_result(made(), logged)
     (tmp_path / "mlartifacts" / "result.json").write_text("not a result")
     assert [found.id for found in load_results([tmp_path])] == ["aa01"]
     loaded = Loader([Folder(tmp_path)]).load()
@@ -63,7 +68,9 @@ def test_broken_files_are_all_named(tmp_path):
     put(made(), tmp_path / "whole")
     with pytest.raises(InputError) as caught:
         load_results([tmp_path])
-    assert all(f"{name}/result.json is not a" in str(caught.value) for name in [*texts, "five"])
+    assert all(
+        f"{name}/result.json is not a" in str(caught.value) for name in [*texts, "five/aa01"]
+    )
     assert "whole" not in str(caught.value)
     assert [result.id for result in Loader([Folder(tmp_path)]).load().results] == ["aa01"]
 
@@ -81,7 +88,7 @@ def test_which_of_several_results_counts_does_not_depend_on_where_they_are(tmp_p
             put(copy, root / name)
         loaded = Loader([Folder(root)]).load()
         assert [result.utility["perplexity"].value for result in loaded.results] == [2.0]
-        assert loaded.places["aa01"] == str(root / names[1] / "result.json")
+        assert loaded.places["aa01"] == str(root / names[1] / "aa01" / "result.json")
         assert loaded.notes == ("of 1 runs there are several results; the newest count: aa01",)
         assert loaded.problems == ()
 
@@ -89,24 +96,26 @@ def test_which_of_several_results_counts_does_not_depend_on_where_they_are(tmp_p
 def test_one_id_for_two_different_runs_is_refused(tmp_path):
     put(made(), tmp_path / "a")
     put(made(group="h"), tmp_path / "b")
-    with pytest.raises(InputError, match=r"/[ab]/result.json and .*/[ab]/result.json: one id"):
+    with pytest.raises(
+        InputError, match=r"/[ab]/aa01/result.json and .*/[ab]/aa01/result.json: one id"
+    ):
         load_results([tmp_path])
 
 
 def test_only_what_has_changed_is_read_again(tmp_path, monkeypatch):
     for name in "abc":
-        put(made(name), tmp_path / name)
+        put(made(name), tmp_path)
     read = []
-    original = sources.read_result
-    monkeypatch.setattr(sources, "read_result", lambda path: read.append(path) or original(path))
+    original = sources.stored_result
+    monkeypatch.setattr(sources, "stored_result", lambda path: read.append(path) or original(path))
     loader = Loader([Folder(tmp_path)])
     first = loader.load()
     assert len(read) == 3
     again = loader.load()
     assert len(read) == 3
     assert all(one is other for one, other in zip(first.results, again.results, strict=True))
-    changed = put(made("b", perplexity=7.0), tmp_path / "b")
-    put(made("d"), tmp_path / "d")
+    changed = put(made("b", perplexity=7.0), tmp_path)
+    put(made("d"), tmp_path)
     shutil.rmtree(tmp_path / "c")
     assert [result.id for result in loader.load().results] == ["a", "b", "d"]
     assert read[3:] == [changed, tmp_path / "d" / "result.json"]
@@ -126,7 +135,7 @@ def test_a_half_written_file_is_read_again_once_it_is_whole(tmp_path):
 
 def test_progress_counts_all_files(tmp_path):
     for name in "abc":
-        put(made(name), tmp_path / name)
+        put(made(name), tmp_path)
     told = []
     Loader([Folder(tmp_path)]).load(lambda *done: told.append(done))
     assert told == [(1, 3), (2, 3), (3, 3)]

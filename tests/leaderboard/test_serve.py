@@ -118,7 +118,8 @@ def test_files_that_are_no_results_are_said_once_and_tried_again(server, runs, a
     put(runs, "bb02")
     put(runs, "../../x")
     path.write_text(text[:100])
-    broken, climbing, rows = server.site.refresh()
+    climbing, broken, rows = server.site.refresh()
+    assert broken.startswith("left out: ")
     assert "aa01/result.json is not a readable result" in broken
     assert "id '../../x' is not a name" in climbing
     assert rows == "1 rows of 1 runs"

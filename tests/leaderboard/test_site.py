@@ -12,9 +12,9 @@ import pytest
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard import folder as folders
 from uedp_bench.leaderboard import site as sites
-from uedp_bench.leaderboard.loading import Copy, Loaded, load_results
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.published import published
-from uedp_bench.leaderboard.site import STATIC, Site, build, misnamed
+from uedp_bench.leaderboard.site import STATIC, Site, build
 from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, SkippedAttack
 
 LEADERBOARD = Path(__file__).parents[2] / "leaderboard"
@@ -148,9 +148,6 @@ def test_no_page_tells_where_it_was_made(results, tmp_path):
 def test_ids_that_are_no_names_of_files_are_refused(results, tmp_path):
     names = ("../../x", "a/b", "", "a b", "é", "x" * 65, "con.", "a\x00")
     strange = {name: results[0].model_copy(update={"id": name}) for name in names}
-    loaded = Loaded({name: Copy(result, f"of {name}") for name, result in strange.items()})
-    assert misnamed(loaded).keys() == strange.keys()
-    assert misnamed(loaded)["../../x"].startswith("of ../../x: id '../../x' is not a name")
     for result in strange.values():
         with pytest.raises(ValueError, match="is not a name"):
             build([result], tmp_path / "site")

@@ -446,7 +446,7 @@ def test_a_failed_run_without_fingerprints_joins_the_board_of_its_source():
 
 def test_csv_and_json_carry_every_metric_and_the_way_back_to_the_runs(tmp_path):
     for seed in (1, 2):
-        made = result("uedp", seed)
+        made = result("uedp", seed).model_copy(update={"id": f"run-{seed}"})
         (tmp_path / made.id).mkdir()
         write_result(made, tmp_path / made.id / "result.json")
     loaded = Loader([Folder(tmp_path)]).load()

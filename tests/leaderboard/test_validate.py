@@ -421,7 +421,7 @@ def test_files_that_cannot_be_read(tmp_path):
     large = tmp_path / "large.json"
     with large.open("wb") as file:
         file.truncate(65 * 2**20)
-    assert "has 65 MiB; results have at most 64" in check(large).problems[0].what
+    assert "is larger than 16 MiB" in check(large).problems[0].what
 
 
 def test_all_problems_are_told_at_once(tmp_path):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uedp_bench.cli.console import console, echo
+from uedp_bench.cli.console import PIPE_WIDTH, console, echo
 from uedp_bench.cli.site import build_command, serve_command
 from uedp_bench.cli.sources import (
     Experiments,
@@ -18,12 +19,13 @@ from uedp_bench.cli.sources import (
     TrackingUri,
     loader_of,
     no_results,
+    tell,
 )
 from uedp_bench.cli.validate import validate_command
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.leaderboard.rows import Row
+    from uedp_bench.results import Result
 
 # Options only, no arguments: these would hide the commands of the group.
 app = typer.Typer(rich_markup_mode=None)
@@ -56,21 +58,30 @@ def leaderboard_command(
     if as_json + as_markdown + as_csv > 1:
         raise InputError("--json, --markdown and --csv: choose one")
     from uedp_bench.leaderboard import table
+    from uedp_bench.leaderboard.leaving_out import without_culprits
 
     loader = loader_of(results, experiment, tracking_uri)
-    loaded = loader.load().checked()
+    loaded = loader.load()
     if not loaded.copies:
+        tell(loaded)
         raise no_results(loader)
-    for note in loaded.notes:
-        echo(f"note: {note}", err=True)
-    rows = table.select(table.aggregate(loaded.results, loaded.places), task, source)
-    if as_json or as_markdown or as_csv:
-        write = table.to_json if as_json else table.to_csv if as_csv else table.to_markdown
-        _deliver(write(rows), out)
-    elif out is None:
-        console().print(table.render(rows))
-    else:
-        _deliver(_as_text(rows), out)
+    screen = console()
+    plainly = partial(table.to_text, width=PIPE_WIDTH)
+    coloured = partial(table.to_text, width=screen.width, styles=screen.is_terminal)
+    write = (
+        table.to_json if as_json
+        else table.to_csv if as_csv
+        else table.to_markdown if as_markdown
+        else coloured if out is None
+        else plainly
+    )  # fmt: skip
+
+    def show(results: Sequence[Result]) -> str:
+        return write(table.select(table.aggregate(results, loaded.places), task, source))
+
+    text, left_out = without_culprits(loaded, show)
+    tell(loaded, left_out)
+    _deliver(text, out)
 
 
 def _refuse_options(context: typer.Context, command: str) -> None:
@@ -81,20 +92,10 @@ def _refuse_options(context: typer.Context, command: str) -> None:
         raise InputError(f"{option} stands before {command!r}: give it after that name")
 
 
-def _as_text(rows: list[Row]) -> str:
-    from rich.console import Console
-
-    from uedp_bench.cli.console import PIPE_WIDTH
-    from uedp_bench.leaderboard.table import render
-
-    screen = Console(width=PIPE_WIDTH, record=True, file=io.StringIO())
-    screen.print(render(rows))
-    return screen.export_text()
-
-
 def _deliver(text: str, out: Path | None) -> None:
     if out is None:
-        echo(text.rstrip("\n"))
+        # Names are harmless already, and what is left to obey are the table's own styles.
+        typer.echo(text.rstrip("\n"))
         return
     try:
         out.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")

@@ -21,8 +21,9 @@ from uedp_bench.cli.sources import (
     TrackingUri,
     loader_of,
     no_results,
+    tell,
 )
-from uedp_bench.errors import InputError
+from uedp_bench.cli.terminal import plain
 
 if TYPE_CHECKING:
     from uedp_bench.leaderboard.loading import Progress
@@ -56,22 +57,24 @@ def build_command(
     uedp-bench leaderboard build --results runs/mine --results leaderboard/results --out site
     uedp-bench leaderboard build --experiment uedp-bench --tracking-uri http://mlflow:5000 --out site
     """  # noqa: D301, E501
+    from uedp_bench.leaderboard.leaving_out import without_culprits
     from uedp_bench.leaderboard.rows import select
-    from uedp_bench.leaderboard.site import build, misnamed
+    from uedp_bench.leaderboard.site import build
 
     loader = loader_of(results, experiment, tracking_uri)
     with _bar("reading results") as progress:
         loaded = loader.load(progress)
-    problems = [*loaded.problems, *misnamed(loaded).values()]
-    if problems:
-        raise InputError("; ".join(problems))
     if not loaded.copies:
+        tell(loaded)
         raise no_results(loader)
-    for note in loaded.notes:
-        typer.echo(f"note: {note}", err=True)
-    chosen = select(loaded.results, task, source)
     with _bar("writing pages") as progress:
-        built = build(chosen, out, force=force, progress=progress)
+        built, left_out = without_culprits(
+            loaded,
+            lambda results: build(
+                select(results, task, source), out, force=force, progress=progress
+            ),
+        )
+    tell(loaded, left_out)
     _tell(built, out, as_json)
 
 
@@ -103,11 +106,11 @@ def serve_command(
         with _bar("reading results") as progress:
             lines = server.site.refresh(progress)
         for line in lines:
-            typer.echo(line)
+            typer.echo(plain(line))
         typer.echo(f"serving {server.url} (Ctrl-C to stop)")
         if open_browser:
             webbrowser.open(server.url)
-        server.follow(lambda line: typer.echo(f"{datetime.now():%H:%M:%S}  {line}"))
+        server.follow(lambda line: typer.echo(f"{datetime.now():%H:%M:%S}  {plain(line)}"))
     typer.echo("stopped")
 
 

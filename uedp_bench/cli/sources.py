@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.leaderboard.loading import Loader
+    from uedp_bench.leaderboard.loading import Loaded, Loader
     from uedp_bench.leaderboard.sources import Source
 
 REFERENCE, OWN = Path("leaderboard/results"), Path("runs")
@@ -74,6 +76,19 @@ def loader_of(
     found: list[Source] = [Folder(folder, may_come) for folder in dict.fromkeys(folders or ())]
     found += [Experiment(name, where) for name in dict.fromkeys(experiments or ())]
     return Loader(found)
+
+
+def tell(loaded: Loaded, left_out: Sequence[str] = ()) -> None:
+    """Says on standard error what is left out of what is shown, and what readers may want to know.
+
+    Args:
+        loaded: what was read.
+        left_out: lines about results that were read, and cannot be shown.
+    """
+    for line in (*loaded.problems, *left_out):
+        typer.echo(f"left out: {plain(line)}", err=True)
+    for note in loaded.notes:
+        typer.echo(f"note: {plain(note)}", err=True)
 
 
 def no_results(loader: Loader) -> InputError:

@@ -1,0 +1,87 @@
+"""No result of anybody ends a table, a site or a server: it is named in one line and left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.cli.main import run_cli
+from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.leaving_out import without_culprits
+from uedp_bench.leaderboard.loading import Loader
+from uedp_bench.leaderboard.serve import LiveSite
+from uedp_bench.leaderboard.sources import Folder
+
+REFERENCE = sorted(
+    (Path(__file__).parents[2] / "leaderboard/results/quickstart").glob("*/result.json")
+)
+HOSTILE = {
+    "a text in a cost": {"cost": {"train_seconds": "nan"}},
+    "a list as fingerprint": {"provenance": {"corpus": {"fingerprint": [1]}}},
+    "a number as fingerprint": {"provenance": {"vocabulary": {"fingerprint": 3}}},
+    "a text as provenance of the corpus": {"provenance": {"corpus": "x"}},
+    "another selection": {"selection": {"x": 1}},
+    "a selection of texts": {"selection": {"settings": 1, "scores": 2, "guarantees": "xy",
+                                           "method": ""}},
+    "diagnostics of any form": {"diagnostics": {"signal_to_noise": [], "a": {"b": [{}, "c", 1]}}},
+    "details of any form": {"details": {"membership": {"roc": [1, "x"], "scores": {"a": None}},
+                                        "audit": {"curve": "x"}, "secret-sharer": {}}},
+    "a series of infinities": {"series": {"loss": [[1, "inf"], [1, "-inf"]]}},
+    "a pretraining of any form": {"pretraining": {"series": 3, "x": [[[]]]}},
+    "the largest numbers": {"cost": {"train_seconds": 1e308, "x": 10**4000},
+                            "utility": {"perplexity": {"value": 1e308, "low": 1e308,
+                                                       "high": "inf"}}},
+    "names that rule terminals": {"leakage": {"\x1b[2J": {"\x1b]0;x\x07": {"value": 1.0}}}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """One reference result, and one of every hostile kind, each in the folder of its id."""
+    sound = json.loads(REFERENCE[0].read_text())
+    sound["provenance"].pop("identity", None)
+    for at, change in enumerate([{}, *HOSTILE.values()]):
+        found = sound | change | {"id": f"{at:016x}", "group": f"{at:016x}"}
+        folder = tmp_path / found["id"]
+        folder.mkdir()
+        (folder / "result.json").write_text(json.dumps(found))
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", ["--csv", "--json", "--markdown", "--out=table.txt", "build"])
+def test_hostile_results_end_no_command(runs, form, capsys, monkeypatch):
+    monkeypatch.chdir(runs)
+    command = ["build", "--out", "site"] if form == "build" else [form]
+    assert run_cli(["leaderboard", *command, "--results", str(runs)]) == 0
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    assert "\x1b" not in said.out + said.err
+    lines = said.err.splitlines()
+    (cost,) = [line for line in lines if "cost.train_seconds" in line]
+    assert cost.startswith("left out: ")
+    assert all(line.startswith(("left out: ", "written: ")) for line in lines)
+
+
+def test_a_server_stays_up_and_shows_the_others(runs, tmp_path_factory):
+    site = LiveSite(Loader([Folder(runs)]), tmp_path_factory.mktemp("site"))
+    lines = site.refresh()
+    assert lines[-1].endswith("runs")
+    assert site.version(f"runs/{0:016x}.html")
+    assert sum(line.startswith("left out") for line in lines) == len(lines) - 1
+    assert site.refresh() == []
+
+
+def test_the_culprit_is_found_and_named(runs):
+    loaded = Loader([Folder(runs)]).load()
+    bad = f"{2:016x}"
+
+    def show(results):
+        ids = [result.id for result in results]
+        if bad in ids:
+            raise TypeError("a\nlist\x1b")
+        return ids
+
+    with pytest.raises(InputError, match=r"cannot be shown together: TypeError: a list\\x1b"):
+        without_culprits(loaded, show)  # each of them can be shown alone
