@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,8 +76,8 @@ def parse(text: str) -> Parsed:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(pairs)
         if len(out) < len(pairs):
-            seen: set[str] = set()
-            twice.extend(dict.fromkeys(name for name, _ in pairs if name in seen or seen.add(name)))
+            counted = Counter(name for name, _ in pairs)
+            twice.extend(name for name, count in counted.items() if count > 1)
         return out
 
     try:
