@@ -19,17 +19,22 @@ Preprocessing = Literal["none", "paper"]
 IGNORED = -100
 """Target of padded positions; the default `ignore_index` of torch's cross-entropy."""
 
-_PUNCTUATION = re.compile(r"[^\w\s]|_")
+_PUNCTUATION = re.compile(r"(?P<unknown>(?<!\S)<unk>(?!\S))|[^\w\s]|_")
 
 
 def prepare(texts: Sequence[str], how: Preprocessing) -> list[str]:
     """Preprocessed texts: unchanged, or in lower case without punctuation (Lai et al., section VI).
 
-    Signs are removed, not replaced by spaces: "U.N." becomes "un".
+    Signs are removed, not replaced by spaces: "U.N." becomes "un". The word <unk>, by which
+    published corpora (WikiText, Penn Treebank) mark what they left out, stays as it is.
     """
     if how == "none":
         return list(texts)
-    return [" ".join(_PUNCTUATION.sub("", text).lower().split()) for text in texts]
+    return [" ".join(_PUNCTUATION.sub(_kept, text).lower().split()) for text in texts]
+
+
+def _kept(found: re.Match[str]) -> str:
+    return found["unknown"] or ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
 """Entities found by software, for sources whose text has no gold labels.
 
-Two detectors: the entities of a spaCy pipeline, and Presidio's recognisers (patterns with check
-sums, on top of the names that a spaCy pipeline finds where one is given). What was found is cached
-on disk, because it takes minutes on real corpora: in `$UEDP_BENCH_CACHE`, else in
-`~/.cache/uedp-bench`.
+Three detectors: the entities of a spaCy pipeline; Presidio's recognisers (patterns with check sums,
+on top of the names that a spaCy pipeline finds where one is given); and a public list of English
+names, which needs no software (`listed_names`). What the first two found is cached on disk, because
+it takes minutes on real corpora: in `$UEDP_BENCH_CACHE`, else in `~/.cache/uedp-bench`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from uedp_bench.array_cache import load_arrays, save_arrays
 from uedp_bench.component import Params
 from uedp_bench.corpus import Corpus, GoldSpans, IntArray
 from uedp_bench.errors import InputError, MissingExtraError, nearest
+from uedp_bench.listed_names import listed_names
 
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
@@ -33,6 +34,8 @@ MIN_SCORE = 0.35
 """Presidio's results below this confidence are left out: bare digit patterns score 0.01 to 0.3."""
 
 _HOW = ("detector", "pipeline", "entity_types")  # parameters of every detection
+PERSON = "PERSON"
+"""The type of what is on the list of names."""
 
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else
 
@@ -44,10 +47,11 @@ Mention = tuple[int, int, int]
 class DetectionParams(Params):
     """How a source without gold labels finds entities."""
 
-    detector: Literal["none", "spacy", "presidio"] = Field(
+    detector: Literal["none", "spacy", "presidio", "names"] = Field(
         default="none",
-        description="what finds entities: the entities of a spaCy pipeline, or Presidio's "
-        "recognisers (patterns, and names if a pipeline is given); none leaves the source's own",
+        description="what finds entities: the entities of a spaCy pipeline, Presidio's recognisers "
+        "(patterns, and names if a pipeline is given), or names: capitalised words on a public "
+        "list of English first names; none leaves the source's own",
     )
     pipeline: str | None = Field(
         default=None,
@@ -65,8 +69,10 @@ class DetectionParams(Params):
     def _pipeline_fits(self) -> DetectionParams:
         if self.detector == "spacy" and self.pipeline is None:
             raise ValueError("detector 'spacy' needs a pipeline (pipeline=en_core_web_sm, say)")
-        if self.detector == "none" and self.pipeline is not None:
-            raise ValueError("pipeline is given, but detector is 'none'; use spacy or presidio")
+        if self.detector in ("none", "names") and self.pipeline is not None:
+            raise ValueError(
+                f"pipeline is given, but detector is {self.detector!r}; use spacy or presidio"
+            )
         return self
 
 
@@ -176,6 +182,9 @@ def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
     """
     if params.detector == "none":
         return Detection((), np.empty((0, 4), dtype=np.int64))
+    if params.detector == "names":
+        listed = [(row, *span, 0) for row, text in enumerate(texts) for span in listed_names(text)]
+        return Detection((PERSON,), np.array(listed, dtype=np.int64).reshape(-1, 4))
     file = cache_folder() / "entities" / f"{_key(texts, params)}.npz"
     cached = load_arrays(file, _read)
     if cached is not None:

@@ -75,6 +75,7 @@ class Retraining:
 
     def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path, run: Run) -> None:
         from uedp_bench.runner import Parts, protect
+        from uedp_bench.training.public_stage import PublicStages
 
         start = time.perf_counter()
         parts = self._parts
@@ -84,9 +85,11 @@ class Retraining:
         inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
                     progress=_renamed(run), scope=f"retraining {folder.name}",
                     noise_source=run.noise_source)  # fmt: skip
+        inner.public_stages = stages = PublicStages.of(self._spec, self._cache)
         release, _ = protect(parts, chosen, inner, self._vocabulary)
         release.save(folder / "release")
-        done = {"seconds": round(time.perf_counter() - start, 3), "mechanism": mechanism}
+        seconds = time.perf_counter() - start + stages.saved_seconds
+        done = {"seconds": round(seconds, 3), "mechanism": mechanism}
         partial = folder / "done.partial"
         partial.write_text(json.dumps(done), encoding="utf-8")
         partial.replace(folder / "done.json")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray
     from uedp_bench.mechanism import CorpusStats
     from uedp_bench.release import Release
+    from uedp_bench.training.public_stage import PublicStages
 
 Progress = Callable[[str, int, int], None]
 """Called with (phase, steps done, steps in all)."""
@@ -64,6 +65,7 @@ class Run:
             real deployment could not print them).
         scope: what is trained and on what (`randomness.scope_of`): secret streams are keyed by it.
         noise_source: where they come from.
+        public_stages: where models after training on public text are kept for other runs.
     """
 
     seed: int
@@ -81,6 +83,7 @@ class Run:
     public_only: Release | None = None
     scope: str = ""
     noise_source: NoiseSource = "seed"
+    public_stages: PublicStages | None = None
 
     def __post_init__(self) -> None:
         self._secret = Stream.root(self.seed, self.scope, self.noise_source)

@@ -396,13 +396,13 @@ def _execute(
     around: tuple[dict[str, Any], _Clock, PeakMemory],
 ) -> Result:
     from uedp_bench.training.device import choose_device
+    from uedp_bench.training.public_stage import PublicStages
 
     identity, clock, memory = around
     identifier, group = identity_of(identity)
     parts = build(spec)
     tried_runs(spec)  # a selection that does not fit the run fails before it trains
-    device = choose_device(settings.device, settings.speed.threads)
-    memory.reset(device)
+    memory.reset(device := choose_device(settings.device, settings.speed.threads))
     with clock("plant"):
         source = corpus
         corpus, planted = plant(parts.attacks, source, spec.seed, public_sizes(spec, source))
@@ -412,8 +412,10 @@ def _execute(
     run = Run(spec.seed, stats, device, settings.speed, injected, spec.delta,
               progress=settings.progress, scope=scope_of(identity, corpus.fingerprint, injected),
               noise_source=settings.noise_source)  # fmt: skip
+    run.public_stages = stages = PublicStages.of(spec, settings.out / "cache")
     with clock("train"):
         release, vocabulary = protect(parts, corpus, run)
+    clock.seconds["train"] += stages.saved_seconds  # as if it had been alone
     there = corpus.take(np.flatnonzero(~out)) if out.any() else corpus
     retraining = Retraining(spec, parts, there, vocabulary, settings.out / "cache")
     run.retrainer = retraining.bind(run)

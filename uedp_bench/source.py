@@ -18,8 +18,9 @@ class SourceParams(Params):
 
     public: tuple[Path, ...] = Field(
         default=(),
-        description="files of public text (plain or gzipped, one sentence a line), added as the "
-        "split 'public': vocabulary, pre-training and reference models come from it",
+        description="files of public text (plain or gzipped; one sentence a line, or jsonl whose "
+        "'text' is split into sentences), added as the split 'public': vocabulary, pre-training "
+        "and reference models come from it",
     )
     valid_is_public: bool = Field(
         default=False,

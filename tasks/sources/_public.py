@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
@@ -14,6 +16,7 @@ import numpy as np
 from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources._read import open_text
+from uedp_bench.tasks.sources._simple_sentences import simple_sentences
 
 if TYPE_CHECKING:
     from uedp_bench.source import SourceParams
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 PUBLIC = SPLITS.index("public")
 ROWS_PER_USER = 20
 """Files of plain text have no authors: this many consecutive lines count as one."""
+_LINE_BREAKS = re.compile(r"<br\s*/?>")
 
 
 def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
@@ -127,13 +131,18 @@ def _check_apart(corpus: Corpus) -> None:
 def read_public(files: tuple[Path, ...], room: int | None = None) -> list[str]:
     """Sentences of all files in order, at most `room`; every file must hold one.
 
+    A file has a sentence a line; of a jsonl file, each line is an object whose `text` is split into
+    sentences (`simple_sentences`; `<br />` counts as space).
+
     Raises:
-        InputError: for a file that is missing, unreadable or without a sentence.
+        InputError: for a file that is missing, unreadable or without a sentence, or a line of a
+            jsonl file without a text.
     """
     texts: list[str] = []
     for path in files:
         with open_text(path, "public") as lines:
-            sentences = _sentences(lines)
+            jsonl = path.name.removesuffix(".gz").endswith(".jsonl")
+            sentences = _of_records(lines, path) if jsonl else _sentences(lines)
             first = next(sentences, None)
             if first is None:
                 raise InputError(f"public: {path} holds no sentence")
@@ -151,6 +160,19 @@ def _sentences(lines: Iterable[str]) -> Iterator[str]:
         line = " ".join(raw.split())
         if line and not (line[0] == "=" == line[-1]):
             yield line
+
+
+def _of_records(lines: Iterable[str], path: Path) -> Iterator[str]:
+    """Sentences of the `text` of each line's object."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = json.loads(line)["text"]
+            words = _LINE_BREAKS.sub(" ", text).split()
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"public: {path}, line {number} is not an object with a text: {error!r}"
+            ) from None
+        yield from simple_sentences(" ".join(words))
 
 
 def _append(corpus: Corpus, texts: list[str]) -> Corpus:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.corpus import Corpus, IntArray, dense_ids
+from uedp_bench.component import at
+from uedp_bench.corpus import BoolArray, Corpus, IntArray, dense_ids
 from uedp_bench.entities import DetectionParams, add_entities
 from uedp_bench.errors import InputError
 from uedp_bench.randomness import shared_stream
@@ -19,6 +21,7 @@ from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources._files import find_file, require_path
 from uedp_bench.tasks.sources._public import add_public, read_public
 from uedp_bench.tasks.sources._read import open_text
+from uedp_bench.tasks.sources._simple_sentences import simple_sentences
 from uedp_bench.tasks.sources._splits import TRAIN, SplitParams, cut_missing_splits
 from uedp_bench.tasks.sources._topics import TopicParams, topic_shares
 
@@ -34,11 +37,24 @@ class BlogAuthorshipParams(TopicParams, DetectionParams, SplitParams, SourcePara
         description="jsonl file {id, gender, age, text}, text being a post or a list of posts, or "
         "a folder with blogs.jsonl, all_users*.jsonl or blog*.jsonl (plain or .gz)"
     )
-    topics_from: Literal["text", "public"] = Field(
+    topics_from: Literal["text", "public", "none"] = Field(
         default="text",
         description="what the topic model is fitted on: all posts, as in the paper (then labels "
         "depend on private text of others, and guarantees hold with the fitted topics held "
-        "fixed), or the files given as public",
+        "fixed), or the files given as public. none: no topics; every row is kept, without a label",
+    )
+    rows: Literal["posts", "sentences"] = Field(
+        default="posts",
+        exclude_if=at("posts"),
+        description="what a row is: a post, or a sentence of one (it ends at a full stop, a "
+        "question or an exclamation mark before white space)",
+    )
+    rows_per_user: int | None = Field(
+        default=None,
+        ge=1,
+        exclude_if=at(None),
+        description="keep this many rows of each blogger (the first), and leave out bloggers who "
+        "have fewer",
     )
     ages_between: Literal["drop", "keep"] = Field(
         default="drop",
@@ -81,7 +97,9 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
 
     The model and its vocabulary depend on everybody's posts, and so do the posts that are kept and
     their labels: nothing is proven then. With `topics_from=public` nothing private is fitted: the
-    label of a post, and whether it is kept, depends on that post alone.
+    label of a post, and whether it is kept, depends on that post alone. With `topics_from=none`
+    nothing is fitted at all: every row is kept, without a label. What `rows_per_user` leaves of a
+    blogger depends on that blogger alone.
     """
 
     name: ClassVar[str] = "blog-authorship"
@@ -102,39 +120,53 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
         texts = [post for blogger in bloggers for post in blogger.posts]
         counts = [len(blogger.posts) for blogger in bloggers]
         ages = np.repeat(_age_groups(bloggers), counts)
-        fit_on = read_public(params.public) if params.topics_from == "public" else texts
-        shares = topic_shares(texts, fit_on, params, params.seed)
-        kept = shares.max(axis=1) > params.topic_share
+        kept, topics = self._topics(texts)
         if params.ages_between == "drop":
             kept &= ages >= 0
         rows = np.flatnonzero(kept)
         if not len(rows):
             raise InputError(
-                f"blog-authorship: none of {len(texts)} posts has over "
-                f"topic_share={params.topic_share} of one topic and a blogger of the ages wanted"
+                f"blog-authorship: none of {len(texts)} {params.rows} has "
+                + (
+                    "text"
+                    if topics is None
+                    else f"over topic_share={params.topic_share} of one topic"
+                )
+                + " and a blogger of the ages wanted"
             )
         ids = np.array([blogger.id for blogger in bloggers])
         user = dense_ids(np.repeat(ids, counts)[rows].tolist())
         genders = np.repeat([blogger.gender for blogger in bloggers], counts)
         split = np.full(len(rows), TRAIN, dtype=np.int64)
+        names = () if topics is None else tuple(f"topic {n}" for n in range(params.topics))
         corpus = Corpus(
             texts=tuple(texts[row] for row in rows.tolist()),
             groups={"user": user},
             split=cut_missing_splits(user, split, params, self.name),
-            labels=shares[rows].argmax(axis=1).astype(np.int64),
-            label_names=tuple(f"topic {number}" for number in range(params.topics)),
+            labels=None if topics is None else topics[rows],
+            label_names=names,
             attributes={"gender": genders[rows], "age": ages[rows]},
             attribute_names={"gender": GENDERS, "age": AGES},
         )
         return add_public(add_entities(corpus, params), params)
 
+    def _topics(self, texts: list[str]) -> tuple[BoolArray, IntArray | None]:
+        """Which texts are kept, and the topic of each; both (texts,). None without topics."""
+        params = self.params
+        if params.topics_from == "none":
+            return np.array([any(map(str.isalnum, text)) for text in texts], dtype=bool), None
+        fit_on = read_public(params.public) if params.topics_from == "public" else texts
+        shares = topic_shares(texts, fit_on, params, params.seed)
+        return shares.max(axis=1) > params.topic_share, shares.argmax(axis=1).astype(np.int64)
+
     def refusals(self) -> tuple[str, ...]:
         """A topic model of everybody's posts decides about each."""
-        if self.params.topics_from == "public":
+        if self.params.topics_from != "text":
             return ()
         return (
             "which posts are kept, and their labels, depend on a topic model that was fitted to "
-            "the posts of all bloggers; topics_from=public fits it to public text",
+            "the posts of all bloggers; topics_from=public fits it to public text, and none does "
+            "without",
         )
 
     def _bloggers(self) -> list[Blogger]:
@@ -143,6 +175,8 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
         bloggers = list(read_bloggers(file))
         if not bloggers:
             raise InputError(f"blog-authorship.path: {file} holds no blogger")
+        if self.params.rows_per_user is not None:
+            bloggers = self._with_enough(bloggers, self.params.rows_per_user)
         most = self.params.users
         if most is not None and most < len(bloggers):
             rng = np.random.Generator(
@@ -150,7 +184,26 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
             )
             chosen = np.sort(rng.choice(len(bloggers), size=most, replace=False))
             bloggers = [bloggers[at] for at in chosen.tolist()]
-        return [blogger._replace(posts=blogger.posts[: self.params.posts]) for blogger in bloggers]
+        return bloggers if self.params.rows_per_user is not None else [*map(self._rows, bloggers)]
+
+    def _with_enough(self, bloggers: list[Blogger], wanted: int) -> list[Blogger]:
+        """Bloggers with the first rows of each; those who have fewer are left out."""
+        cut = (self._rows(blogger) for blogger in bloggers)
+        enough = [blogger for blogger in cut if len(blogger.posts) == wanted]
+        if not enough:
+            raise InputError(
+                f"blog-authorship: none of {len(bloggers)} bloggers has "
+                f"rows_per_user={wanted} {self.params.rows}; ask for fewer"
+            )
+        return enough
+
+    def _rows(self, blogger: Blogger) -> Blogger:
+        """The blogger with its rows in place of its posts, at most `rows_per_user`."""
+        posts = blogger.posts[: self.params.posts]
+        rows: Iterator[str] = iter(posts)
+        if self.params.rows == "sentences":
+            rows = chain.from_iterable(map(simple_sentences, posts))
+        return blogger._replace(posts=tuple(islice(rows, self.params.rows_per_user)))
 
 
 def read_bloggers(file: Path) -> Iterator[Blogger]:

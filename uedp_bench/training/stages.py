@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.mechanism import Events, TrainingMechanism
-from uedp_bench.training.plain import PlainTraining, train_plain
+from uedp_bench.training.plain import PlainTraining
+from uedp_bench.training.public_stage import train_public
 
 if TYPE_CHECKING:
     from torch import nn
@@ -23,6 +24,4 @@ def train_stage(
     plan = learner.plan
     if plan is None:
         raise RuntimeError("a public stage needs a training plan")
-    # Equal for all mechanisms of a seed: nothing in public text is to be hidden.
-    rng = run.shared("pretrain", "batches")
-    return train_plain(PlainTraining(**plan), learner, run, phase="pretrain", rng=rng), ()
+    return train_public(PlainTraining(**plan), learner, run), ()

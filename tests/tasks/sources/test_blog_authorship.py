@@ -197,3 +197,79 @@ def test_the_published_corpus(shared_data: Path) -> None:
     corpus = load(folder, users=400, topics=10, passes=1, topic_share=0.5)
     under = corpus.attributes["age"][np.unique(corpus.users, return_index=True)[1]] == 0
     assert under.mean() == pytest.approx(8_240 / 11_234, abs=0.15)
+
+
+PLAIN = {"topics_from": "none", "ages_between": "keep"}
+
+
+def wordy(folder: Path, posts: dict[str, list[str]]) -> Path:
+    lines = (
+        json.dumps({"id": name, "gender": "male", "age": 17, "text": text})
+        for name, text in posts.items()
+    )
+    (folder / "blogs.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def test_without_topics_every_post_with_text_is_kept_and_nothing_is_fitted(
+    folder: Path, cache: Path
+) -> None:
+    corpus = load(folder, **PLAIN)
+    assert len(corpus) == 3 * 60  # the fourth post is white space
+    assert corpus.labels is None
+    assert corpus.label_names == ()
+    assert not cache.exists()
+    assert not sources.create("blog-authorship", {"path": folder, **PLAIN}).refusals()
+    assert len(load(folder, topics_from="none")) == 3 * 40
+
+
+def test_rows_are_sentences_and_so_many_of_each_blogger(tmp_path: Path) -> None:
+    posts = {
+        "a": ["One two. Three!", "?", "Four. Five"],
+        "b": ["Too few. Really."],
+        "c": ["Six. Seven. Eight. Nine."],
+        "d": ["x. y. z."],
+    }
+    wordy(tmp_path, posts)
+    ask = {**PLAIN, "rows": "sentences", "valid": 0, "test": 0}
+    corpus = load(tmp_path, rows_per_user=3, **ask)
+    assert corpus.texts == (
+        "One two.",
+        "Three!",
+        "Four.",
+        "Six.",
+        "Seven.",
+        "Eight.",
+        "x.",
+        "y.",
+        "z.",
+    )
+    assert corpus.users.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert len(load(tmp_path, **ask)) == 4 + 2 + 4 + 3
+    assert len(load(tmp_path, posts=1, rows_per_user=3, **ask)) == 6  # a has two in its first post
+    # So many of those who have enough are drawn, not so many of whom some are left out.
+    for seed in range(5):
+        assert load(tmp_path, users=3, rows_per_user=3, seed=seed, **ask).user_count == 3
+    with pytest.raises(InputError, match="none of 4 bloggers has rows_per_user=9 sentences"):
+        load(tmp_path, rows_per_user=9, **ask)
+
+
+def test_what_is_kept_of_a_blogger_depends_on_that_blogger_alone(tmp_path: Path) -> None:
+    posts = {str(i): [f"I am {i}. " * (1 + i % 4)] for i in range(12)}
+    ask = {**PLAIN, "rows": "sentences", "rows_per_user": 2, "valid": 0, "test": 0}
+
+    def rows_by_text() -> dict[str, int]:
+        texts = load(tmp_path, **ask).texts
+        return {text: texts.count(text) for text in texts}
+
+    wordy(tmp_path, posts)
+    whole = rows_by_text()
+    for left_out in posts:
+        wordy(tmp_path, {name: text for name, text in posts.items() if name != left_out})
+        without = {text: n for text, n in whole.items() if text != f"I am {left_out}."}
+        assert rows_by_text() == without
+
+
+def test_parameters_that_came_later_do_not_change_what_specs_say(folder: Path) -> None:
+    params = sources.create("blog-authorship", {"path": folder}).params.model_dump(mode="json")
+    assert not {"rows", "rows_per_user"} & set(params)

@@ -191,3 +191,19 @@ def test_a_sample_keeps_whole_users_of_all_splits():
 def test_a_range_of_sentences_goes_from_few_to_many():
     with pytest.raises(ValueError, match="the first number, 5, is above the second, 2"):
         SourceParams(test_sentences=(5, 2))
+
+
+def test_of_a_jsonl_file_the_texts_are_read_sentence_by_sentence(tmp_path):
+    file = tmp_path / "train.jsonl.gz"
+    lines = ['{"id": 1, "text": "One two.<br /><br />Three\\n four! (?) = five ="}', '{"text": ""}']
+    file.write_bytes(gzip.compress("\n".join(lines).encode()))
+    after = add_public(small(), SourceParams(public=(file,)))
+    assert after.only("public").texts == ("One two.", "Three four!", "= five =")
+
+
+@pytest.mark.parametrize("line", ["no", "[1]", '{"id": 1}', '{"text": 1}', "[" * 5000])
+def test_a_line_without_a_text_is_refused(tmp_path, line):
+    file = tmp_path / "train.jsonl"
+    file.write_text('{"text": "fine"}\n' + line + "\n")
+    with pytest.raises(InputError, match=r"train\.jsonl, line 2 is not an object with a text"):
+        add_public(small(), SourceParams(public=(file,)))

@@ -1,0 +1,99 @@
+"""What is trained on public text is trained once, and is the same whoever reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from learners import NetworkLearner, flat, run_of
+
+from uedp_bench.run import Run
+from uedp_bench.training import public_stage
+from uedp_bench.training.plain import PlainTraining
+from uedp_bench.training.public_stage import PublicStages, train_public
+
+PLAN = PlainTraining(epochs=2, batch_size=4, learning_rate=0.01)
+
+
+def run_in(folder: Path, seed: int = 0, identity: str = "x") -> Run:
+    run = run_of(NetworkLearner(8), seed)
+    run.public_stages = PublicStages(folder, identity)
+    return run
+
+
+def kept(folder: Path) -> list[Path]:
+    return sorted(folder.glob("public-*.pt"))
+
+
+def test_the_second_run_reads_what_the_first_trained(tmp_path: Path) -> None:
+    first, second, alone = run_in(tmp_path), run_in(tmp_path), run_of(NetworkLearner(8))
+    one = train_public(PLAN, NetworkLearner(8), first)
+    reader = NetworkLearner(8)
+    two = train_public(PLAN, reader, second)
+    assert reader.seen == []
+    assert not two.training
+    assert torch.equal(flat(one), flat(two))
+    assert torch.equal(flat(one), flat(train_public(PLAN, NetworkLearner(8), alone)))
+    assert not torch.equal(flat(one), flat(reader.module))
+    # The diary of both says the same: as if each had been alone.
+    assert first.counts == second.counts
+    assert first.counts["rows_pretrain"] == 16
+    assert first.counts["pretraining_seconds"] > 0
+    assert first.series == second.series
+    assert len(first.series["pretrain_loss"]) == 2
+    assert first.public_stages is not None
+    assert second.public_stages is not None
+    assert first.public_stages.saved_seconds == 0
+    assert second.public_stages.saved_seconds == first.counts["pretraining_seconds"]
+
+
+def test_whatever_decides_the_weights_decides_the_file(tmp_path: Path) -> None:
+    train_public(PLAN, NetworkLearner(8), run_in(tmp_path))
+    train_public(PLAN, NetworkLearner(8), run_in(tmp_path, seed=1))
+    train_public(PLAN, NetworkLearner(8), run_in(tmp_path, identity="y"))
+    train_public(PlainTraining(3, 4, 0.01), NetworkLearner(8), run_in(tmp_path))
+    train_public(PLAN, NetworkLearner(9), run_in(tmp_path))
+    other = NetworkLearner(8)
+    with torch.no_grad():
+        next(other.module.parameters()).mul_(2)
+    train_public(PLAN, other, run_in(tmp_path))
+    assert len(kept(tmp_path)) == 6
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 nonsense"])
+def test_a_damaged_file_is_replaced(tmp_path: Path, damage: bytes) -> None:
+    expected = flat(train_public(PLAN, NetworkLearner(8), run_in(tmp_path)))
+    (file,) = kept(tmp_path)
+    file.write_bytes(damage)
+    run = run_in(tmp_path)
+    assert torch.equal(flat(train_public(PLAN, NetworkLearner(8), run)), expected)
+    assert run.counts["rows_pretrain"] == 16
+    assert run.public_stages is not None
+    assert run.public_stages.saved_seconds == 0
+    assert len(file.read_bytes()) > 100
+
+
+def test_a_file_of_another_network_is_not_taken(tmp_path: Path) -> None:
+    train_public(PLAN, NetworkLearner(8), run_in(tmp_path))
+    (file,) = kept(tmp_path)
+    torch.save({"weights": {}, "seconds": 1.0, "counts": {}, "series": {}}, file)
+    run = run_in(tmp_path)
+    train_public(PLAN, NetworkLearner(8), run)
+    assert run.public_stages is not None
+    assert run.public_stages.saved_seconds == 0
+
+
+def test_a_training_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(public_stage, "train_plain", fail)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            train_public(PLAN, NetworkLearner(8), run_in(tmp_path))
+    assert kept(tmp_path) == []
+    train_public(PLAN, NetworkLearner(8), run_in(tmp_path))
+    assert len(kept(tmp_path)) == 1
