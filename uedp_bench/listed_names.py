@@ -17,7 +17,7 @@ def listed_names(text: str) -> list[tuple[int, int]]:
     """
     first, last = _lists()
     words = list(_WORD.finditer(text))
-    found = []
+    found: list[tuple[int, int]] = []
     for at, word in enumerate(words):
         if word[0] not in first or (found and word.start() < found[-1][1]):
             continue
