@@ -79,6 +79,7 @@ _UTILITY = (
     Metric("bigram_perplexity", "bigram floor", "of counts of pairs, without privacy", low=1.0),
     _rate("constant_accuracy", "constant guess", "accuracy of the most frequent known word"),
     _rate("majority_error", "majority's error", "of the most frequent class, without privacy"),
+    _rate("tfidf_error", "TF-IDF's error", "of logistic regression on words, without privacy"),
     _rate("random_error", "random error", "of guessing classes as often as they occur"),
 )  # fmt: skip
 

@@ -59,7 +59,9 @@ class ClassifierLearner:
         # Vectors go through linear layers alone, whatever the model is.
         self.vectorised = self._rows.vectors is not None or reader.model.vectorised
         width = max(self.width, len(corpus.label_names))
-        self.row_size = int(self._rows.lengths.max(initial=1)) * width
+        tokens = int(self._rows.lengths.max(initial=1))
+        given = self._rows.vectors is not None
+        self.row_size = width if given else reader.model.row_numbers(tokens, width)
 
     @property
     def truncated(self) -> int:

@@ -124,7 +124,8 @@ class TextEncoder(TextModel[P]):
     whose `forward(tokens, lengths, seeds=None)` maps token ids (rows, length), padded on the right,
     and the number of tokens of each row (rows,), begin and end included, to (rows, d). Row i of the
     output depends on the first `lengths[i]` tokens of row i, on the weights and, with dropout, on
-    `seeds[i]` only.
+    `seeds[i]` only. Representations are normalised before they are classified, unless the module
+    has the attribute `normalised` and it is true.
 
     A frozen encoder (`frozen()` is True) is pretrained and not trained any further: `features`
     gives its vectors, and `build_encoder` what is trained on top of them, a module with the
@@ -154,6 +155,15 @@ class TextEncoder(TextModel[P]):
             TypeError: of an encoder that is trained.
         """
         raise TypeError(f"{self.name} is trained: it has no fixed features")
+
+    def row_numbers(self, tokens: int, width: int) -> int:
+        """Numbers in the largest tensor that a row of so many tokens needs; see `Learner`.
+
+        Args:
+            tokens: of the longest row.
+            width: of the representation, or the number of classes where there are more.
+        """
+        return tokens * width
 
     def feature_size(self) -> int:
         """Size of the vectors of `features`.

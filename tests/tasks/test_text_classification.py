@@ -393,3 +393,30 @@ def test_what_is_predicted_is_neither_hidden_nor_inferred(tmp_path: Path) -> Non
     hide["params"] |= {"attributes": ["gender"]}  # type: ignore[operator]
     with pytest.raises(AssertionError, match="'gender' is what the task predicts"):
         benchmark(tmp_path, hide, task=task)
+
+
+def test_a_cheap_strong_classifier_stands_beside_what_the_text_allows() -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    made, corpus = task(), words()
+    release = trained(made, corpus)
+    found = made.score(release, corpus)
+    assert set(found) == set(made.utility)
+    assert found["tfidf_error"].value == 0.0 < found["majority_error"].value
+    train, test = corpus.only("train"), corpus.only("test")
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=50_000)
+    oracle = LogisticRegression(C=10.0, max_iter=200).fit(
+        vectorizer.fit_transform(train.texts), train.labels
+    )
+    wrong = oracle.predict(vectorizer.transform(test.texts)) != test.labels
+    assert found["tfidf_error"].value == wrong.mean()
+
+
+def test_there_is_no_such_classifier_of_vectors_or_of_text_that_is_perturbed_at_inference() -> None:
+    made, corpus = task(), words()
+    release = trained(made, corpus)
+    release.inputs = corpus.only("train", "test")  # type: ignore[attr-defined]
+    assert set(made.score(release, corpus)) == set(made.utility) - set(made.optional)
+    empty = corpus.with_texts([""] * len(corpus))
+    assert "tfidf_error" not in made.score(trained(made, corpus), empty)

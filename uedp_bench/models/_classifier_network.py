@@ -32,8 +32,9 @@ class ClassifierNetwork(nn.Module):
     """Encoder, layer normalisation without weights, and a multilayer perceptron with ReLU.
 
     Representations are normalised row by row before the head (Ba et al. 2016), so that the scale of
-    an encoder, or of noise, does not call for a learning rate of its own; nothing is computed over
-    a batch. Dropout masks of the head come from each row's seed.
+    an encoder, or of noise, does not call for a learning rate of its own; an encoder that says that
+    it is `normalised` is left as it is. Nothing is computed over a batch. Dropout masks of the head
+    come from each row's seed.
 
     Args:
         encoder: with the attribute `width`, d.
@@ -48,6 +49,7 @@ class ClassifierNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder, self.dropout = encoder, dropout
+        self._normalised = bool(getattr(encoder, "normalised", False))
         self.width = int(encoder.width)  # type: ignore[arg-type]
         sizes = [self.width, *hidden, classes]
         self.head = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
@@ -74,7 +76,7 @@ class ClassifierNetwork(nn.Module):
 
     def classify(self, z: Tensor, seeds: Tensor | None = None) -> Tensor:
         """Logits (rows, classes) of representations (rows, d); dropout where seeds are given."""
-        values = nn.functional.layer_norm(z, (self.width,))
+        values = z if self._normalised else nn.functional.layer_norm(z, (self.width,))
         for number, layer in enumerate(self._layers()):
             if number:
                 values = torch.relu(values)
