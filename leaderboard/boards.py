@@ -10,7 +10,7 @@ from uedp_bench.leaderboard.rows import Row, by_vocabulary
 
 
 def boards(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows whose utility compares: same task, source, model, corpus and vocabulary."""
+    """Rows whose utility compares: same task, source, model, corpus, vocabulary and headline."""
     found: dict[tuple[str, ...], list[Row]] = {}
     # Rows that failed before their fingerprints were known join a board of the same source.
     for row in sorted(rows, key=lambda row: not row.seeds):
@@ -28,7 +28,8 @@ def _key(row: Row) -> tuple[str, ...]:
     corpus = row.corpus or spec.source.model_dump_json()
     task = spec.task.model_dump_json()
     words = (row.vocabulary or "") if by_vocabulary(row) else ""
-    return task, spec.source.name, spec.model.name, corpus, words
+    ranked_by = "" if row.headline is None else row.headline.model_dump_json()
+    return task, spec.source.name, spec.model.name, corpus, words, ranked_by
 
 
 def identity(board: Sequence[Row]) -> str:

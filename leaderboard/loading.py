@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.learning import disagreements
 from uedp_bench.leaderboard.sources import Folder, Found, Source
 from uedp_bench.results import Result
 
@@ -157,14 +158,19 @@ def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Lo
         shown = ", ".join([*differing[:3], *(["..."] if len(differing) > 3 else [])])
         notes.append(f"of {len(differing)} runs there are several results; the newest count: "
                      f"{shown}")  # fmt: skip
+    notes += disagreements(copy.result for copy in kept.values())
     return Loaded(kept, tuple(sorted(problems)), tuple(notes))
 
 
-def _worth(copy: Copy) -> tuple[bool, str, str, str, str]:
-    """The copy of the largest counts; the place decides between equal ones only."""
+def _worth(copy: Copy) -> tuple[bool, bool, str, str, str, str]:
+    """The copy of the largest counts; the place decides between equal ones only.
+
+    Before a date, which anybody can write, counts that the id is the hash of what was run.
+    """
     created = str(copy.result.provenance.get("created", ""))
     tracked = str(sorted(copy.result.tracking.items()))
-    return copy.result.status == "finished", created, copy.content, tracked, copy.place
+    recorded = "identity" in copy.result.provenance
+    return copy.result.status == "finished", recorded, created, copy.content, tracked, copy.place
 
 
 def _differ(one: Copy, other: Copy) -> bool:

@@ -6,8 +6,11 @@ Components need not register here: a name that nobody knows is shown as it is, w
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from uedp_bench.results import Headline
 
 Better = Literal["lower", "higher"]
 
@@ -193,7 +196,15 @@ def metric(kind: str, name: str) -> Metric:
     return Metric(name, name.replace("_", " "))
 
 
-RESERVED = ("utility", "cost", "diagnostics", "claimed", "proven", "at_least")
+def ranking(known: Metric, ranked_by: Headline | None) -> Metric:
+    """The metric, with the direction that results give it where it ranks them."""
+    if ranked_by is None or ranked_by.metric != known.name:
+        return known
+    return replace(known, better="higher" if ranked_by.larger_is_better else "lower", main=True)
+
+
+RESERVED = ("utility", "cost", "diagnostics", "claimed", "proven", "at_least", "params",
+            "floor", "epsilon_at", "headline", "learned")  # fmt: skip
 """What other columns than those of attacks begin with."""
 
 
@@ -202,8 +213,19 @@ def column_prefix(attack: str) -> str:
 
     Columns are named PREFIX.METRIC; no two attacks have one prefix, and no attack that of a kind.
     """
-    quoted = attack.replace("%", "%25").replace(".", "%2E")
-    return f"%{quoted}" if quoted in RESERVED else quoted
+    name = quoted(attack)
+    return f"%{name}" if name in RESERVED else name
+
+
+def quoted(name: str) -> str:
+    """A name as a part of a column's name, where a dot divides: no two names become one.
+
+    A dot between a figure and another stays, for names of rates have it: tpr_at_0.1pct_fpr.
+    """
+    return _DIVIDES.sub("%2E", name.replace("%", "%25"))
+
+
+_DIVIDES = re.compile(r"(?<!\d)\.|\.(?!\d)")
 
 
 def order(kind: str, name: str) -> int:

@@ -15,9 +15,9 @@ from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.boards import boards, differences, identity, labels, title
-from uedp_bench.leaderboard.metrics import column_prefix, metric, order
+from uedp_bench.leaderboard.metrics import column_prefix, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
-from uedp_bench.leaderboard.sheets import bound_text, guarantee_text
+from uedp_bench.leaderboard.sheets import at_distances, bound_text, floors, guarantee_text
 from uedp_bench.results import LowerBound, Result
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -52,6 +52,10 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
             "title": title(board),
             "headline": f"utility.{name}" if name else None,
             "larger_is_better": larger,
+            "floors": [
+                {"name": floor, "low": _short(low), "high": _short(high)}
+                for floor, (low, high) in floors(board).items()
+            ],
         })  # fmt: skip
         for row, label, differing in zip(board, labels(board), differences(board), strict=True):
             told = {"set": at, "mechanism": label, "differs": _plain(differing)}
@@ -86,10 +90,12 @@ def _row(row: Row) -> dict[str, Any]:
         "model": spec.model.name,
         "delta": spec.delta,
         "n": len(row.seeds),
+        "learned": row.learned,
         "failed": len(row.failed),
         "device": row.device,
         "guarantees": [_guarantee(found) for found in row.guarantees],
-        "bounds": [_bound(found) for found in row.bounds],
+        "bounds": [_bound(found, row) for found in row.bounds],
+        "distances": at_distances(row.epsilon_at),
         "runs": [
             {"id": run.id, "seed": _whole(run.seed), "error": run.error, "page": run_page(run.id)}
             for run in row.runs
@@ -119,6 +125,7 @@ def _key(kind: str, attack: str, name: str) -> str:
 def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """What is known of every metric of any row, in the order in which tables show them."""
     kinds = ("utility", "leakage", "cost", "diagnostics")
+    turned = _directions(rows)
     found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
     for row in rows:
         for kind, attack, values in _kinds(row):
@@ -129,6 +136,8 @@ def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 if key in found or (kind in _COUNTS and not metric(kind, name).about):
                     continue
                 shown = asdict(metric(kind, name))
+                if kind == "utility" and name in turned:
+                    shown |= {"better": turned[name], "main": True}
                 shown |= {end: _short(shown[end]) for end in ("low", "high")}
                 shown["main"] |= kind == "leakage" and not known and at == 0
                 place = (kinds.index(kind), attack, order(kind, name), _natural(name))
@@ -136,6 +145,16 @@ def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 named = {"key": key, "kind": kind, "attack": attack, "group": group}
                 found[key] = place, named | shown
     return [column for _, column in sorted(found.values(), key=lambda one: one[0])]
+
+
+def _directions(rows: Sequence[Row]) -> dict[str, str | None]:
+    """Of the metrics that rank some rows, which way is better; None where rows disagree."""
+    said: dict[str, set[str | None]] = {}
+    for row in rows:
+        if row.headline is not None:
+            name = row.headline.metric
+            said.setdefault(name, set()).add(ranking(metric("utility", name), row.headline).better)
+    return {name: found.pop() if len(found) == 1 else None for name, found in said.items()}
 
 
 _COUNTS = {"cost", "diagnostics"}
@@ -208,7 +227,7 @@ def _guarantee(found: Guarantee) -> dict[str, Any]:
     }
 
 
-def _bound(found: LowerBound) -> dict[str, Any]:
+def _bound(found: LowerBound, row: Row) -> dict[str, Any]:
     return {
         "unit": found.unit,
         "adjacency": found.adjacency,
@@ -218,7 +237,7 @@ def _bound(found: LowerBound) -> dict[str, Any]:
         "attack": found.attack,
         "spread": found.spread,
         "sentences": found.sentences,
-        "text": bound_text(found),
+        "text": bound_text(found, row.guarantees),
     }
 
 

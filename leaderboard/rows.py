@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import UnknownNameError
-from uedp_bench.results import LowerBound, Result, RunSpec, SkippedAttack
-from uedp_bench.task import Task
+from uedp_bench.leaderboard import learning
+from uedp_bench.leaderboard.metrics import metric
+from uedp_bench.results import Headline, LowerBound, Result, RunSpec, SkippedAttack
 
 
 class _Frozen(BaseModel):
@@ -47,12 +48,17 @@ class Row(_Frozen):
         group: id of the spec without its seed.
         label: mechanism names joined by ' + '.
         spec: of the first run; its seed says nothing here.
+        headline: what ranks the row, as its results say; None where nobody knows.
+        floors: values of the headline metric that need next to nothing of the private text.
+        learned: whether the row is surely better than its floors: all its seeds are, or its
+            interval over seeds is; None where that is not known.
         corpus, vocabulary: fingerprints; None where no run finished. Utility compares only where
             the task, the source and both are equal.
         guarantees: over seeds, the largest epsilon of each kind and unit; a claim that any run
             refutes is refuted, and a proof that any run lacks or refuses is no proof of the row.
         lower_bounds: over seeds and attacks, the largest of each unit and point, at the confidence
             that is left once the choice is paid for.
+        epsilon_at: of metric DP, epsilon between the words of some pairs, by what the pair is.
         selection: how hyper-parameters were chosen; empty where trained models were not compared.
         runs: all runs of the group, by seed.
     """
@@ -63,10 +69,14 @@ class Row(_Frozen):
     corpus: str | None = None
     vocabulary: str | None = None
     utility: dict[str, Stat] = {}
+    headline: Headline | None = None
+    floors: dict[str, Stat] = {}
+    learned: bool | None = None
     guarantees: tuple[Guarantee, ...] = ()
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Stat]] = {}
     diagnostics: dict[str, Stat] = {}
+    epsilon_at: dict[str, Stat] = {}
     cost: dict[str, Stat] = {}
     device: str = ""
     skipped_attacks: tuple[SkippedAttack, ...] = ()
@@ -100,7 +110,9 @@ _Specified = TypeVar("_Specified", Row, Result)
 def aggregate(
     results: Sequence[Result], paths: Mapping[str, Path | str] | None = None
 ) -> list[Row]:
-    """One row a group, sorted by task, source, model, then by the task's headline metric.
+    """One row a group, sorted by task, source, model, then by the headline metric.
+
+    Rows that have learnt nothing come after all others of their board.
 
     A failed run is left out where a run of the same spec has finished since.
 
@@ -156,21 +168,29 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
     attacks = dict.fromkeys(name for result in done for name in result.leakage)
     devices = list(dict.fromkeys(result.cost.device for result in done))
     skipped = dict.fromkeys((s.name, s.reason) for result in done for s in result.skipped_attacks)
+    utility = _stats("utility", [_values(result.utility) for result in done])
+    ranked_by = learning.headline(done or ordered)
+    leading = utility.get(ranked_by.metric) if ranked_by else None
+    over_seeds = (leading.low, leading.high) if leading and leading.n == len(done) else (None, None)
     return Row(
         group=first.group,
         label=first.label,
         spec=first.spec,
         corpus=_fingerprint(first, "corpus"),
         vocabulary=_fingerprint(first, "vocabulary"),
-        utility=_stats([_values(result.utility) for result in done]),
+        utility=utility,
+        headline=ranked_by,
+        floors=_stats("", [result.floors for result in done]),
+        learned=learning.learned(done, ranked_by, over_seeds),
         guarantees=_worst([result.guarantees for result in done]),
         lower_bounds=_highest([bound for result in done for bound in result.lower_bounds]),
         leakage={
-            name: _stats([_values(r.leakage[name]) for r in done if name in r.leakage])
+            name: _stats("leakage", [_values(r.leakage[name]) for r in done if name in r.leakage])
             for name in attacks
         },
-        diagnostics=_stats([_numbers(result.diagnostics) for result in done]),
-        cost=_stats([_numbers(result.cost.model_dump()) for result in done]),
+        diagnostics=_stats("diagnostics", [_numbers(result.diagnostics) for result in done]),
+        epsilon_at=_stats("", [_numbers(_within(r.diagnostics, "epsilon_at")) for r in done]),
+        cost=_stats("cost", [_numbers(result.cost.model_dump()) for result in done]),
         device=", ".join(devices),
         skipped_attacks=tuple(SkippedAttack(name=name, reason=why) for name, why in skipped),
         selection=first.selection,
@@ -191,9 +211,13 @@ def _reference(result: Result, paths: Mapping[str, Path | str]) -> RunRef:
 
 
 def _fingerprint(result: Result, of: str) -> str | None:
-    described = result.provenance.get(of)
-    found = described.get("fingerprint") if isinstance(described, dict) else None
+    found = _within(result.provenance, of).get("fingerprint")
     return found if isinstance(found, str) else None
+
+
+def _within(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = values.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _values(estimates: Mapping[str, Any]) -> dict[str, float]:
@@ -219,12 +243,21 @@ def _float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _stats(runs: Sequence[Mapping[str, float]]) -> dict[str, Stat]:
+def _stats(kind: str, runs: Sequence[Mapping[str, float]]) -> dict[str, Stat]:
     """Mean and interval of every name, over the runs that have it; left out where there is none."""
     # Needs scipy only where there is an interval to compute: one seed has none.
     names = dict.fromkeys(name for run in runs for name in run)
     found = {name: _stat([run[name] for run in runs if name in run]) for name in names}
-    return {name: stat for name, stat in found.items() if stat is not None}
+    return {name: _possible(kind, name, stat) for name, stat in found.items() if stat is not None}
+
+
+def _possible(kind: str, name: str, stat: Stat) -> Stat:
+    """The same, with an interval that goes no further than honest values of the metric can."""
+    known = metric(kind, name)
+    if stat.low is None or stat.high is None or not known.low <= stat.value <= known.high:
+        return stat
+    ends = {"low": max(stat.low, known.low), "high": min(stat.high, known.high)}
+    return stat.model_copy(update=ends)
 
 
 def _stat(values: list[float]) -> Stat | None:
@@ -321,29 +354,15 @@ _LEAST_CONFIDENCE = 0.8
 
 
 def headline(row: Row) -> tuple[str | None, bool]:
-    """The name of the task's first metric, and whether more of it is better."""
-    task = _task(row)
-    if task is None:
+    """The name of the metric that ranks the row, and whether more of it is better."""
+    if row.headline is None:
         return next(iter(row.utility), None), False
-    return task.utility[0], task.larger_is_better
+    return row.headline.metric, row.headline.larger_is_better
 
 
 def by_vocabulary(row: Row) -> bool:
     """Whether utility compares only between runs of one vocabulary; true where nobody knows."""
-    task = _task(row)
-    return task is None or task.by_vocabulary
-
-
-def _task(row: Row) -> type[Task[Any]] | None:
-    """None for a plug-in's result that is read without the plug-in."""
-    from uedp_bench.errors import UedpBenchError
-    from uedp_bench.registry import tasks
-
-    try:
-        found: type[Task[Any]] = tasks.get(row.spec.task.name)
-    except UedpBenchError:
-        return None
-    return found
+    return row.headline is None or row.headline.by_vocabulary
 
 
 def _order(row: Row) -> tuple[Any, ...]:
@@ -354,5 +373,5 @@ def _order(row: Row) -> tuple[Any, ...]:
     words = (row.vocabulary or "") if by_vocabulary(row) else ""
     return (
         spec.task.name, spec.source.name, spec.model.name, row.corpus or "", words,
-        value, row.label, row.group,
+        row.learned is False, value, row.label, row.group,
     )  # fmt: skip

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.boards import boards, labels, title
+from uedp_bench.leaderboard.learning import NOTHING
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.results import LowerBound
@@ -47,6 +49,8 @@ def sheets(rows: Sequence[Row]) -> list[Sheet]:
                 (label, *(cell(row) for _, cell in columns))
                 for label, row in zip(names, board, strict=True)
             )
+            if columns and columns[0][0] == "seeds":
+                cells += tuple(_floor_cells(board, columns))
             heads = ("mechanism", *(head for head, _ in columns))
             out.append(Sheet(f"{title(board)}: {name}", heads, cells, notes))
     return out
@@ -57,7 +61,7 @@ def sheets(rows: Sequence[Row]) -> list[Sheet]:
 
 def _left(board: Sequence[Row]) -> list[Column]:
     columns: list[Column] = [("seeds", _seeds)]
-    columns += [_column(name, lambda row: row.utility, name) for name in _utility_names(board)]
+    columns += [_of_utility(name, headline(board[0])[0]) for name in _utility_names(board)]
     columns += [
         ("claimed ε", lambda row: _guarantees(row, "claimed")),
         ("proven ε", lambda row: _guarantees(row, "proven")),
@@ -65,19 +69,56 @@ def _left(board: Sequence[Row]) -> list[Column]:
     if any(row.lower_bounds for row in board):
         columns.append(("ε at least", _lower_bounds))
     if any("signal_to_noise" in row.diagnostics for row in board):
-        columns.append(_column("signal/noise", lambda row: row.diagnostics, "signal_to_noise"))
+        columns.append(
+            _column("signal/noise", lambda row: row.diagnostics, "signal_to_noise", "diagnostics")
+        )
     return columns
 
 
 def _utility_names(board: Sequence[Row]) -> list[str]:
-    """The headline metric and one more; floors and variants are for the run's own page."""
+    """The headline metric and one more, with the unknown rate that flatters both.
+
+    Floors stand in rows of their own, and variants on the run's own page.
+    """
     first = headline(board[0])[0]
-    names = list(dict.fromkeys([first, *(name for row in board for name in row.utility)]))
-    return [n for n in names if n and n not in _FLOORS and "perplexity_" not in n][:2]
+    names = list(dict.fromkeys(name for row in board for name in row.utility))
+    told = [n for n in names if n != first and n not in _FLOORS and n not in _VARIANTS]
+    told.sort(key=lambda name: not metric("utility", name).main)
+    beside = [name for name in _BESIDE if name in names]
+    told = [n for n in told if n not in beside]
+    return [*([first] if first in names else []), *told][:2] + beside
 
 
-_FLOORS = ("unigram_perplexity", "bigram_perplexity", "majority_error", "random_error")
-"""What needs no mechanism: said below the table."""
+_FLOORS = (
+    "unigram_perplexity", "bigram_perplexity", "majority_error", "random_error",
+    "constant_accuracy",
+)  # fmt: skip
+"""What needs no mechanism: said below the table, but for the floors of the headline."""
+
+_VARIANTS = ("accuracy_with_unknown", "perplexity_known", "perplexity_token")
+_BESIDE = ("oov_rate",)
+"""What flatters other metrics, and stands beside them wherever it was measured."""
+
+
+def _floor_cells(board: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
+    """A row of the table for every floor of the headline metric, the hardest to beat first."""
+    name, larger = headline(board[0])
+    known = metric("utility", name or "")
+    head = next((head for head, _ in columns if name and head == _head(known.label, name)), None)
+    found = floors(board)
+    for floor in sorted(found, key=lambda floor: found[floor][1 if larger else 0], reverse=larger):
+        ends = (number(end * (100.0 if known.percent else 1.0)) for end in found[floor])
+        text = " to ".join(dict.fromkeys(ends))
+        yield (f"floor: {floor}", *(text if title == head else NONE for title, _ in columns))
+
+
+def floors(board: Sequence[Row]) -> dict[str, tuple[float, float]]:
+    """Of every floor of a board, the least and the largest value: its rows may have several."""
+    found: dict[str, list[float]] = {}
+    for row in board:
+        for name, stat in row.floors.items():
+            found.setdefault(name, []).append(stat.value)
+    return {name: (min(values), max(values)) for name, values in found.items()}
 
 
 _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
@@ -125,8 +166,8 @@ def _right(board: Sequence[Row]) -> list[Column]:
         columns += [
             _column(head, _of_attack(attack), name) for name, head in chosen if name in have
         ]
-    columns.append(_column("train s", lambda row: row.cost, "train_seconds"))
-    columns.append(_column("peak MB", lambda row: row.cost, "peak_memory_mb"))
+    columns.append(_column("train s", lambda row: row.cost, "train_seconds", "cost"))
+    columns.append(_column("peak MB", lambda row: row.cost, "peak_memory_mb", "cost"))
     return columns
 
 
@@ -140,11 +181,30 @@ def _of_attack(attack: str) -> Callable[[Row], Mapping[str, Stat]]:
     return lambda row: row.leakage.get(attack, {})
 
 
-def _column(head: str, stats: Callable[[Row], Mapping[str, Stat]], name: str) -> Column:
-    percent = any(metric(kind, name).percent for kind in ("utility", "leakage"))
-    title = f"{head} %" if percent and "%" not in head else head
+def _of_utility(name: str, first: str | None) -> Column:
+    """A column of utility; the one that ranks says of rows that they have learnt nothing."""
+    title, cell = _column(metric("utility", name).label, lambda row: row.utility, name, "utility")
+    if name != first:
+        return title, cell
+    return title, lambda row: f"{cell(row)}\n{NOTHING}" if row.learned is False else cell(row)
+
+
+def _head(label: str, name: str, kind: str = "utility") -> str:
+    percent = metric(kind, name).percent
+    return f"{label} %" if percent and "%" not in label else label
+
+
+def _column(
+    head: str,
+    stats: Callable[[Row], Mapping[str, Stat]],
+    name: str,
+    kind: str = "leakage",
+) -> Column:
+    known = metric(kind, name)
     plain = name in _WITHOUT_INTERVAL
-    return title, lambda row: stat_text(stats(row).get(name), 100.0 if percent else 1.0, plain)
+    return _head(head, name, kind), lambda row: stat_text(
+        stats(row).get(name), 100.0 if known.percent else 1.0, plain, (known.low, known.high)
+    )
 
 
 # ------------------------------------------------------------------------------------------- cells
@@ -172,17 +232,41 @@ def _decimals(value: float) -> int:
     return 1 if size >= 10 else 2 if size >= 0.1 else min(6, 1 - math.floor(math.log10(size)))
 
 
-def stat_text(stat: Stat | None, scale: float = 1.0, plain: bool = False) -> str:
-    """Mean ± half of the interval over seeds; the mean alone where there is none, or `plain`."""
+def stat_text(
+    stat: Stat | None,
+    scale: float = 1.0,
+    plain: bool = False,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+) -> str:
+    """Mean and interval over seeds; the mean alone where there is none, or `plain`.
+
+    Args:
+        stat: None for a dash.
+        scale: of the numbers that are printed.
+        plain: without the interval.
+        limits: of the metric; an interval that reaches from one to the other says nothing.
+
+    Returns:
+        Half of the interval after ±; its ends where the mean is not in its middle.
+    """
     if stat is None:
         return NONE
     value = stat.value * scale
     if plain or stat.low is None or stat.high is None or math.isinf(value):
         return number(value)
-    half = (stat.high - stat.low) / 2 * scale
+    if stat.low <= limits[0] and stat.high >= limits[1]:
+        return f"{number(value)} ({FEW_SEEDS})"
+    low, high = stat.low * scale, stat.high * scale
+    half = (high - low) / 2
     if _extreme(value) or half >= _LARGE:
         return f"{number(value)} ±{number(half)}"
+    if abs((low + high) / 2 - value) > 0.01 * half:
+        return f"{number(value)} ({number(low)} to {number(high)})"
     return f"{number(value)} ±{half:,.{_decimals(value)}f}"
+
+
+FEW_SEEDS = "too few seeds"
+"""What stands in place of an interval that holds every possible value."""
 
 
 def _seeds(row: Row) -> str:
@@ -192,6 +276,8 @@ def _seeds(row: Row) -> str:
 
 def _guarantees(row: Row, kind: str) -> str:
     texts = [guarantee_text(g) for g in row.guarantees if g.kind == kind]
+    if any(g.notion == "metric-dp" for g in row.guarantees if g.kind == kind):
+        texts += [f"({text})" for text in at_distances(row.epsilon_at)]
     return "\n".join(dict.fromkeys(texts)) or NONE
 
 
@@ -204,8 +290,25 @@ def guarantee_text(g: Guarantee) -> str:
         spread = g.protected.spread
         at = next((p for p in g.curve if (p.spread, p.epsilon) == (spread, g.epsilon)), None)
         point = f" ({_others(spread, g.protected.sentences if at is None else at.sentences)})"
+    distance = f", {PER_DISTANCE}" if g.notion == "metric-dp" else ""
     refuted = ", refuted" if g.status == "refuted" else ""
-    return f"{number(g.epsilon)} {g.unit}{point}{refuted}"
+    return f"{number(g.epsilon)} {g.unit}{point}{distance}{refuted}"
+
+
+PER_DISTANCE = "per unit of distance"
+"""What an epsilon of metric DP is: it compares with no other."""
+
+
+def at_distances(found: Mapping[str, Stat]) -> list[str]:
+    """Epsilon of metric DP between words that are as far apart as the median pairs of each kind."""
+    return [
+        f"{number(stat.value)} at the median {name.removesuffix(_MEDIAN)}"
+        for name, stat in found.items()
+        if name.endswith(_MEDIAN)
+    ]
+
+
+_MEDIAN = ", 50th percentile"
 
 
 def _others(spread: int, sentences: int | None) -> str:
@@ -220,16 +323,37 @@ def _others(spread: int, sentences: int | None) -> str:
 
 
 def _lower_bounds(row: Row) -> str:
-    texts = [bound_text(bound) for bound in row.bounds]
+    texts = [bound_text(bound, row.guarantees) for bound in row.bounds]
     return "\n".join(dict.fromkeys(texts)) or NONE
 
 
-def bound_text(bound: LowerBound) -> str:
-    """Epsilon, its unit and point, and the confidence with which it is at least that."""
+def bound_text(bound: LowerBound, guarantees: Sequence[Guarantee] = ()) -> str:
+    """Epsilon, its unit and point, and the confidence with which it is at least that.
+
+    Args:
+        bound: what an attack refuted from below.
+        guarantees: beside it. Where a claim among them is refuted, the text has the bound by which
+            it is: at the confidence that no chance may fail.
+    """
     point = "" if bound.spread is None else f"{_others(bound.spread, bound.sentences)}; "
     assumed = "; assumed" if bound.assumptions else ""
     confidence = f"{100.0 * bound.confidence:.6g} %"
-    return f"{number(bound.epsilon)} {bound.unit} ({point}{confidence}{assumed})"
+    text = f"{number(bound.epsilon)} {bound.unit} ({point}{confidence}{assumed})"
+    strict = bound.strict_epsilon
+    if strict is None or confidence == _SURE or not any(_refuted(g, bound) for g in guarantees):
+        return text
+    return f"{text}, {number(strict)} ({_SURE})"
+
+
+_SURE = f"{100.0 * (1.0 - STRICT_ERROR):.6g} %"
+
+
+def _refuted(claim: Guarantee, bound: LowerBound) -> bool:
+    """Whether a bound may be what refuted a claim."""
+    strict = bound.strict_epsilon or 0.0
+    return (
+        claim.status == "refuted" and claim.adjacency == bound.adjacency and strict > claim.epsilon
+    )
 
 
 # ------------------------------------------------------------------------------------------- notes
@@ -248,13 +372,22 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
              "over seeds (Student's t)"]  # fmt: skip
     if any(len(row.seeds) == 1 for row in board):
         notes.append("rows with 1 seed (n = 1) have no interval")
-    floors: dict[str, list[float]] = {}
+    if any(row.learned is False for row in board):
+        notes.append(f"{NOTHING}: no better than the best floor, the interval considered; such "
+                     "rows come last")  # fmt: skip
+    if any(row.learned is None and row.seeds for row in board):
+        unknown = len([row for row in board if row.learned is None and row.seeds])
+        notes.append(f"whether anything was learnt is not known of {unknown} of {len(board)} rows")
+    beside: dict[str, list[float]] = {}
     for name, stat in (item for row in reversed(board) for item in row.utility.items()):
         if name in _FLOORS:
-            floors.setdefault(name, []).append(stat.value)
-    if floors:
-        shown = ", ".join(_floor(name, values) for name, values in floors.items())
-        notes.append(f"floors, without privacy: {shown}")
+            beside.setdefault(name, []).append(stat.value)
+    if beside:
+        shown = ", ".join(_floor(name, values) for name, values in beside.items())
+        notes.append(f"without privacy: {shown}")
+    if any("oov_rate" in row.utility for row in board):
+        notes.append("unknown words: share of targets outside the vocabulary, which flatters "
+                     "perplexity; accuracy is of known words")  # fmt: skip
     failures = (f"failed: {row.label}, seed {run.seed}: {run.error}"
                 for row in board for run in row.failed)  # fmt: skip
     if any(row.lower_bounds for row in board):

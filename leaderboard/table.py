@@ -7,13 +7,14 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.cli.terminal import plain
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.metrics import column_prefix
+from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
-from uedp_bench.leaderboard.sheets import Sheet, sheets
+from uedp_bench.leaderboard.sheets import PER_DISTANCE, Sheet, sheets
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -33,14 +34,18 @@ __all__ = [
 ]
 
 
-def render(rows: Sequence[Row]) -> Group:
-    """Tables for a terminal of 120 columns, two for every set of comparable rows."""
+def render(rows: Sequence[Row], width: int = 120) -> Group:
+    """Tables for a terminal, two for every set of comparable rows.
+
+    A table that does not fit into so many columns goes on in another with the rest of its columns.
+    """
     from rich.console import Group
     from rich.text import Text
 
     parts: list[Table | Text] = []
     for sheet in sheets(rows):
-        parts += [Text(plain(sheet.title), style="bold"), _table(sheet)]
+        parts.append(Text(plain(sheet.title), style="bold"))
+        parts += [_table(part, width) for part in _parts(sheet, width)]
         parts += [Text(plain(note), style="dim") for note in sheet.notes]
         parts.append(Text(""))
     return Group(*parts[:-1])
@@ -51,29 +56,74 @@ def to_text(rows: Sequence[Row], width: int = 120, *, styles: bool = False) -> s
     from rich.console import Console
 
     screen = Console(width=width, record=True, file=io.StringIO(), highlight=False)
-    screen.print(render(rows))
+    screen.print(render(rows, width))
     return screen.export_text(styles=styles)
 
 
-def _table(sheet: Sheet) -> Table:
+def _parts(sheet: Sheet, width: int) -> list[Sheet]:
+    """The sheet, or several with the same first column that fit into so many columns each."""
+    groups: list[list[int]] = [[]]
+    left = room = max(1, width - _LABEL - 2 * _BETWEEN)
+    for at in range(1, len(sheet.columns)):
+        need = _least(sheet, at) + _BETWEEN
+        if need > left and groups[-1]:
+            groups.append([])
+            left = room
+        groups[-1].append(at)
+        left -= need
+    return [
+        replace(
+            sheet,
+            columns=tuple(sheet.columns[at] for at in (0, *group)),
+            cells=tuple(tuple(cells[at] for at in (0, *group)) for cells in sheet.cells),
+        )
+        for group in groups
+    ]
+
+
+_LABEL = 24
+"""Columns that names of mechanisms have at least; longer ones wrap."""
+
+_BETWEEN = 2
+"""Columns that rich adds to every cell."""
+
+
+def _table(sheet: Sheet, width: int) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    widths = _widths(sheet, width)
     for at, name in enumerate(sheet.columns):
         table.add_column(
-            Text(plain(name)), justify="right" if at else "left", min_width=_least(sheet, at)
+            Text(plain(name)),
+            justify="right" if at else "left",
+            width=widths[at],
+            overflow="fold",
         )
     for cells in sheet.cells:
         table.add_row(*(Text(plain(cell, lines=True)) for cell in cells))
     return table
 
 
+def _widths(sheet: Sheet, width: int) -> list[int]:
+    """What every column needs, and of what is left as much as it can use: rich would cut some."""
+    widths = [_least(sheet, at) for at in range(len(sheet.columns))]
+    widths[0] = min(widths[0], _LABEL)
+    left = width - sum(widths) - _BETWEEN * len(widths)
+    for at, least in enumerate(widths):
+        lines = [line for row in (sheet.columns, *sheet.cells) for line in row[at].split("\n")]
+        more = min(max(0, max(map(len, lines)) - least), max(0, left))
+        widths[at] += more
+        left -= more
+    return widths
+
+
 def _least(sheet: Sheet, at: int) -> int:
     """Words and numbers with their intervals stay whole; only between them may a cell wrap."""
     cells = [sheet.columns[at], *(row[at].replace(" ±", "_±") for row in sheet.cells)]
-    return max(len(word) for cell in cells for word in cell.split())
+    return max(len(plain(word)) for cell in cells for word in cell.split())
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
@@ -114,17 +164,27 @@ def _object(row: Row) -> dict[str, Any]:
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """One line a row; every metric has the columns NAME, NAME.low, NAME.high and NAME.n.
+    """One line a row, for data frames.
 
-    Text that a spreadsheet would take for a formula begins with an apostrophe.
+    A parameter has the column `params.KIND.NAME`; a metric has NAME, NAME.low, NAME.high and
+    NAME.n. A dot in the name of a metric is written %2E, and % is %25, so that `auc.low` is always
+    an end of the interval of `auc`. Text that a spreadsheet would take for a formula begins with
+    an apostrophe.
     """
     lines = [_line(row) for row in rows]
     columns = list(dict.fromkeys(name for line in lines for name in line))
+    columns.sort(key=_place)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(_harmless, columns))
     writer.writerows([_harmless(line.get(name, "")) for name in columns] for line in lines)
     return out.getvalue()
+
+
+def _place(column: str) -> int:
+    """Parameters stand together behind what a row is; the rest stays in its order."""
+    first = {"mechanism", "task", "source", "model", "group", "seeds", "runs"}
+    return 0 if column in first else 1 if column.startswith("params.") else 2
 
 
 def _harmless(value: Any) -> Any:
@@ -141,16 +201,26 @@ _NUMBERS = re.compile(r"-inf|-?\d+( -?\d+)*")
 def _line(row: Row) -> dict[str, Any]:
     found = _object(row)
     line = {name: found[name] for name in ("mechanism", "task", "source", "model", "group")}
-    line |= {"seeds": " ".join(map(str, row.seeds)), "failed": len(row.failed)}
+    finished = [run.id for run in row.runs if run.status == "finished"]
+    line |= {"seeds": " ".join(map(str, row.seeds)), "runs": " ".join(finished)}
+    line |= _parameters(row)
+    line |= {"failed": len(row.failed), "failed_runs": " ".join(run.id for run in row.failed)}
     line["error"] = "; ".join(run.error for run in row.failed)
+    line["learned"] = {True: "true", False: "false", None: "unknown"}[row.learned]
+    if row.headline is not None:
+        line["headline"] = row.headline.metric
+        line["headline.larger_is_better"] = str(row.headline.larger_is_better).lower()
+    line |= _columns("floor", found["floors"])
     for kind in ("utility", "diagnostics", "cost"):
         line |= _columns(kind, found[kind])
+    line |= _columns("epsilon_at", found["epsilon_at"])
     for attack, metrics in found["leakage"].items():
         line |= _columns(column_prefix(attack), metrics)
     for guarantee in found["guarantees"]:
         name = f"{guarantee['kind']}.{guarantee['unit']}.{guarantee['adjacency']}"
         line[f"{name}.notion"] = guarantee["notion"]
         line[f"{name}.epsilon"] = guarantee["epsilon"]
+        line[f"{name}.epsilon_is"] = PER_DISTANCE if guarantee["notion"] == "metric-dp" else ""
         line[f"{name}.delta"] = guarantee["delta"]
         line[f"{name}.status"] = guarantee["status"]
         line[f"{name}.reason"] = guarantee["reason"]
@@ -166,17 +236,42 @@ def _line(row: Row) -> dict[str, Any]:
             line[f"{name}.{part}"] = "" if bound[part] is None else bound[part]
     if row.selection:
         line["selection"] = json.dumps(row.selection)
-    line["runs"] = " ".join(run.id for run in row.runs)
     line["mlflow_runs"] = " ".join(
         run.tracking.get("mlflow_run_id", "") for run in row.runs
     ).strip()
     return line
 
 
+def _parameters(row: Row) -> dict[str, Any]:
+    """Every parameter of a row's components; lists and objects as JSON.
+
+    Where a mechanism or attack is there more than once, its place tells which one is meant.
+    """
+    parts = [("task", row.spec.task), ("source", row.spec.source), ("model", row.spec.model)]
+    for kind, several in (("mechanism", row.spec.mechanism), ("attack", row.spec.attacks)):
+        names = [part.name for part in several]
+        for at, part in enumerate(several):
+            place = f"{at}." if names.count(part.name) > 1 else ""
+            parts.append((f"{kind}.{place}{part.name}", part))
+    found = {
+        f"params.{kind}.{name}": _cell(value)
+        for kind, part in parts
+        for name, value in part.params.items()
+    }
+    return {**found, "params.delta": row.spec.delta}
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str | int | float):
+        return json.dumps(value) if isinstance(value, bool) else value
+    return "" if value is None else json.dumps(value)
+
+
 def _columns(prefix: str, stats: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, stat in stats.items():
-        out[f"{prefix}.{name}"] = stat["value"]
+        column = f"{prefix}.{quoted(name)}"
+        out[column] = stat["value"]
         for part in ("low", "high", "n"):
-            out[f"{prefix}.{name}.{part}"] = "" if stat[part] is None else stat[part]
+            out[f"{column}.{part}"] = "" if stat[part] is None else stat[part]
     return out

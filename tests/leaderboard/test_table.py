@@ -109,15 +109,15 @@ def shown(rows, width=120):
 
 def test_mean_and_student_interval_over_three_seeds():
     rows = aggregate(
-        [result("uedp", seed, value) for seed, value in ((1, 1.0), (2, 2.0), (3, 3.0))]
+        [result("uedp", seed, value) for seed, value in ((1, 11.0), (2, 12.0), (3, 13.0))]
     )
     assert len(rows) == 1
     stat = rows[0].utility["perplexity"]
     # t(0.975, 2 degrees of freedom) = 4.302653, standard error 1 / sqrt(3).
-    assert (stat.value, stat.n) == (2.0, 3)
+    assert (stat.value, stat.n) == (12.0, 3)
     assert stat.high - stat.value == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
     assert stat.value - stat.low == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
-    assert "2.00 ±2.48" in shown(rows)
+    assert "12.0 ±2.5" in shown(rows)
 
 
 def test_one_seed_has_no_interval_and_says_so():

@@ -1,0 +1,141 @@
+"""Direction, headline and floors come from results; a row that learnt nothing always says so."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from uedp_bench.leaderboard.boards import boards
+from uedp_bench.leaderboard.learning import best
+from uedp_bench.leaderboard.loading import Loader
+from uedp_bench.leaderboard.page import page_data
+from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.sheets import sheets
+from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
+from uedp_bench.results import Estimate, Headline, Result, write_result
+
+UP = Headline(metric="score", larger_is_better=True)
+DOWN = Headline(metric="score", larger_is_better=False)
+
+
+def made(mechanism, score, *, seed=1, headline=UP, task="plug-in", floor=0.5, **more) -> Result:
+    spec = {"task": {"name": task}, "source": {"name": "s"}, "model": {"name": "m"},
+            "mechanism": [{"name": mechanism}], "seed": seed}  # fmt: skip
+    given = {
+        "id": f"{mechanism}-{seed}", "group": mechanism, "status": "finished", "spec": spec,
+        "utility": {"score": Estimate(value=score, low=score - 0.01, high=score + 0.01)},
+        "headline": headline, "floors": {"guess": floor},
+        "learned": (score - 0.01 > floor) if headline == UP else (score + 0.01 < floor),
+        "provenance": {"corpus": {"fingerprint": "c"}},
+    }  # fmt: skip
+    return Result.model_validate({**given, **more})
+
+
+def test_a_plug_ins_board_is_the_right_way_up_without_the_plug_in():
+    rows = aggregate([made("worse", 0.7), made("better", 0.9)])
+    assert [row.label for row in rows] == ["better", "worse"]
+    data = page_data(rows, {})
+    assert data["sets"][0]["larger_is_better"] is True
+    assert data["sets"][0]["headline"] == "utility.score"
+    (column,) = [one for one in data["columns"] if one["key"] == "utility.score"]
+    assert (column["better"], column["main"]) == ("higher", True)
+    down = [made("worse", 0.4, headline=DOWN), made("better", 0.2, headline=DOWN)]
+    assert [row.label for row in aggregate(down)] == ["better", "worse"]
+
+
+def test_vocabularies_part_a_board_where_results_say_so():
+    def rows(by_vocabulary):
+        headline = Headline(metric="score", larger_is_better=True, by_vocabulary=by_vocabulary)
+        words = [{"corpus": {"fingerprint": "c"}, "vocabulary": {"fingerprint": v}} for v in "ab"]
+        return aggregate([made(f"m{at}", 0.9, headline=headline, provenance=found)
+                          for at, found in enumerate(words)])  # fmt: skip
+
+    assert len(boards(rows(True))) == 2
+    assert len(boards(rows(False))) == 1
+
+
+def test_results_of_one_task_that_disagree_are_reported_and_never_share_a_board(tmp_path):
+    for found in (made("a", 0.9), made("b", 0.4, headline=DOWN)):
+        (tmp_path / found.id).mkdir()
+        write_result(found, tmp_path / found.id / "result.json")
+    loaded = Loader([Folder(tmp_path)]).load()
+    (note,) = loaded.notes
+    assert note == (
+        "results of task plug-in disagree on what ranks them, and stand on boards of their own: "
+        "score (smaller is better) in 1; score (larger is better) in 1"
+    )
+    assert len(boards(aggregate(loaded.results))) == 2
+
+
+# ----------------------------------------------------------------------------------------- learned
+
+
+@pytest.mark.parametrize(
+    ("scores", "learned"),
+    [
+        ((0.9,), True),
+        ((0.5,), False),
+        ((0.505,), False),  # better, but its interval is not
+        ((0.9, 0.91, 0.92), True),
+        ((0.9, 0.2), False),
+        ((0.7, 0.704, 0.506, 0.7, 0.71, 0.7, 0.71, 0.7, 0.7), True),  # by the interval over seeds
+    ],
+)
+def test_a_row_has_learnt_where_its_seeds_or_their_interval_say_so(scores, learned):
+    (row,) = aggregate([made("m", score, seed=seed) for seed, score in enumerate(scores, 1)])
+    assert row.learned is learned
+
+
+def test_nobody_says_what_is_not_known():
+    (row,) = aggregate([made("m", 0.9, learned=None), made("m", 0.91, seed=2)])
+    assert row.learned is None
+    (row,) = aggregate([made("m", 0.9, learned=None, floors={}, headline=None)])
+    assert (row.learned, row.headline) == (None, None)
+    assert best({}, UP) is None
+    assert best({"a": 0.1, "b": 0.3}, UP) == "b"
+    assert best({"a": 0.1, "b": 0.3}, DOWN) == "a"
+
+
+def test_rows_that_learnt_nothing_come_last_and_say_so_in_every_form():
+    # Their headline is the best: floors of theirs are better still.
+    rows = aggregate([made("idle", 0.95, floor=0.99), made("good", 0.9), made("fair", 0.8)])
+    assert [row.label for row in rows] == ["good", "fair", "idle"]
+    for text in (to_markdown(rows), to_text(rows)):
+        lines = [line for line in text.splitlines() if "idle" in line or "learned nothing" in line]
+        assert "idle" in lines[0]
+        assert any("learned nothing" in line for line in lines)
+    assert "floor: guess" in to_markdown(rows)
+    assert [one["learned"] for one in json.loads(to_json(rows))] == [True, True, False]
+    lines = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert [line["learned"] for line in lines] == ["true", "true", "false"]
+    assert [line["floor.guess"] for line in lines] == ["0.5", "0.5", "0.99"]
+    assert [line["headline.larger_is_better"] for line in lines] == ["true"] * 3
+    data = page_data(rows, {})
+    assert [row["learned"] for row in data["rows"]] == [True, True, False]
+    assert data["sets"][0]["floors"] == [{"name": "guess", "low": 0.5, "high": 0.99}]
+
+
+def test_floors_are_rows_of_the_table_and_the_unknown_rate_stands_beside():
+    more = {
+        "utility": {
+            "perplexity": {"value": 90.0}, "accuracy": {"value": 0.2}, "oov_rate": {"value": 0.36},
+            "accuracy_with_unknown": {"value": 0.4},
+        },
+        "headline": {"metric": "perplexity", "larger_is_better": False, "by_vocabulary": True},
+        "learned": None,
+    }  # fmt: skip
+    floors = [{"unigrams": 320.0, "public-only": 110.0}, {"unigrams": 325.0, "public-only": 110.0}]
+    rows = aggregate([made(f"m{at}", 1.0, task="next-word", floors=found, **more)
+                      for at, found in enumerate(floors)])  # fmt: skip
+    sheet = sheets(rows)[0]
+    assert sheet.columns[:5] == (
+        "mechanism", "seeds", "perplexity", "accuracy %", "unknown words %",
+    )  # fmt: skip
+    assert [cells[:3] for cells in sheet.cells[2:]] == [
+        ("floor: public-only", "–", "110"),
+        ("floor: unigrams", "–", "320 to 325"),
+    ]
