@@ -11,7 +11,7 @@ from toy import ToyLearner, toy_run
 from uedp_bench.accounting.events import Repeated
 from uedp_bench.mechanism import CorpusStats, TrainingMechanism
 from uedp_bench.mechanisms.user_dp import UserDP
-from uedp_bench.randomness import Stream, scope_of
+from uedp_bench.randomness import scope_of
 from uedp_bench.run import Run, Speed
 from uedp_bench.spec import expand, identity_parts, parse_spec
 from uedp_bench.training.federated import Federation, Server, train_federated
@@ -138,23 +138,6 @@ def test_rounds_draw_coins_and_noise_of_their_own() -> None:
     words = [word(streams.child("round", step).rng(use)) for step in range(50)
              for use in ("sample", "rows", "dropout", "noise")]  # fmt: skip
     assert len(set(words)) == 200
-
-
-def test_noise_of_the_operating_system_is_never_the_same() -> None:
-    runs = [Run(1, STATS, scope="s", noise_source="os") for _ in range(2)]
-    assert word(runs[0].stream("a").rng()) != word(runs[1].stream("a").rng())
-    # Within a run a row that is asked for twice gets the same noise.
-    assert word(runs[0].stream("a").rng()) == word(runs[0].stream("a").rng())
-    assert word(runs[0].shared("a")) == word(runs[1].shared("a"))
-
-
-def test_noise_of_the_operating_system_has_the_distribution() -> None:
-    from scipy import stats
-
-    rng = Stream.root(1, "", "os").rng("noise")
-    assert stats.kstest(rng.standard_normal(20_000), "norm").pvalue > 1e-6
-    assert stats.kstest(rng.random(20_000), "uniform").pvalue > 1e-6
-    assert stats.kstest(rng.laplace(size=20_000), "laplace").pvalue > 1e-6
 
 
 def test_events_are_those_of_the_rounds_that_were_run() -> None:

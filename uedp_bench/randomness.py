@@ -26,14 +26,11 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-NoiseSource = Literal["seed", "os"]
-"""Where secret random numbers come from."""
-
-NOISE_SOURCES: tuple[NoiseSource, ...] = get_args(NoiseSource)
+from uedp_bench.accounting.assumptions import NoiseSource
 
 Name = str | int
 

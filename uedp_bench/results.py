@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.cli.terminal import plain
@@ -124,6 +125,7 @@ class RunSpec(_Frozen):
     attacks: tuple[ComponentSpec, ...] = ()
     seed: int = 1
     delta: float = Field(default=1e-5, gt=0.0, lt=1.0)
+    noise_source: NoiseSource = "seed"
     selection: Selection | None = None
 
     @property

@@ -27,7 +27,7 @@ from uedp_bench.model import Vocabulary
 from uedp_bench.output_folder import disk_is_full, sync_files, write_json
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
-from uedp_bench.randomness import NoiseSource, scope_of
+from uedp_bench.randomness import scope_of
 from uedp_bench.release import (
     Classifier,
     Published,
@@ -69,7 +69,6 @@ class Settings:
     speed: Speed = field(default_factory=Speed)
     progress: Progress = no_progress
     failures: int = 0
-    noise_source: NoiseSource = "seed"
 
 
 @dataclass(frozen=True)
@@ -297,8 +296,9 @@ def guarantees(
     # Where nothing was reported, what was planned says for which unit the proof is refused.
     return (
         *claimed(parts.pipeline.claims(stats), spec.delta),
-        *proven(release.events or planned, delta=spec.delta, refusals=refusals),
-    )
+        *proven(release.events or planned, delta=spec.delta, refusals=refusals,
+                source=spec.noise_source),
+    )  # fmt: skip
 
 
 def select(
@@ -411,7 +411,7 @@ def _execute(
     corpus = corpus.with_split(out, "held_out")
     run = Run(spec.seed, stats, device, settings.speed, injected, spec.delta,
               progress=settings.progress, scope=scope_of(identity, corpus.fingerprint, injected),
-              noise_source=settings.noise_source)  # fmt: skip
+              noise_source=spec.noise_source)  # fmt: skip
     run.public_stages = stages = PublicStages.of(spec, settings.out / "cache")
     with clock("train"):
         release, vocabulary = protect(parts, corpus, run)
@@ -474,8 +474,7 @@ def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corp
     # Public rows are there for what mechanisms make of them; they were published before.
     test = corpus.only("test", "public")
     for publisher in publishers:
-        stage = parts.pipeline.stage_of(publisher)
-        test, _ = publisher.publish(test, run.within(stage))
+        test, _ = publisher.publish(test, run.within(parts.pipeline.stage_of(publisher)))
     test = test.only("test")
     if parts.pipeline.shows_published:
         shown = release.published = concatenate(release.published, test)

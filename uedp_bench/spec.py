@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from uedp_bench import registry
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.component import Component, MayBePath, parse_params
 from uedp_bench.errors import InputError, UnknownNameError, nearest, shown
 from uedp_bench.regular_files import read_text, shown_path
@@ -66,6 +67,11 @@ class Spec(BaseModel):
     attacks: list[Ref] = []
     seeds: list[Annotated[int, Field(ge=0)]] = Field(default=[1], min_length=1)
     delta: float = Field(default=1e-5, gt=0, lt=1)
+    noise_source: NoiseSource = Field(
+        default="seed",
+        description="of the numbers that protect: the seed, or the operating system, and then "
+        "nobody can draw them again",
+    )
     selection: Selection | None = None
 
     @field_validator("task", "source", "model", mode="before")
@@ -225,7 +231,8 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
     grid = itertools.product(spec.seeds, tasks, sources, models, attacks, mechanisms)
     runs = [
         RunSpec(task=task, source=source, model=model, mechanism=m, attacks=a, seed=seed,
-                delta=spec.delta, selection=_selection(spec, m))
+                delta=spec.delta, noise_source=spec.noise_source,
+                selection=_selection(spec, m))
         for seed, task, source, model, a, m in grid
     ]  # fmt: skip
     unique = {run.model_dump_json(): run for run in runs}
@@ -424,6 +431,8 @@ def identity_parts(
         "attacks": [component_identity(ref, registry.attacks, content) for ref in spec.attacks],
         "seed": spec.seed,
     }
+    if spec.noise_source != "seed":  # results of before it was a choice keep their ids
+        parts["noise_source"] = spec.noise_source
     if spec.selection is not None:
         parts["selection"] = spec.selection.declared()
     return parts

@@ -80,8 +80,9 @@ def spec_yaml(spec: RunSpec) -> str:
     # libyaml's is ten times as fast; wheels have it.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     value = spec.model_dump(mode="json", exclude_none=False)
-    if value["selection"] is None:
-        del value["selection"]
+    for name, usual in (("selection", None), ("noise_source", "seed")):
+        if value[name] == usual:
+            del value[name]
     written: str = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100)
     return written
 

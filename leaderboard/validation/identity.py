@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.results import Result
@@ -36,6 +37,7 @@ class _Parts(BaseModel):
     mechanism: tuple[_Part, ...]
     attacks: tuple[_Part, ...]
     seed: int
+    noise_source: NoiseSource = "seed"
     selection: dict[str, Any] | None = None
 
     def flat(self) -> list[tuple[str, _Part]]:
@@ -135,6 +137,7 @@ def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
     for name, recorded, said, where in (
         ("seed", found.seed, spec.seed, "spec.seed"),
         ("delta", found.delta, spec.delta, "spec.delta"),
+        ("noise_source", found.noise_source, spec.noise_source, "spec.noise_source"),
         ("selection", found.selection, selection, "spec.selection"),
         ("corpus", found.corpus, corpus, "provenance.corpus.fingerprint"),
     ):

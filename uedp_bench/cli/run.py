@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.cli.console import console, echo
 from uedp_bench.errors import InputError, UedpBenchError, shown
 
@@ -60,6 +61,15 @@ MaxRetrain = Annotated[
 ]
 MaxRuns = Annotated[
     int, typer.Option(metavar="N", min=1, help="Refuse a spec that stands for more than N runs.")
+]
+Noise = Annotated[
+    NoiseSource | None,
+    typer.Option(
+        "--noise-source",
+        metavar="SOURCE",
+        help="Where the numbers that protect come from: seed, or os (the operating system's, "
+        "which nobody can draw again). [default: seed]",
+    ),
 ]
 Tracking = Annotated[
     str | None,
@@ -120,6 +130,7 @@ def run_command(
     retry_failed: RetryFailed = False,
     max_retrain: MaxRetrain = None,
     max_runs: MaxRuns = MOST_RUNS,
+    noise_source: Noise = None,
     out: Out = Path("runs"),
     as_json: Json = False,
     plugin: Plugins = None,
@@ -153,7 +164,8 @@ def run_command(
 
     registry.load_plugins(plugin or [])
     data: dict[str, Any] = read_spec(spec) if spec else {}
-    flags = {"task": task, "source": source, "model": model, "attacks": attack, "delta": delta}
+    flags = {"task": task, "source": source, "model": model, "attacks": attack, "delta": delta,
+             "noise_source": noise_source}  # fmt: skip
     data |= {name: value for name, value in flags.items() if value is not None}
     if mechanism:
         data.pop("mechanism", None)
@@ -180,6 +192,7 @@ def quickstart_command(
     device: Device = "auto",
     workers: Workers = None,
     threads: Threads = 1,
+    noise_source: Noise = None,
     tracking_uri: Tracking = None,
     no_tracking: NoTracking = False,
 ) -> None:
@@ -188,7 +201,8 @@ def quickstart_command(
 
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(out, device, workers, threads, tracking)
-    benchmark(read_spec("quickstart"), options, as_json)
+    chosen = {} if noise_source is None else {"noise_source": noise_source}
+    benchmark(read_spec("quickstart") | chosen, options, as_json)
 
 
 @dataclass(frozen=True)
