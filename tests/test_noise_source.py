@@ -11,6 +11,7 @@ import torch
 from learners import NetworkLearner, flat
 from scipy import stats
 from split import WordsLearner, topic_corpus
+from tiny import runs
 from toy import ToyLearner
 
 from uedp_bench.errors import InputError
@@ -133,17 +134,10 @@ def test_results_of_the_other_noise_source_have_ids_of_their_own() -> None:
 
 
 def test_a_run_says_where_its_noise_came_from(tmp_path: Path) -> None:
-    params = {"users": 30, "valid_users": 3, "test_users": 4, "public_users": 3}
-    spec = {
-        "source": {"name": "embedded", "params": params},
-        "model": {"name": "lstm-small", "params": {"units": 4, "embedding": 4}},
-        "mechanisms": [
-            [{"name": "user-dp", "params": {"rounds": 1, "users": 23, "users_per_round": 5}}]
-        ],
-    }
+    private = {"name": "user-dp", "params": {"rounds": 1, "users": 60, "users_per_round": 5}}
     said = []
     for source in ("seed", "os"):
-        (run,) = expand(parse_spec({**spec, "noise_source": source}))
+        (run,) = runs(private, noise_source=source)
         result = execute(run, Settings(out=tmp_path, device="cpu"))
         assert result.status == "finished", result.error
         (found,) = [g for g in result.guarantees if g.kind == "proven"]

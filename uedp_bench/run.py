@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.corpus import SPLITS
-from uedp_bench.randomness import Name, NoiseSource, Stream, shared_stream
+from uedp_bench.randomness import Name, Stream, shared_stream
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray

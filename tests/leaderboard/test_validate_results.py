@@ -24,6 +24,7 @@ KNOWN = (
     "names a MLflow store",
     "results of different versions do not compare",
     "is of another version than the one installed",
+    "the audit is of another version",
     "did not state what all proofs assume",
 )
 """What cannot be checked of results that are older than what they would have to record."""
