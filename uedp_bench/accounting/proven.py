@@ -7,10 +7,12 @@ together with an entity (`user_entity`), plain sums for local noise (`local`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Literal
 
+from uedp_bench.accounting import beyond
 from uedp_bench.accounting.curve import Asked, Sizes, curve_of
 from uedp_bench.accounting.events import (
     Adjacency,
@@ -37,6 +39,7 @@ SOURCES = {
     "none": "",
     "pld": "privacy loss distribution, connect-the-dots (dp-accounting; arXiv:2207.04380)",
     "rdp": "Renyi accountant (dp-accounting; arXiv:1702.07476, arXiv:1908.10530)",
+    "fixed-size-pld": "the pair of a replaced unit, connect-the-dots (docs/proofs.md, A.2)",
     "user-entity-pld": "opposed binomial mixtures, connect-the-dots (docs/accounting.md)",
     **LOCAL_SOURCES,
 }
@@ -171,7 +174,17 @@ def _central(
         answer = _known([(b, n) for b, n in known if happens(b, n)], adjacency, delta)
     if any(noise_multiplier(base) == 0.0 for base, _ in active):
         return Answer(math.inf, "none", answer.values, answer.curve, "no noise was added")
+    if math.isinf(answer.epsilon) and not answer.reason:
+        return replace(answer, accountant="none", reason=beyond.REASON)
     return answer
+
+
+def _beyond(
+    rounds: Sequence[tuple[_Central, int]], adjacency: Adjacency, point: Protected, delta: float
+) -> Callable[[float], float]:
+    """What the end of the sampler adds to delta, by epsilon."""
+    moves = [(beyond.moved(b, adjacency, point), n) for b, n in rounds if happens(b, n)]
+    return lambda epsilon: beyond.mass(moves, epsilon, delta)
 
 
 def _user_entity(
@@ -187,8 +200,13 @@ def _user_entity(
     if len(known) < len(rounds):
         raise Refusal("fixed-size rounds do not compose with user-entity rounds")
 
+    silent = any(happens(b, n) and noise_multiplier(b) == 0.0 for b, n in known)
+
     def at(point: Protected) -> float:
-        return user_entity_epsilon(known, point, delta)
+        if silent:
+            return math.inf
+        outside = _beyond(known, adjacency, point, delta)
+        return beyond.within(delta, lambda d: user_entity_epsilon(known, point, d), outside)
 
     epsilon, curve = curve_of(Sizes.of([base for base, _ in known]), asked, at)
     return Answer(epsilon, "user-entity-pld", {"user-entity-pld": epsilon}, curve)
@@ -198,13 +216,15 @@ def _check_adjacency(bases: Sequence[Known], adjacency: Adjacency) -> None:
     for base in bases:
         if not isinstance(base, FixedSizeSampled):
             continue
-        if adjacency != "replace-one":
-            raise Refusal(f"fixed-size rounds are accounted for replace-one, not for {adjacency}")
+        if adjacency == "zero-out":
+            raise Refusal(f"fixed-size rounds are not accounted for {adjacency}")
         if base.sample > base.population:
             raise Refusal(f"a round draws {base.sample} units of {base.population}")
     kinds = {base.kind for base in bases}
     if {"fixed-size-sampled", "poisson-sampled"} <= kinds:
         raise Refusal("no accountant composes fixed-size and Poisson rounds")
+    if adjacency != "replace-one" and {"fixed-size-sampled", "gaussian"} <= kinds:
+        raise Refusal(f"fixed-size rounds compose with no others under {adjacency}")
 
 
 def _known(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float) -> Answer:
@@ -213,6 +233,15 @@ def _known(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: flo
         return Answer(0.0, "pld", {"pld": 0.0, "rdp": 0.0})
     if any(noise_multiplier(base) == 0.0 for base, _ in rounds):
         return Answer(math.inf, "none", {})
-    values = library_epsilons(rounds, adjacency, delta)
+    outside = _beyond(rounds, adjacency, Protected(spread=0), delta)
+    drawn = sum(count for _, count in rounds)
+    fixed = any(isinstance(base, FixedSizeSampled) for base, _ in rounds)
+    ideal = cache(lambda d: library_epsilons(rounds, adjacency, d))
+    values = {}
+    for name in ideal(beyond.ideal_delta(delta)):
+        # A bound for fixed-size rounds that does not reveal who else is in says nothing of pairs.
+        hidden = fixed and name == "rdp"
+        mass = partial(beyond.whole, drawn) if hidden else outside
+        values[name] = beyond.within(delta, lambda d, name=name: ideal(d)[name], mass)
     best = min(values, key=lambda name: values[name])
     return Answer(values[best], best, values)

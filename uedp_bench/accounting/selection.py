@@ -27,10 +27,11 @@ from typing import Any
 
 import numpy as np
 
+from uedp_bench.accounting.beyond import whole, within
 from uedp_bench.accounting.events import AnyEvent, NonPrivate, PrivacyEvent, Protected, Repeated
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.accounting.proven import Refusal
+from uedp_bench.accounting.proven import Refusal, rounds_of
 from uedp_bench.accounting.renyi import ORDERS, Array, renyi
 from uedp_bench.accounting.stated import stated
 from uedp_bench.errors import InputError
@@ -223,12 +224,18 @@ def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
     }
     if () in groups:
         raise Refusal(f"not every trial protects the unit {guarantee.unit}")
+    longest = max(sum(rounds_of(event)[1] for event in events) for events in groups)
+    drawn = (trials.selection.mean or 1.0) * longest
 
     @lru_cache
     def epsilon(point: Protected) -> float:
         # A setting drawn at random has no larger divergence than the worst of them.
         worst = np.max([renyi(events, guarantee.adjacency, point) for events in groups], axis=0)
-        return epsilon_of_best(worst, trials.selection, guarantee.delta)
+        return within(
+            guarantee.delta,
+            lambda delta: epsilon_of_best(worst, trials.selection, delta),
+            lambda found: whole(drawn, found),
+        )
 
     curve = tuple(
         point.model_copy(update={"epsilon": epsilon(_protected(point))})

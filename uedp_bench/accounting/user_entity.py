@@ -15,6 +15,9 @@ entity; k other users mention it. What dominates a round (proofs: `docs/proofs.m
 * sentence sampling. At most n + e sentences are in one sum only and nothing else changes:
   P = N(0, s^2) + Bin(n + e, q) against N(0, s^2), and swapped.
 * sampled users as one unit: the first with k = 0.
+* a fixed number of units, one of them replaced (corollary A.2): it is in the sample by a coin, in
+  the place of another: (1 - q) N(0, s^2) + q N(2, s^2) against N(0, s^2) for losses above 0, and
+  swapped for those below.
 
 Removing and adding are composed separately, and the larger value counts.
 """
@@ -27,21 +30,22 @@ from functools import lru_cache
 
 import numpy as np
 
+from uedp_bench.accounting.beyond import contributions
 from uedp_bench.accounting.events import (
+    FixedSizeSampled,
     Gaussian,
     GroupRound,
     PoissonSampled,
     Protected,
-    SentenceSampledGaussian,
     TwoLevelUserEntityGaussian,
-    UserEntityGaussian,
 )
 from uedp_bench.accounting.invert import epsilon_at
 from uedp_bench.accounting.losses import STEPS, Round, epsilon_of
-from uedp_bench.accounting.pairs import Pair, binomial_mixture
+from uedp_bench.accounting.pairs import Pair, Replaced, binomial_mixture
 
-AnyRound = GroupRound | Gaussian | PoissonSampled
-"""Events of one round that this accountant understands; the last two change by 1 in all."""
+AnyRound = GroupRound | Gaussian | PoissonSampled | FixedSizeSampled
+"""Events of one round that this accountant understands; those that are no `GroupRound` are of one
+unit, which is replaced in rounds of a fixed size, and else added or removed."""
 
 COARSE = 10
 """Grid steps in one deviation that give epsilon within about 1 % in a tenth of the time."""
@@ -53,24 +57,21 @@ _COINS = 64
 
 def _sizes(event: AnyRound, point: Protected) -> tuple[int, int]:
     """Contributions above and below that neighbours (one with the group removed) may have."""
-    if isinstance(event, SentenceSampledGaussian):
-        n, others = event.sentences_per_user, event.users - 1
-        spread = point.spread * min(point.sentences_per_user, n)
-        return n + min(spread, n * others), 0
-    if isinstance(event, UserEntityGaussian | TwoLevelUserEntityGaussian):
-        spread = min(point.spread, event.users - 1)
-        return spread + 1, spread
+    if isinstance(event, GroupRound):
+        return contributions(event, point)
     return 1, 0
 
 
 def _rate(event: AnyRound) -> float:
+    if isinstance(event, FixedSizeSampled):
+        return event.sample / event.population
     return 1.0 if isinstance(event, Gaussian) else event.rate
 
 
 def _scale(event: AnyRound) -> float:
     return (
         event.event.noise_multiplier
-        if isinstance(event, PoissonSampled)
+        if isinstance(event, PoissonSampled | FixedSizeSampled)
         else (event.noise_multiplier)
     )
 
@@ -84,6 +85,10 @@ def dominating_pairs(event: AnyRound, point: Protected) -> tuple[Pair, Pair]:
     """The pairs of removing and of adding; of two-level clipping, as if it had one level."""
     scale, rate = _scale(event), _rate(event)
     above, below = _sizes(event, point)
+    if isinstance(event, FixedSizeSampled):
+        moved_in = binomial_mixture(1, rate, 1, unit=2.0)
+        replaced = Replaced(moved_in, binomial_mixture(0, rate, -1), scale)
+        return replaced, replaced
     remove, add = (
         Pair(binomial_mixture(up, rate, 1), binomial_mixture(down, rate, -1), scale)
         for up, down in ((above, below), (below, above))
@@ -146,6 +151,8 @@ def _two_level(
 def _reach(event: AnyRound, point: Protected) -> float:
     """How far the sum moves at most, if everybody takes part."""
     above, below = _sizes(event, point)
+    if isinstance(event, FixedSizeSampled):
+        return 2.0
     if isinstance(event, TwoLevelUserEntityGaussian):
         return min(1.0 + moved(event, point) * below, float(above + below))
     return float(above + below)
@@ -174,11 +181,12 @@ def _unsampled(rounds: Sequence[tuple[AnyRound, int]], point: Protected, delta: 
 def user_entity_epsilon(
     rounds: tuple[tuple[AnyRound, int], ...], point: Protected, delta: float, steps: int = STEPS
 ) -> float:
-    """Epsilon of all rounds, for an entity at one point of the curve.
+    """Epsilon of all rounds, for an entity at one point of the curve and noise without an end.
 
     Args:
         rounds: events of any kinds, each with the number of times it happens; `Gaussian` and
-            `PoissonSampled` are those of the whole unit.
+            `PoissonSampled` are those of the whole unit. `FixedSizeSampled`, where a unit is
+            replaced, composes with its like alone.
         point: who mentions the entity beside the protected user.
         delta: in (0, 1).
         steps: of the grid; fewer give a larger epsilon, sooner (see `COARSE`).
