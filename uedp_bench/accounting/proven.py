@@ -236,12 +236,16 @@ def _known(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: flo
     outside = _beyond(rounds, adjacency, Protected(spread=0), delta)
     drawn = sum(count for _, count in rounds)
     fixed = any(isinstance(base, FixedSizeSampled) for base, _ in rounds)
-    ideal = cache(lambda d: library_epsilons(rounds, adjacency, d))
-    values = {}
-    for name in ideal(beyond.ideal_delta(delta)):
+
+    @cache
+    def ideal(at: float) -> dict[str, float]:
+        return library_epsilons(rounds, adjacency, at)
+
+    def real(name: str) -> float:
         # A bound for fixed-size rounds that does not reveal who else is in says nothing of pairs.
-        hidden = fixed and name == "rdp"
-        mass = partial(beyond.whole, drawn) if hidden else outside
-        values[name] = beyond.within(delta, lambda d, name=name: ideal(d)[name], mass)
+        mass = partial(beyond.whole, drawn) if fixed and name == "rdp" else outside
+        return beyond.within(delta, lambda at: ideal(at)[name], mass)
+
+    values = {name: real(name) for name in ideal(beyond.ideal_delta(delta))}
     best = min(values, key=lambda name: values[name])
     return Answer(values[best], best, values)
