@@ -164,7 +164,7 @@ class WordMechanism(PublishingMechanism[W]):
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
         """The corpus with the words of all rows outside the split `public` replaced.
 
-        Private rows have no entity mentions any more; labels, users and attributes stay.
+        Mentions of entities are not carried; labels, users and attributes stay.
 
         Raises:
             InputError: if the embedding is missing, malformed or too small.
@@ -192,11 +192,7 @@ class WordMechanism(PublishingMechanism[W]):
                 texts[row.at] = self._joined(row.pieces, chosen, embedding)
             run.progress("replace words", batch[-1].at + 1, len(texts))
         self._note(tally, embedding, noise, run)
-        spans = corpus.entities
-        public = np.flatnonzero(corpus.where("public")[spans.row])
-        mentions = np.stack([spans.row, spans.start, spans.end, spans.type], axis=1)[public]
-        kept = [(row, start, end, kind) for row, start, end, kind in mentions.tolist()]
-        return corpus.with_texts(texts, kept), self.plan(run.stats)
+        return corpus.with_texts(texts), self.plan(run.stats)
 
     def word_channel(self, run: Run) -> WordChannel:
         """The mechanism at these parameters, for any words and any generator."""

@@ -80,8 +80,13 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
     name = "deidentify"
     version = 2
     rowwise = True
+    carries = frozenset({"entities"})
     source = "Presidio (presidio-anonymizer) on the corpus' entity spans; surrogates by Faker"
     Params = DeidentifyParams
+
+    def reads(self) -> frozenset[str]:
+        """Entities, unless it only looks for what is on a list."""
+        return frozenset() if self.params.only_listed else frozenset({"entities"})
 
     def plan(self, stats: CorpusStats) -> Events:
         """Text is published without a differential privacy guarantee."""

@@ -109,6 +109,10 @@ class UeDP(TrainingMechanism[UeDPParams]):
     source = "Lai et al. 2022, Algorithm 1"
     Params = UeDPParams
 
+    def reads(self) -> frozenset[str]:
+        """Entities: it samples them."""
+        return frozenset({"entities"})
+
     def plan(self, stats: CorpusStats) -> Events:
         """One round of user sampling a round; noise z (q_u |U| + 1) on the sum."""
         event = self._round(self._users(stats), self._noise_over_bound())

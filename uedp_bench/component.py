@@ -77,6 +77,14 @@ class Component(ABC, Generic[P]):
     def __init__(self, params: P | None = None) -> None:
         self.params: P = cast("P", self.Params()) if params is None else params
 
+    def reads(self) -> frozenset[str]:
+        """Content columns (`entities`, `targets`) that it needs of what was published before it.
+
+        None by default. A run in which a publisher does not carry one of them is refused before it
+        trains; of an attack, the attack is skipped.
+        """
+        return frozenset()
+
     @classmethod
     def create(cls, values: Mapping[str, Any] | None = None) -> Any:
         """The component with these parameters, the rest at their defaults.

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Events = tuple[PrivacyEvent, ...]
 
+CONTENT: frozenset[str] = frozenset({"entities", "targets"})
+"""Columns of a corpus, beside the text, that tell what rows say."""
+
 
 @dataclass(frozen=True)
 class CorpusStats:
@@ -90,10 +93,13 @@ class PublishingMechanism(Mechanism[P]):
         rowwise: an output row depends on its input row and public data only. Only who says so is
             taken for mere pre-processing of a mechanism that protects.
         at_inference: test inputs pass through it too.
+        carries: content columns that still mean something in what it publishes, of `CONTENT`. All
+            others are dropped after it; labels, attributes, groups and splits always stay.
     """
 
     rowwise: ClassVar[bool] = False
     at_inference: ClassVar[bool] = False
+    carries: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:

@@ -9,6 +9,7 @@ from typing import Any
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import (
+    CONTENT,
     CorpusStats,
     Events,
     Mechanism,
@@ -59,6 +60,13 @@ class Pipeline:
             same = [part.name for part in parts if isinstance(part, kind)]
             if len(same) > 1:
                 raise InputError(f"two {word} mechanisms do not compose: {' and '.join(same)}")
+        for part in parts:
+            if isinstance(part, PublishingMechanism) and not part.carries <= CONTENT:
+                unknown = sorted(part.carries - CONTENT)[0]
+                raise InputError(
+                    f"{part.name} carries {unknown!r}, which is no content column of a corpus: "
+                    f"{', '.join(sorted(CONTENT))}"
+                )
         trainers = [part for part in parts if isinstance(part, TrainingMechanism)]
         return Pipeline(tuple(parts), trainers[0] if trainers else default)
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from uedp_bench import registry
 from uedp_bench.accounting.consistency import check_bounds
-from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import check_plan, claimed, proven, proven_at
 from uedp_bench.attack import Attack, Planted
@@ -27,6 +26,7 @@ from uedp_bench.model import Vocabulary
 from uedp_bench.output_folder import disk_is_full, sync_files, write_json
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
+from uedp_bench.publishing import check_carried, not_carried, publish, publish_all
 from uedp_bench.randomness import scope_of
 from uedp_bench.release import (
     Classifier,
@@ -105,6 +105,7 @@ def build(spec: RunSpec) -> Parts:
     task = task_class.create(spec.task.params)
     task.model = model
     pipeline = _pipeline(spec)
+    check_carried(pipeline, task)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
     names = [attack.name for attack in attacks]
     if len(set(names)) < len(names):
@@ -172,21 +173,13 @@ def protect(
     """Vocabulary, publishing, training, serving: from a planted corpus to the release."""
     from uedp_bench.training.stages import train_stage
 
-    pipeline, published = parts.pipeline, list[PrivacyEvent]()
+    pipeline = parts.pipeline
     chosen: Events = ()
     visible = corpus.only("train", "valid", "public")
     if vocabulary is None and pipeline.vocabulary is not None:
         stage = pipeline.stage_of(pipeline.vocabulary)
         vocabulary, chosen = pipeline.vocabulary.vocabulary(visible, run.within(stage))
-    for number, publisher in enumerate(pipeline.publishers):
-        if visible.vectors is not None:
-            before = pipeline.publishers[number - 1].name
-            raise CapabilityError(
-                f"{publisher.name} reads text, and {before} before it publishes vectors: name "
-                f"{publisher.name} first, or leave one out"
-            )
-        visible, events = publisher.publish(visible, run.within(pipeline.stage_of(publisher)))
-        published += pipeline.staged(publisher, events)
+    visible, published = publish_all(pipeline, visible, run)
     if vocabulary is None:
         vocabulary = parts.task.vocabulary(visible)
     trained: Events = ()
@@ -265,6 +258,7 @@ def attack_all(
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
         reason = lacks(attack.needs, release) or withheld(attack.needs, release)
+        reason = reason or not_carried(attack, parts.pipeline)
         if reason is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue
@@ -474,7 +468,8 @@ def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corp
     # Public rows are there for what mechanisms make of them; they were published before.
     test = corpus.only("test", "public")
     for publisher in publishers:
-        test, _ = publisher.publish(test, run.within(parts.pipeline.stage_of(publisher)))
+        stage = parts.pipeline.stage_of(publisher)
+        test, _ = publish(publisher, test, run.within(stage))
     test = test.only("test")
     if parts.pipeline.shows_published:
         shown = release.published = concatenate(release.published, test)
