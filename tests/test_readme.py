@@ -12,17 +12,10 @@ from pathlib import Path
 
 import pytest
 import typer
+from examples import example
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def example(name: str) -> str:
-    """The Python block of the README that is marked with a file name."""
-    marked = rf"<!-- test: {re.escape(name)} -->\n```python\n(.*?)```"
-    found = re.search(marked, (ROOT / "README.md").read_text(), re.S)
-    assert found, name
-    return found.group(1)
 
 
 def shown_commands() -> list[list[str]]:

@@ -151,8 +151,7 @@ def test_what_a_row_carries(embedding):
     out, _ = publish(corpus, embedding, epsilon=0.01)
     assert out.texts[1:3] == ("red blue", "")
     assert all(len(text.split()) == 2 for text in (out.texts[0], out.texts[3]))
-    assert out.entities.row.tolist() == [1]
-    assert out.surface(0) == "blue"
+    assert not len(out.entities)
     assert out.labels.tolist() == [0, 1, 1, 0]
     assert out.entity_types == ("Colour",)
 
