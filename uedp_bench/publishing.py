@@ -70,8 +70,8 @@ def check_carried(pipeline: Pipeline, task: Component[Any]) -> None:
         CapabilityError: naming who reads what, and who does not carry it.
     """
     for at, part in enumerate(pipeline.parts):
-        for reason in _missing(part, pipeline.parts[:at]):
-            raise CapabilityError(reason)
+        for why in _missing(part, pipeline.parts[:at]):
+            raise CapabilityError(why)
     if (reason := not_carried(task, pipeline)) is not None:
         raise CapabilityError(f"the task {reason}")
 
