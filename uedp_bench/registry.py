@@ -6,6 +6,7 @@ Built-ins register the way strangers do: entry points in the groups `uedp_bench.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
@@ -23,10 +24,16 @@ C = TypeVar("C", bound=type[Component[Any]])
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a name comes from: an entry point not yet loaded, or a class given by a file."""
+    """Where a name comes from: an entry point not yet loaded, or a class given by a file.
+
+    Attributes:
+        digest: of the source of a lone file (SHA-256, 16 hexadecimal digits); None of a package,
+            whose version says what it is.
+    """
 
     where: str
     load: Callable[[], Any]
+    digest: str | None = None
 
 
 class Registry(Generic[C]):
@@ -49,14 +56,14 @@ class Registry(Generic[C]):
         Raises:
             PluginError: if another component has the name.
         """
-        name = component.name
-        where = f"{sys.modules[component.__module__].__file__}:{component.__qualname__}"
+        name, file = component.name, sys.modules[component.__module__].__file__
+        where = f"{file}:{component.__qualname__}"
         taken = self._entries().get(name) or self._given.get(name)
         if taken is not None and taken.where != where:
             raise PluginError(
                 f"two {self.kind}s are named {name!r}: {taken.where} and {where}; rename one"
             )
-        self._given[name] = Origin(where, lambda: component)
+        self._given[name] = Origin(where, lambda: component, _digest(Path(str(file))))
         return component
 
     def names(self) -> tuple[str, ...]:
@@ -66,6 +73,13 @@ class Registry(Generic[C]):
     def origin(self, name: str) -> str:
         """Where a name comes from ("module:Class (package 1.0)" or "file:Class")."""
         return self._find(name).where
+
+    def digest(self, name: str) -> str | None:
+        """Digest of the lone file that a name comes from; None where it comes from a package.
+
+        It is that of the file when it was imported: a change of it is another component.
+        """
+        return self._find(name).digest
 
     def get(self, name: str) -> C:
         """The class registered under a name.
@@ -108,6 +122,10 @@ class Registry(Generic[C]):
 
     def _entries(self) -> dict[str, Origin]:
         return _entries(self.kind, self.group)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 @cache
@@ -174,6 +192,10 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 
 
+_LOADED: dict[str, str] = {}
+"""Digest of each plug-in file as it was imported: a file that has changed is imported anew."""
+
+
 def load_plugins(files: Iterable[Path]) -> None:
     """Imports lone plug-in files, whose decorators register what they define.
 
@@ -185,8 +207,9 @@ def load_plugins(files: Iterable[Path]) -> None:
         path = file.resolve()
         if not path.is_file():
             raise InputError(f"--plugin {file}: no such file")
-        name = f"uedp_bench_plugin_{path.stem}"
-        if getattr(sys.modules.get(name), "__file__", None) == str(path):
+        name, digest = f"uedp_bench_plugin_{path.stem}", _digest(path)
+        there = getattr(sys.modules.get(name), "__file__", None) == str(path)
+        if there and _LOADED.get(str(path)) == digest:
             continue
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
@@ -195,6 +218,7 @@ def load_plugins(files: Iterable[Path]) -> None:
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
+            _LOADED[str(path)] = digest
         except PluginError:
             raise
         except Exception as error:

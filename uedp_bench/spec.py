@@ -443,6 +443,9 @@ def component_identity(
 ) -> list[Any]:
     """Name, version and parameters, paths replaced by the digest of what they hold.
 
+    Of a component of a lone file, the digest of that file comes last: nobody raises the version of
+    a plug-in at every change. What the file imports from elsewhere is not part of it.
+
     Args:
         ref: the component.
         kind: where it is registered.
@@ -456,7 +459,8 @@ def component_identity(
             params[name] = value
         elif content is not None:
             params[name] = content(value, mark)
-    return [ref.name, component.version, params]
+    source = kind.digest(ref.name)
+    return [ref.name, component.version, params, *([] if source is None else [source])]
 
 
 def _digest(value: Any) -> str:

@@ -30,6 +30,11 @@ class Named(NamedTuple):
     reason: str = ""
 
     @property
+    def source(self) -> str | None:
+        """Digest of the lone file that it comes from; None of a package, or if it is not here."""
+        return None if self.found is None else self.kind.digest(self.ref.name)
+
+    @property
     def known(self) -> bool:
         """Whether it is installed, and has every parameter that the spec gives."""
         return (

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,8 +21,14 @@ HASH = re.compile(r"[0-9a-f]{16}")
 MOST_VERSIONS = 1000
 """Combinations of older versions that are tried for a result that does not record its own."""
 
-_Part = tuple[str, int, dict[str, Any]]
-"""Name, version and parameters of a component."""
+
+class _Part(NamedTuple):
+    """Name, version and parameters of a component, and of a lone file the digest of its source."""
+
+    name: str
+    version: int
+    params: dict[str, Any]
+    source: str | None = None
 
 
 class _Parts(BaseModel):
@@ -84,14 +90,16 @@ def check_identity(result: Result) -> Iterator[Problem]:
 
 
 def of_other_versions(result: Result) -> Named | None:
-    """A mechanism or source of which the result records another version than is installed."""
+    """A mechanism or source of which the result records another version or file than is here."""
     try:
         parts = _Parts.model_validate_json(json.dumps(result.provenance.get("identity")))
     except ValidationError:
         return None
-    for named, (_, (_, version, _)) in _pairs(components(result.spec), parts.flat()):
+    for named, (_, part) in _pairs(components(result.spec), parts.flat()):
         decides = named.where.startswith(("spec.mechanism", "spec.source"))
-        if decides and named.found is not None and version != named.found.version:
+        if not decides or named.found is None:
+            continue
+        if (part.version, part.source) != (named.found.version, named.source):
             return named
     return None
 
@@ -151,7 +159,7 @@ def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
 
 def _component(named: Named, where: str, part: _Part) -> Iterator[Problem]:
     """Whether a recorded component is that of the spec, and of the version that is installed."""
-    name, version, params = part
+    name, version, params, source = part
     if name != named.ref.name:
         yield error(
             f"{named.where}.name", f"{shown(named.ref.name)} is not the {shown(name)} of {where}"
@@ -163,6 +171,8 @@ def _component(named: Named, where: str, part: _Part) -> Iterator[Problem]:
             f"the {named.kind.kind} {name} had version {version}, and version "
             f"{named.found.version} is installed: results of different versions do not compare",
         )
+    elif source != named.source:
+        yield note(where, _other_source(named, source))
     for parameter in sorted({*params, *named.ref.params}):
         recorded = params.get(parameter, _LEFT_OUT)
         said = named.ref.params.get(parameter, _LEFT_OUT)
@@ -173,6 +183,16 @@ def _component(named: Named, where: str, part: _Part) -> Iterator[Problem]:
             yield note(at, f"is {shown(said)}, and {shown(recorded)} in {where}: a file, perhaps")
         else:
             yield error(at, f"{shown(said)} is not the {shown(recorded)} of {where}")
+
+
+def _other_source(named: Named, source: str | None) -> str:
+    """What to say where the file that a component came from is not the one that is here."""
+    what = f"the {named.kind.kind} {named.ref.name}"
+    if named.found is None:
+        return f"{what} came from a lone file ({source}): give it with --plugin to check the rest"
+    here = "a package" if named.source is None else f"a file with the digest {named.source}"
+    there = "a package" if source is None else f"a file with the digest {source}"
+    return f"{what} came from {there}, and is {here} here: results of different code do not compare"
 
 
 _LEFT_OUT = "missing"
@@ -220,7 +240,7 @@ def _match(parts: dict[str, Any], identifier: str) -> dict[str, Any] | None:
     cut = len(_SINGLE) + len(parts["mechanism"])
     older = itertools.product(*(range(part[1], min(part[1], 1) - 1, -1) for part in every))
     for versions in itertools.islice(older, MOST_VERSIONS):
-        then = [[p[0], version, p[2]] for p, version in zip(every, versions, strict=True)]
+        then = [[p[0], version, *p[2:]] for p, version in zip(every, versions, strict=True)]
         tried = parts | dict(zip(_SINGLE, then, strict=False))
         tried |= {"mechanism": then[len(_SINGLE) : cut], "attacks": then[cut:]}
         if identity_of(tried)[0] == identifier:
