@@ -128,15 +128,16 @@ def _least(sheet: Sheet, at: int) -> int:
 
 def to_markdown(rows: Sequence[Row]) -> str:
     """The same tables in GitHub's Markdown."""
-    blocks = []
-    for sheet in sheets(rows):
-        marks = [":--", *["--:"] * (len(sheet.columns) - 1)]
-        lines = [_pipes(sheet.columns), _pipes(marks), *(_pipes(cells) for cells in sheet.cells)]
-        notes = "".join(f"\n- {plain(note)}" for note in sheet.notes)
-        blocks.append(
-            f"### {plain(sheet.title)}\n\n" + "\n".join(lines) + (f"\n{notes}" if notes else "")
-        )
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(map(sheet_markdown, sheets(rows))) + "\n"
+
+
+def sheet_markdown(sheet: Sheet) -> str:
+    """One table in GitHub's Markdown, under its title where it has one, with its notes."""
+    marks = [":--", *["--:"] * (len(sheet.columns) - 1)]
+    lines = [_pipes(sheet.columns), _pipes(marks), *(_pipes(cells) for cells in sheet.cells)]
+    title = f"### {plain(sheet.title)}\n\n" if sheet.title else ""
+    notes = "".join(f"\n- {plain(note)}" for note in sheet.notes)
+    return title + "\n".join(lines) + (f"\n{notes}" if notes else "")
 
 
 def _pipes(cells: Sequence[str]) -> str:

@@ -1,0 +1,118 @@
+"""What the stored results of `bloggers` must show, and what the page about them says.
+
+The results are the committed ones, or those of a fresh run in the folder UEDP_BENCH_BLOGGERS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, Stat, aggregate
+from uedp_bench.results import Result
+from uedp_bench.spec import expand, parse_spec, read_spec
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = ROOT / "leaderboard" / "results" / "bloggers"
+PROTECTED = ("user-dp", "uedp-group")
+UNPROTECTED = ("noiseless", "deidentify")
+
+Rows = dict[str, Row]
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    folder = Path(os.environ.get("UEDP_BENCH_BLOGGERS", COMMITTED))
+    if not folder.is_dir():
+        pytest.skip(f"no results of bloggers in {folder.name}: run the spec and store them there")
+    return load_results([folder])
+
+
+@pytest.fixture(scope="module")
+def rows(results: list[Result]) -> Rows:
+    return {row.label: row for row in aggregate(results)}
+
+
+def interval(stat: Stat) -> tuple[float, float]:
+    assert stat.low is not None
+    assert stat.high is not None
+    return stat.low, stat.high
+
+
+def proven(row: Row) -> dict[str, float]:
+    return {g.unit: g.epsilon for g in row.guarantees if g.kind == "proven"}
+
+
+def test_they_are_those_of_the_packaged_spec(rows: Rows) -> None:
+    spec = read_spec("bloggers")
+    spec["source"]["params"] |= {"path": "x"}
+    labels = {run.label for run in expand(parse_spec(spec))}
+    assert set(rows) == labels == {"public-only", *UNPROTECTED, *PROTECTED}
+    assert all(row.seeds == (1, 2, 3) for row in rows.values())
+    assert len({(row.corpus, row.vocabulary) for row in rows.values()}) == 1
+
+
+def test_no_leaked_detail_is_longer_than_a_canary(results: list[Result]) -> None:
+    """Texts that results hold are canaries of public words: none is a row of anybody."""
+    for result in results:
+        canaries = result.details["secret-sharer"]["canaries"]
+        assert canaries
+        assert {len(canary["text"].split()) for canary in canaries} == {5}
+        assert "reference" in json.dumps(result.details["membership"])
+        assert not {"texts", "records"} & set(result.details["membership"])
+
+
+def test_epsilon_is_zero_without_private_text_and_eight_with_it(rows: Rows) -> None:
+    assert proven(rows["public-only"]) == {"user": 0}
+    assert 7.9 < proven(rows["user-dp"])["user"] <= 8
+    group = proven(rows["uedp-group"])
+    assert 7.9 < group["user-entity"] <= 8
+    assert group["user"] < group["user-entity"]
+    for label in UNPROTECTED:
+        assert set(proven(rows[label]).values()) == {float("inf")}
+
+
+def test_what_is_proven_is_useful(rows: Rows) -> None:
+    """Better than the public model and than unigrams, seed for seed and by intervals."""
+    floor, _ = interval(rows["public-only"].utility["perplexity"])
+    for label in PROTECTED:
+        utility = rows[label].utility
+        _, worst = interval(utility["perplexity"])
+        assert worst < floor
+        assert worst < interval(utility["unigram_perplexity"])[0]
+    best, _ = interval(rows["user-dp"].utility["perplexity"])
+    assert interval(rows["noiseless"].utility["perplexity"])[1] < best
+
+
+def test_who_learnt_from_private_text(results: list[Result]) -> None:
+    learned = {(r.spec.label, r.learned) for r in results}
+    assert learned == {("public-only", False)} | {
+        (label, True) for label in (*UNPROTECTED, *PROTECTED)
+    }
+
+
+def test_what_is_unprotected_memorises_and_what_is_protected_does_not(rows: Rows) -> None:
+    for label in UNPROTECTED:
+        leaked = rows[label].leakage
+        assert interval(leaked["secret-sharer"]["exposure_max_repeats"])[0] > 5
+        low, _ = interval(leaked["membership"]["auc_user"])
+        assert low > interval(rows["public-only"].leakage["membership"]["auc_user"])[1]
+    for label in PROTECTED:
+        leaked = rows[label].leakage
+        assert leaked["secret-sharer"]["exposure_max_repeats"].value < 5
+        assert leaked["secret-sharer"]["extracted_random_sampling"].value == 0
+        assert leaked["membership"]["auc_user"].value < 0.55
+
+
+def test_the_page_shows_the_tables_of_the_results() -> None:
+    filled = runpy.run_path(str(ROOT / "benchmarks" / "reference_tables.py"))["filled"]
+    if not COMMITTED.is_dir():
+        pytest.skip("no results of bloggers are stored: there is nothing to show")
+    page = (ROOT / "docs" / "bloggers.md").read_text(encoding="utf-8")
+    assert "<!-- table: leaderboard/results/bloggers -->" in page
+    assert filled(page, ROOT) == page
