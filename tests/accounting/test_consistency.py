@@ -175,6 +175,14 @@ def test_a_claim_below_a_bound_is_refuted_and_keeps_its_epsilon():
     assert all(g.status == "given" for g in others)
 
 
+def test_the_reason_names_the_bound_of_the_table_and_the_one_that_decides():
+    """A table said 2.30 (85 %) and the explanation 1.004: neither mentioned the other."""
+    shown = bound(2.3, strict_epsilon=1.004)
+    first, *_ = check(shown, bound(2.1, strict_epsilon=1.1), events=[], claims=[claim(0.2, "user")])
+    assert first.status == "refuted"
+    assert "lower bound 2.3 (confidence 0.95; at 1 - 1e-06, which decides, 1.004)" in first.reason
+
+
 def test_a_user_bound_refutes_a_user_entity_claim_and_not_the_reverse():
     claims = (claim(0.2), claim(0.2, "user"))
     by_user = check(bound(0.3), events=[GROUP], claims=claims)

@@ -131,7 +131,8 @@ def _judged(
     against = [b for b in bounds if _refutes(b, at_delta.get(b.delta, guarantee))]
     if not against:
         return guarantee
-    highest = max(against, key=lambda bound: bound.strict_epsilon or 0.0)
+    # All of these refute the claim; the one to name is the one that tables show.
+    highest = max(against, key=lambda bound: (bound.epsilon, bound.strict_epsilon or 0.0))
     said = at_delta.get(highest.delta, guarantee)
     what = (
         "it" if said.delta == guarantee.delta else f"the {said.epsilon:.6g} claimed at that delta"
@@ -161,7 +162,8 @@ def _described(bound: LowerBound) -> str:
     where = "" if bound.spread is None else f", spread {bound.spread}"
     where += "" if bound.sentences is None else f", {bound.sentences} sentences of others"
     return (
-        f"lower bound {bound.strict_epsilon:.6g} for {bound.unit} ({bound.adjacency}, delta "
-        f"{bound.delta:g}{where}) of the attack {bound.attack or 'unnamed'} ({bound.method}, "
-        f"confidence 1 - {STRICT_ERROR:g})"
+        f"lower bound {bound.epsilon:.6g} (confidence {bound.confidence:.6g}; at 1 - "
+        f"{STRICT_ERROR:g}, which decides, {bound.strict_epsilon:.6g}) for {bound.unit} "
+        f"({bound.adjacency}, delta {bound.delta:g}{where}) of the attack "
+        f"{bound.attack or 'unnamed'} ({bound.method})"
     )
