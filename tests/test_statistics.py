@@ -229,3 +229,20 @@ def test_many_groups_of_one_user_have_no_interval():
     )
     assert found.value == pytest.approx(0.5)
     assert found.low is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_intervals_within_a_run_never_leave_the_range_of_the_metric(seed) -> None:
+    """They are percentiles of possible values: of shares, areas under curves, means of bits."""
+    draw = rng(seed)
+    hits = (draw.random(12) < 0.9).astype(float)
+    few = Scores(draw.random(4) + 0.9, np.arange(4))
+    others = Scores(draw.random(5), np.arange(5))
+    bits = -np.log2(draw.random(6))
+    for found, low, high in (
+        (mean_estimate(hits, draw), 0.0, 1.0),
+        (ratio_estimate(hits, np.ones(12), draw, np.arange(12) // 4), 0.0, 1.0),
+        (auc_estimate(few, others, draw), 0.0, 1.0),
+        (mean_estimate(bits, draw), 0.0, bits.max()),
+    ):
+        assert low <= found.low <= found.value <= found.high <= high
