@@ -32,8 +32,12 @@ _MOST_HOLDER_BYTES = 4096
 
 
 @contextmanager
-def only_process(folder: Path) -> Iterator[None]:
+def only_process(folder: Path, *, keep_cache: bool = True) -> Iterator[None]:
     """Makes the folder and holds it; removes what an earlier process left half-written.
+
+    Args:
+        folder: of results.
+        keep_cache: keep models that attacks asked for, for the runs of another command.
 
     Raises:
         InputError: if another process holds it (the message says which), or it is no folder that
@@ -54,6 +58,8 @@ def only_process(folder: Path) -> Iterator[None]:
         write_atomically(holder, json.dumps(me) + "\n")
         yield
     finally:
+        if not keep_cache:
+            shutil.rmtree(folder / "cache", ignore_errors=True)
         with contextlib.suppress(OSError):
             holder.unlink(missing_ok=True)
         lock.release()
@@ -100,6 +106,18 @@ def disk_is_full(error: BaseException | None, folder: Path) -> bool:
     return folder.is_dir() and shutil.disk_usage(folder).free < _LEAST_BYTES
 
 
+def refuse_links(folder: Path, identifier: str) -> None:
+    """Refuses a folder of results in which a run would write elsewhere.
+
+    Raises:
+        InputError: naming the link.
+    """
+    run = folder / identifier
+    for path in (run, run / "release", folder / "cache"):
+        if path.is_symlink():
+            raise InputError(f"--out {folder}: {path} is a link, and runs write into no links")
+
+
 def remove_partial(folder: Path) -> None:
     """Removes what a process that is gone was writing when it ended."""
     for path in [*folder.glob(f"*{PARTIAL}"), *folder.glob(f"*/*{PARTIAL}")]:
@@ -110,11 +128,19 @@ def remove_partial(folder: Path) -> None:
             shutil.rmtree(started, ignore_errors=True)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a file that others see whole or not at all, also after a loss of power."""
+def write_atomically(path: Path, text: str, *, private: bool = False) -> None:
+    """Writes a file that others see whole or not at all, also after a loss of power.
+
+    Args:
+        path: of the file.
+        text: its content.
+        private: only the owner can read it, from the start.
+    """
     partial = path.with_name(f".{path.name}-{_unique()}{PARTIAL}")
+    mode = _PRIVATE_FILE if private else 0o666
     try:
-        with partial.open("x", encoding="utf-8") as file:
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -154,10 +180,25 @@ def make_private(path: Path) -> None:
             one.chmod(_PRIVATE_FOLDER if one.is_dir() else _PRIVATE_FILE)
 
 
-def write_json(path: Path, value: Any) -> None:
+def make_readable(path: Path) -> None:
+    """Gives a folder and what it holds the rights of new files, after `make_private`."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    for one in (path, *path.rglob("*")):
+        if not one.is_symlink():
+            one.chmod((0o777 if one.is_dir() else 0o666) & ~mask)
+
+
+def private_folder(path: Path) -> None:
+    """Makes a folder that only the owner can read, whatever will be in it."""
+    path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+    path.chmod(_PRIVATE_FOLDER)
+
+
+def write_json(path: Path, value: Any, *, private: bool = False) -> None:
     """Writes JSON atomically; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(value) + "\n")
+    write_atomically(path, json.dumps(value) + "\n", private=private)
 
 
 def _unique() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import InputError
 from uedp_bench.json_files import MOST_SHOWN
-from uedp_bench.results import Result, parse_result, read_result
+from uedp_bench.results import Result, RunSpec, parse_result, read_result
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Ids that are names of files; those that a run gives are 16 hexadecimal digits."""
@@ -47,12 +47,13 @@ def logged_result(text: str, where: str) -> Result:
     return _own(parse_result(text, where), where)
 
 
-def result_of_run(path: Path, identifier: str) -> Result | None:
+def result_of_run(path: Path, identifier: str, spec: RunSpec | None = None) -> Result | None:
     """The result of a run, as an earlier run of this package left it.
 
     Args:
         path: of its `result.json`.
         identifier: of the run; a finished one must record what it is the hash of.
+        spec: of the run. One that names places on this machine records no more than that.
 
     Returns:
         None where there is none: what cannot be read was cut short, or is of somebody else.
@@ -62,7 +63,8 @@ def result_of_run(path: Path, identifier: str) -> Result | None:
     except InputError:
         return None
     failed = result.status == "failed"
-    whole = failed == (result.error is not None) and (failed or "identity" in result.provenance)
+    known = "identity" in result.provenance or result.spec == spec
+    whole = failed == (result.error is not None) and (failed or known)
     return result if whole and result.id == identifier else None
 
 

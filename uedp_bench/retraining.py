@@ -16,6 +16,7 @@ from filelock import FileLock
 from uedp_bench import registry
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import InputError
+from uedp_bench.output_folder import private_folder
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.run import Retrain, Run
@@ -62,7 +63,7 @@ class Retraining:
         ) -> Release:
             chosen = self._chosen(users, splits)
             folder = self._cache / self._key(chosen, mechanism, seed, run)
-            folder.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(folder.parent)  # these models are trained on private rows
             with FileLock(f"{folder}.lock"):
                 if not (folder / "done.json").is_file():
                     self._train(chosen, mechanism, seed, folder, run)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
-import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -20,10 +19,11 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import check_plan, claimed, proven, proven_at
 from uedp_bench.attack import Attack, Planted
 from uedp_bench.corpus import BoolArray, Corpus, concatenate
-from uedp_bench.errors import CapabilityError, InputError, PrivacyError, UedpBenchError
+from uedp_bench.errors import CapabilityError, InputError, PrivacyError
+from uedp_bench.failures import failed, reason_of
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.model import Vocabulary
-from uedp_bench.output_folder import disk_is_full, sync_files, write_json
+from uedp_bench.output_folder import disk_is_full, sync_files
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
 from uedp_bench.publishing import check_carried, not_carried, publish, publish_all
@@ -40,7 +40,6 @@ from uedp_bench.results import (
     Cost,
     LowerBound,
     Result,
-    RunError,
     RunSpec,
     SkippedAttack,
     write_result,
@@ -49,6 +48,7 @@ from uedp_bench.retraining import Retraining
 from uedp_bench.run import Progress, Run, Speed, no_progress
 from uedp_bench.simulation import counts_sizes, marked
 from uedp_bench.spec import identity_of, identity_parts, tried_runs
+from uedp_bench.stored import Keeper
 from uedp_bench.task import Task
 from uedp_bench.trials import trials_of
 from uedp_bench.utility import before_private, judged, public_only
@@ -62,6 +62,7 @@ class Settings:
         out: folder of results; a run writes into `out/<id>/`.
         device: "auto", "cpu", "cuda" or any torch device.
         failures: how often the run has failed before, other than on bad input.
+        keep_release: what was released is kept beside the result.
     """
 
     out: Path
@@ -69,6 +70,7 @@ class Settings:
     speed: Speed = field(default_factory=Speed)
     progress: Progress = no_progress
     failures: int = 0
+    keep_release: bool = True
 
 
 @dataclass(frozen=True)
@@ -349,38 +351,12 @@ def execute(spec: RunSpec, settings: Settings, fingerprint: str = "") -> Result:
     except BaseException as error:  # sys.exit() in a component is no end of the benchmark
         if disk_is_full(error, settings.out):
             raise OSError(errno.ENOSPC, "no space left on device", str(settings.out)) from error
-        result = failed(spec, parts, _reason(error, clock.phase, settings.failures))
+        result = failed(spec, parts, reason_of(error, clock.phase, settings.failures))
     folder = settings.out / result.id
     folder.mkdir(parents=True, exist_ok=True)
     sync_files(folder)  # the result is written last, and says that all else is there
     write_result(result, folder / "result.json")
     return result
-
-
-def _reason(error: BaseException, phase: str, failures: int) -> RunError:
-    name, said = type(error).__name__, str(error)
-    if not isinstance(error, Exception):  # the text of SystemExit is a number
-        said = f"{name}: {said}" if said else name
-    return RunError(
-        type=name,
-        message=said or name,
-        phase=phase,
-        traceback="" if isinstance(error, UedpBenchError) else traceback.format_exc(),
-        failures=failures + (not isinstance(error, InputError)),
-    )
-
-
-def failed(spec: RunSpec, identity: Mapping[str, Any], error: RunError) -> Result:
-    """The result of a run that failed; `identity` is its `identity_parts`."""
-    identifier, group = identity_of(identity)
-    return Result(
-        id=identifier,
-        group=group,
-        status="failed",
-        error=error,
-        spec=spec,
-        provenance=provenance(identity),
-    )
 
 
 def _execute(
@@ -413,12 +389,13 @@ def _execute(
     there = corpus.take(np.flatnonzero(~out)) if out.any() else corpus
     retraining = Retraining(spec, parts, there, vocabulary, settings.out / "cache")
     run.retrainer = retraining.bind(run)
-    folder = settings.out / identifier
+    keeper = Keeper(
+        settings.out / identifier, settings.keep_release, seeded=spec.noise_source == "seed"
+    )
     if (reason := lacks(parts.task.needs, release)) is not None:
         raise CapabilityError(f"the task {parts.task.name} {reason}")
     with clock("save"):
-        release.save(folder / "release")
-        _save_planted(planted, folder)
+        keeper.save(release, planted)
     with clock("score"):
         scored = _as_scored(parts, release, corpus, run)
         utility = parts.task.score(release, scored)
@@ -434,6 +411,10 @@ def _execute(
             partial(claimed, parts.pipeline.claims(run.stats)),
         )
         guaranteed, selection = select(spec, guaranteed, run.stats)
+        references = int(run.counts.get("reference_models", 0))
+        stored = keeper.stored(
+            release, vocabulary, guaranteed, attacked["details"], source, references
+        )
     counted = counts_sizes(parts.pipeline, run.stats)
     seconds = {f"{phase}_seconds": round(s, 3) for phase, s in clock.seconds.items()}
     result = Result(
@@ -449,6 +430,7 @@ def _execute(
         series=run.series,
         diagnostics=run.diagnostics,
         selection=selection,
+        stored=stored,
         cost=Cost(**seconds, **run.counts, peak_memory_mb=memory.peak_mb(device), device=device),
         provenance=provenance(identity, source, corpus)
         | {"vocabulary": _describe(vocabulary), "release": release.view},
@@ -480,11 +462,6 @@ def _as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corp
     if test.vectors is not None:
         return shown
     return concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
-
-
-def _save_planted(planted: dict[str, Planted], folder: Path) -> None:
-    values = {name: value.model_dump(mode="json") for name, value in planted.items()}
-    write_json(folder / "planted.json", values)
 
 
 def _describe(vocabulary: Vocabulary | None) -> dict[str, Any] | None:

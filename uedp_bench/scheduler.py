@@ -18,7 +18,9 @@ from typing import NamedTuple
 
 from uedp_bench import registry
 from uedp_bench.errors import is_input_error
+from uedp_bench.failures import failed
 from uedp_bench.mechanism import CorpusStats
+from uedp_bench.output_folder import refuse_links
 from uedp_bench.reading import result_of_run
 from uedp_bench.results import Result, RunError, RunSpec, write_result
 from uedp_bench.run import Progress
@@ -26,7 +28,6 @@ from uedp_bench.runner import (
     Settings,
     build,
     execute,
-    failed,
     load_corpus,
     plant,
     public_sizes,
@@ -107,8 +108,13 @@ def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> lis
         jobs: of a grid.
         out: folder of results.
         retry_failed: run again what failed `MOST_FAILURES` times, too.
+
+    Raises:
+        InputError: if something in the folder would have a run write elsewhere.
     """
-    return [_resumed(job, _result_in(out, job.id), retry_failed) for job in jobs]
+    for job in jobs:
+        refuse_links(out, job.id)
+    return [_resumed(job, _result_in(out, job), retry_failed) for job in jobs]
 
 
 def _resumed(job: Job, found: Result | None, retry_failed: bool) -> Job:
@@ -121,9 +127,9 @@ def _resumed(job: Job, found: Result | None, retry_failed: bool) -> Job:
     return replace(job, done=None, given_up=None if tries else found, failures=failures)
 
 
-def _result_in(out: Path, identifier: str) -> Result | None:
+def _result_in(out: Path, job: Job) -> Result | None:
     """The result of a run; what cannot be read was cut short, and is run again."""
-    return result_of_run(out / identifier / "result.json", identifier)
+    return result_of_run(out / job.id / "result.json", job.id, job.spec)
 
 
 def run_jobs(
@@ -168,7 +174,7 @@ def run_jobs(
 
 def result_after(job: Job, settings: Settings, crash: Crash | None) -> Result:
     """What a process left of a job; the crash is its result where it left nothing finished."""
-    result = _result_in(settings.out, job.id)
+    result = _result_in(settings.out, job)
     if result is None or (crash is not None and result.error is not None):
         return _crashed(job, settings, crash or Crash(DIED, "the run left no result"))
     return result

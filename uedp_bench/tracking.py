@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from uedp_bench.errors import InputError, TrackingError
-from uedp_bench.output_folder import PARTIAL
 from uedp_bench.results import Result
+from uedp_bench.stored import proves_something
 from uedp_bench.tracking_store import database, set_up
 
 PHASES = ("plant", "train", "save", "score", "attack", "account")
@@ -46,7 +46,13 @@ def default_uri(results: Path) -> str:
 
 
 def log_result(
-    result: Result, folder: Path, *, uri: str | None, experiment: str, log_model: bool = False
+    result: Result,
+    folder: Path,
+    *,
+    uri: str | None,
+    experiment: str,
+    log_model: bool = False,
+    log_release: bool = False,
 ) -> dict[str, str]:
     """Logs a result once: the same result again returns its run, a changed one updates it.
 
@@ -56,6 +62,7 @@ def log_result(
         uri: any MLflow tracking URI; None for SQLite in the folder above `folder`.
         experiment: name of the MLflow experiment; made where it does not exist.
         log_model: log the release even if it is larger than `MAX_RELEASE_BYTES`.
+        log_release: log the release, and what was planted, even if nothing is proven about it.
 
     Returns:
         `mlflow_run_id`, `tracking_uri` (without credentials) and `experiment`.
@@ -74,7 +81,9 @@ def log_result(
             logged = result.model_copy(update={"tracking": tracking})
             if content != _content(result):
                 _log(client, run_id, logged)
-                _log_files(client, run_id, logged, folder, log_model)
+                _log_files(client, run_id, logged)
+                if log_release or proves_something(result.guarantees):
+                    _log_release(client, run_id, folder, log_model)
                 status = "FINISHED" if result.status == "finished" else "FAILED"
                 client.set_terminated(run_id, status, _time(result))
                 # Last, so that what was interrupted is logged again, and ended.
@@ -342,18 +351,18 @@ def _name(text: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", text)
 
 
-def _log_files(client: Any, run_id: str, result: Result, folder: Path, log_model: bool) -> None:
+def _log_files(client: Any, run_id: str, result: Result) -> None:
     client.log_text(run_id, result.model_dump_json(indent=1), "result.json")
-    if not folder.is_dir():
+
+
+def _log_release(client: Any, run_id: str, folder: Path, log_model: bool) -> None:
+    """What attacks can be run again on: never what a link leads to, which may be anything."""
+    if not folder.is_dir() or any(path.is_symlink() for path in (folder, *folder.rglob("*"))):
         return
-    for path in sorted(folder.iterdir()):
-        if path.is_symlink() or not path.is_file():  # a link may lead anywhere
-            continue
-        if path.name != "result.json" and path.suffix != PARTIAL:
-            client.log_artifact(run_id, str(path))
-    release = folder / "release"
-    linked = release.is_symlink() or any(path.is_symlink() for path in release.rglob("*"))
-    if not linked and release.is_dir() and (log_model or _size(release) <= MAX_RELEASE_BYTES):
+    planted, release = folder / "planted.json", folder / "release"
+    if planted.is_file():
+        client.log_artifact(run_id, str(planted))
+    if release.is_dir() and (log_model or _size(release) <= MAX_RELEASE_BYTES):
         client.log_artifacts(run_id, str(release), "release")
 
 

@@ -78,6 +78,19 @@ Tracking = Annotated[
     ),
 ]
 NoTracking = Annotated[bool, typer.Option("--no-tracking", help="Do not log to MLflow.")]
+LogRelease = Annotated[
+    bool,
+    typer.Option(
+        "--log-release",
+        help="Log releases to MLflow, and what was planted, that nothing is proven about, too.",
+    ),
+]
+NoRelease = Annotated[
+    bool,
+    typer.Option(
+        "--no-release", help="Keep no release and no model that attacks asked for: results alone."
+    ),
+]
 LogModel = Annotated[
     bool, typer.Option("--log-model", help="Log releases above 100 MB to MLflow too.")
 ]
@@ -137,6 +150,8 @@ def run_command(
     tracking_uri: Tracking = None,
     no_tracking: NoTracking = False,
     log_model: LogModel = False,
+    log_release: LogRelease = False,
+    no_release: NoRelease = False,
 ) -> None:
     """Benchmark mechanisms: train, score, attack, account; print the table.
 
@@ -181,7 +196,7 @@ def run_command(
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
-        max_runs, run_timeout, retry_failed,
+        max_runs, run_timeout, retry_failed, log_release, not no_release,
     )  # fmt: skip
     benchmark(wanted.model_dump(), options, as_json)
 
@@ -215,6 +230,8 @@ class Options:
         max_runs: that the spec may stand for.
         run_timeout: seconds that a run may take; None for any.
         retry_failed: run again what failed too often to be tried again unasked.
+        log_release: log releases that nothing is proven about.
+        keep_release: keep releases and reference models.
     """
 
     out: Path
@@ -228,6 +245,8 @@ class Options:
     max_runs: int = MOST_RUNS
     run_timeout: float | None = None
     retry_failed: bool = False
+    log_release: bool = False
+    keep_release: bool = True
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
@@ -263,11 +282,12 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     if options.max_retrain is not None:
         check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
     # From here on something is written: nothing before, and by nobody else now.
-    with only_process(options.out):
+    with only_process(options.out, keep_cache=options.keep_release):
         jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
         # Results of earlier runs are logged too where this server has not seen them.
         results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
-        settings = RunSettings(options.out, options.device, Speed(threads=options.threads))
+        settings = RunSettings(options.out, options.device, Speed(threads=options.threads),
+                               keep_release=options.keep_release)  # fmt: skip
         with (
             ProgressBars(jobs) as bars,
             # Closed at once when something goes wrong, so that no process is left behind.
@@ -337,8 +357,9 @@ class Tracker:
         folder, uri = self._options.out / result.id, self._options.tracking or None
         try:
             found = log_result(
-                result, folder, uri=uri, experiment=EXPERIMENT, log_model=self._options.log_model
-            )
+                result, folder, uri=uri, experiment=EXPERIMENT,
+                log_model=self._options.log_model, log_release=self._options.log_release,
+            )  # fmt: skip
         except UedpBenchError as error:
             self.error = error
             return result

@@ -1,0 +1,77 @@
+"""Kills the same command again and again, at random moments, until its grid is finished.
+
+Run as a script, so that it has no threads: it loads everything once, and forks for every try.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+KINDS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+
+
+def started(arguments: list[str]) -> int:
+    """The process id of the command."""
+    pid = os.fork()
+    if pid:
+        return pid
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    from uedp_bench.cli.main import run_cli
+
+    os._exit(run_cli(arguments))
+
+
+def ended(pid: int, seconds: float) -> int | None:
+    """How the process ended within that time (as `os.waitstatus_to_exitcode`); None if not."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(0.002)
+
+
+def main(folder: Path, wanted: int, seed: int, arguments: list[str]) -> None:
+    import mlflow.tracking  # noqa: F401
+    import torch  # noqa: F401
+
+    import uedp_bench.runner
+    import uedp_bench.training.stages  # noqa: F401
+
+    rng = random.Random(seed)  # noqa: S311
+    begun = time.monotonic()
+    code = ended(started([*arguments, "--out", str(folder / "undisturbed")]), 120)
+    whole = time.monotonic() - begun
+    kills: list[str] = []
+    grids = 0
+    while code == 0 and len(kills) < wanted:
+        out = folder / f"killed-{grids}"
+        grids += 1
+        while True:
+            pid = started([*arguments, "--out", str(out)])
+            code = ended(pid, rng.uniform(0, whole))
+            if code is not None:
+                break
+            kind = rng.choice(KINDS)
+            os.kill(pid, kind)
+            kills.append(f"{kind.name}: {ended(pid, 60)}")
+            if len(kills) == wanted:
+                code = ended(started([*arguments, "--out", str(out)]), 120)
+                break
+    sys.stdout.write(json.dumps({"code": code, "kills": kills, "grids": grids, "whole": whole}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
