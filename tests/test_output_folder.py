@@ -64,7 +64,8 @@ def test_who_holds_it_may_be_unknown(tmp_path, monkeypatch, text):
 def test_what_was_half_written_goes_and_nothing_else_does(tmp_path):
     for name in ("aa/result.json", "aa/.result.json-1-00.partial", "aa/result.partial",
                  "cache/retrain-1/done.json", "cache/retrain-1/release/weights",
-                 "cache/retrain-2/release/weights", "cache/other/x", "notes.txt"):  # fmt: skip
+                 "cache/retrain-2/release/weights", "cache/other/x", "notes.txt",
+                 ".mlflow.db-1-00.partial", ".mlflow.db-1-00.partial-journal"):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
     remove_partial(tmp_path)

@@ -226,7 +226,16 @@ def test_links_of_a_stranger_are_not_uploaded(log, client, out, tmp_path):
         (folder / "note.txt").symlink_to(secret)
     run_id = log(result_of("ae01"))["mlflow_run_id"]
     names = {entry.path for entry in client.list_artifacts(run_id)}
-    assert names == {"result.json", "planted.json"}
+    assert names == {"result.json"}
+
+
+def test_a_release_that_nothing_is_proven_about_is_logged_only_on_request(log, client):
+    unproven = {"guarantees": ()}
+    without = log(result_of("af01", **unproven))["mlflow_run_id"]
+    with_it = log(result_of("af02", **unproven), log_release=True)["mlflow_run_id"]
+    assert {entry.path for entry in client.list_artifacts(without)} == {"result.json"}
+    names = {entry.path for entry in client.list_artifacts(with_it)}
+    assert names == {"result.json", "planted.json", "release"}
 
 
 def test_a_large_release_is_logged_only_on_request(log, client, monkeypatch):

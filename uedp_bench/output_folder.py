@@ -120,9 +120,11 @@ def refuse_links(folder: Path, identifier: str) -> None:
 
 def remove_partial(folder: Path) -> None:
     """Removes what a process that is gone was writing when it ended."""
-    for path in [*folder.glob(f"*{PARTIAL}"), *folder.glob(f"*/*{PARTIAL}")]:
-        with contextlib.suppress(OSError):
-            path.unlink()
+    # SQLite keeps a journal beside a store that is being set up.
+    for pattern in (f"*{PARTIAL}", f"*/*{PARTIAL}", f".*{PARTIAL}-journal"):
+        for path in folder.glob(pattern):
+            with contextlib.suppress(OSError):
+                path.unlink()
     for started in folder.glob("cache/retrain-*/"):
         if not (started / "done.json").is_file() and not started.is_symlink():
             shutil.rmtree(started, ignore_errors=True)

@@ -48,7 +48,8 @@ def set_up(uri: str, connect: Callable[[str], Any]) -> None:
             _put(partial, file)
         sync_folder(file.parent)
     finally:
-        partial.unlink(missing_ok=True)
+        for left in (partial, partial.with_name(f"{partial.name}-journal")):
+            left.unlink(missing_ok=True)
 
 
 def _put(partial: Path, file: Path) -> None:

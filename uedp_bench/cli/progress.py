@@ -1,38 +1,93 @@
-"""Progress bars: one for the grid, one for every run in flight."""
+"""What runs, on standard error: bars in a terminal, lines elsewhere.
+
+Standard output stays clean for tables and `--json`.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from uedp_bench.cli.terminal import plain
 from uedp_bench.results import Result
 from uedp_bench.scheduler import Job, Message
 
+LINE_SECONDS = 60.0
+"""Without a terminal, at most so long is nothing printed."""
 
-class ProgressBars:
-    """Shows what runs, on standard error, so that standard output stays clean for `--json`."""
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self._labels = {job.id: plain(job.label) for job in jobs}
-        self._tasks: dict[str, TaskID] = {}
+class Display:
+    """Shows nothing; what it is told, subclasses show.
+
+    Args:
+        console: of standard error.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._lock = threading.Lock()
-        self._console = Console(stderr=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return
+
+    def planning(self, runs: int) -> None:
+        """Runs are checked before any starts, which loads their data."""
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """These are the runs."""
+
+    def update(self, message: Message) -> None:
+        """A run goes on."""
+
+    def finish(self, job: Job, result: Result) -> None:
+        """A run has ended."""
+
+
+def display() -> Display:
+    """Bars if standard error is a terminal, else lines."""
+    console = Console(stderr=True)
+    return Bars(console) if console.is_terminal else Lines(console)
+
+
+class Bars(Display):
+    """A bar for the grid, and one for every run in flight, with the time that is left."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._labels: dict[str, str] = {}
+        self._tasks: dict[str, tuple[TaskID, str]] = {}
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             TextColumn("{task.completed}/{task.total}"),
             TimeElapsedColumn(),
-            console=self._console,
+            TimeRemainingColumn(),
+            console=console,
         )
-        finished = sum(not job.todo for job in jobs)
-        self._all = self._progress.add_task("runs", total=len(jobs), completed=finished)
+        self._all = self._progress.add_task("runs", total=None)
 
-    def __enter__(self) -> ProgressBars:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 
@@ -44,28 +99,106 @@ class ProgressBars:
     ) -> None:
         self._progress.stop()
 
+    def planning(self, runs: int) -> None:
+        self._progress.update(self._all, description=f"checking {runs} runs", total=runs)
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        self._labels = {job.id: plain(job.label) for job in jobs}
+        finished = sum(not job.todo for job in jobs)
+        self._progress.reset(self._all, total=len(jobs), completed=finished, description="runs")
+
     def update(self, message: Message) -> None:
-        """Moves the bar of one run."""
         with self._lock:
             label = f"{self._labels[message.id]}: {plain(message.phase)}"
             if message.id not in self._tasks:
-                self._tasks[message.id] = self._progress.add_task(label, total=message.total)
+                self._tasks[message.id] = self._progress.add_task(label), label
+            task, before = self._tasks[message.id]
+            if label != before:  # the speed of one step says nothing of the next
+                self._progress.reset(task)
+                self._tasks[message.id] = task, label
             self._progress.update(
-                self._tasks[message.id],
-                description=label,
-                completed=message.done,
-                total=message.total,
+                task, description=label, completed=message.done, total=message.total
             )
 
     def finish(self, job: Job, result: Result) -> None:
-        """Closes the bar of one run."""
         with self._lock:
             task = self._tasks.pop(job.id, None)
             if task is not None:
-                self._progress.remove_task(task)
+                self._progress.remove_task(task[0])
             self._progress.advance(self._all)
-            if not self._console.is_terminal:
-                seconds = result.cost.train_seconds + result.cost.attack_seconds
-                self._console.print(
-                    f"{result.status}: {plain(job.label)} ({seconds:.0f} s)", markup=False
-                )
+
+
+class Lines(Display):
+    """A line for each step of a run, and one a minute for all that is in flight.
+
+    Args:
+        console: of standard error.
+        seconds: between the lines of what is in flight.
+    """
+
+    def __init__(self, console: Console, seconds: float = LINE_SECONDS) -> None:
+        super().__init__(console)
+        self._seconds = seconds
+        self._labels: dict[str, str] = {}
+        self._running: dict[str, tuple[float, Message]] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._left = 0
+        self._checking = ""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def planning(self, runs: int) -> None:
+        self._checking = f"checking {runs} runs and their data"
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        self._checking = ""
+        self._labels = {job.id: plain(job.label) for job in jobs}
+        self._left = sum(job.todo for job in jobs)
+        if self._left:
+            self._print(f"{self._left} of {len(jobs)} runs to do")
+
+    def update(self, message: Message) -> None:
+        with self._lock:
+            began, _ = self._running.get(message.id, (time.monotonic(), message))
+            self._running[message.id] = began, message
+            if (message.id, message.phase) not in self._told:
+                self._told.add((message.id, message.phase))
+                self._print(self._state(message))
+
+    def finish(self, job: Job, result: Result) -> None:
+        with self._lock:
+            began, _ = self._running.pop(job.id, (time.monotonic(), None))
+            self._left -= 1
+            seconds = time.monotonic() - began
+            self._print(
+                f"{result.status}: {plain(job.label)} ({seconds:.0f} s; {self._left} runs left)"
+            )
+
+    def _tick(self) -> None:
+        while not self._stop.wait(self._seconds):
+            with self._lock:
+                if self._checking:
+                    self._print(self._checking)
+                for began, message in self._running.values():
+                    self._print(f"{self._state(message)}, {time.monotonic() - began:.0f} s")
+
+    def _state(self, message: Message) -> str:
+        at = f" {message.done}/{message.total}" if message.total > 1 else ""
+        return f"{self._labels[message.id]}: {plain(message.phase)}{at}"
+
+    def _print(self, line: str) -> None:
+        clock = time.strftime("%H:%M:%S")
+        self._console.print(f"{clock} {line}", markup=False, highlight=False, soft_wrap=True)

@@ -264,7 +264,7 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
 
 
 def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
-    from uedp_bench.cli.progress import ProgressBars
+    from uedp_bench.cli.progress import display
     from uedp_bench.output_folder import only_process
     from uedp_bench.retraining import check_retrainings
     from uedp_bench.run import Speed
@@ -278,29 +278,27 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     workers = default_workers(options.device) if options.workers is None else options.workers
     if workers == 0 and options.run_timeout is not None:
         raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
-    jobs = plan_jobs(runs, options.out)
-    if options.max_retrain is not None:
-        check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
-    # From here on something is written: nothing before, and by nobody else now.
-    with only_process(options.out, keep_cache=options.keep_release):
-        jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
-        # Results of earlier runs are logged too where this server has not seen them.
-        results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
-        settings = RunSettings(options.out, options.device, Speed(threads=options.threads),
-                               keep_release=options.keep_release)  # fmt: skip
-        with (
-            ProgressBars(jobs) as bars,
-            # Closed at once when something goes wrong, so that no process is left behind.
-            closing(
-                run_jobs(
-                    jobs, settings, workers=workers, plugins=options.plugins,
-                    timeout=options.run_timeout, listen=bars.update,
-                )
-            ) as running,
-        ):  # fmt: skip
-            for job, result in running:
-                bars.finish(job, result)
-                results.append(tracker.log(result))
+    with display() as shown:
+        shown.planning(len(runs))
+        jobs = plan_jobs(runs, options.out)
+        if options.max_retrain is not None:
+            check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
+        # From here on something is written: nothing before, and by nobody else now.
+        with only_process(options.out, keep_cache=options.keep_release):
+            jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
+            shown.begin(jobs)
+            # Results of earlier runs are logged too where this server has not seen them.
+            results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
+            settings = RunSettings(options.out, options.device, Speed(threads=options.threads),
+                                   keep_release=options.keep_release)  # fmt: skip
+            running = run_jobs(
+                jobs, settings, workers=workers, plugins=options.plugins,
+                timeout=options.run_timeout, listen=shown.update,
+            )  # fmt: skip
+            with closing(running):  # at once when something goes wrong: no process is left behind
+                for job, result in running:
+                    shown.finish(job, result)
+                    results.append(tracker.log(result))
     return results
 
 

@@ -1,0 +1,84 @@
+"""Lines where there is no terminal, bars with the time left where there is one."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+
+import pytest
+from rich.console import Console
+from tiny import USER_DP, runs
+
+from uedp_bench.cli.progress import Bars, Lines
+from uedp_bench.results import Cost, Result
+from uedp_bench.scheduler import Job, Message
+
+
+@pytest.fixture
+def jobs():
+    return [Job(f"id{seed}", spec) for seed, spec in enumerate(runs(USER_DP, seeds=[1, 2]), 1)]
+
+
+def result(job):
+    return Result(id=job.id, group="g", status="finished", spec=job.spec, cost=Cost())
+
+
+def printed(screen):
+    return re.sub(r"\d\d:\d\d:\d\d ", "", screen.getvalue()).splitlines()
+
+
+def test_a_line_for_each_step_and_none_for_each_round(jobs):
+    screen = io.StringIO()
+    with Lines(Console(file=screen)) as lines:
+        lines.planning(2)
+        lines.begin(jobs)
+        for done in range(5):
+            lines.update(Message("id1", "train", done, 36))
+        lines.update(Message("id1", "score", 0, 1))
+        lines.update(Message("id1", "train", 5, 36))  # of a reference model, told before
+        lines.finish(jobs[0], result(jobs[0]))
+    assert printed(screen) == [
+        "2 of 2 runs to do",
+        "user-dp, seed 1: train 0/36",
+        "user-dp, seed 1: score",
+        "finished: user-dp, seed 1 (0 s; 1 runs left)",
+    ]
+
+
+def test_nothing_is_silent_for_long(jobs):
+    screen = io.StringIO()
+    with Lines(Console(file=screen), seconds=0.05) as lines:
+        lines.planning(2)
+        time.sleep(0.3)
+        lines.begin(jobs)
+        lines.update(Message("id1", "train", 3, 36))
+        lines.update(Message("id2", "load", 0, 1))
+        time.sleep(0.3)
+    told = printed(screen)
+    assert told.count("checking 2 runs and their data") >= 2
+    assert told.count("user-dp, seed 1: train 3/36, 0 s") >= 2
+    assert told.count("user-dp, seed 2: load, 0 s") >= 2
+
+
+def test_lines_are_not_wrapped_and_nobody_writes_markup(jobs):
+    screen = io.StringIO()
+    with Lines(Console(file=screen, width=20)) as lines:
+        lines.begin(jobs)
+        lines.update(Message("id1", "[red]" + "x" * 100 + "\x1b[2J", 0, 1))
+    assert printed(screen)[1] == f"user-dp, seed 1: [red]{'x' * 100}\\x1b[2J"
+
+
+def test_bars_show_the_time_that_is_left(jobs):
+    screen = io.StringIO()
+    with Bars(Console(file=screen, force_terminal=True, width=120)) as bars:
+        bars.planning(2)
+        bars.begin(jobs)
+        for done in range(1, 6):
+            bars.update(Message("id1", "train", done, 50))
+            time.sleep(0.05)
+        bars._progress.refresh()
+        left = screen.getvalue()
+        bars.finish(jobs[0], result(jobs[0]))
+    assert "user-dp, seed 1: train" in left
+    assert re.search(r"5/50 \S*0:00:0\d\S* \S*0:00:0\d", re.sub(r"\x1b\[[\d;]*m", "", left))
