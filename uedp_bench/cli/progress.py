@@ -100,14 +100,17 @@ class Bars(Display):
         self._progress.stop()
 
     def planning(self, runs: int) -> None:
+        """Says that runs are checked."""
         self._progress.update(self._all, description=f"checking {runs} runs", total=runs)
 
     def begin(self, jobs: Sequence[Job]) -> None:
+        """Counts those that are finished."""
         self._labels = {job.id: plain(job.label) for job in jobs}
         finished = sum(not job.todo for job in jobs)
         self._progress.reset(self._all, total=len(jobs), completed=finished, description="runs")
 
     def update(self, message: Message) -> None:
+        """Moves the bar of one run."""
         with self._lock:
             label = f"{self._labels[message.id]}: {plain(message.phase)}"
             if message.id not in self._tasks:
@@ -121,6 +124,7 @@ class Bars(Display):
             )
 
     def finish(self, job: Job, result: Result) -> None:
+        """Closes the bar of one run."""
         with self._lock:
             task = self._tasks.pop(job.id, None)
             if task is not None:
@@ -161,9 +165,11 @@ class Lines(Display):
         self._thread.join()
 
     def planning(self, runs: int) -> None:
+        """Says so every minute."""
         self._checking = f"checking {runs} runs and their data"
 
     def begin(self, jobs: Sequence[Job]) -> None:
+        """Says how many are to be run."""
         self._checking = ""
         self._labels = {job.id: plain(job.label) for job in jobs}
         self._left = sum(job.todo for job in jobs)
@@ -171,6 +177,7 @@ class Lines(Display):
             self._print(f"{self._left} of {len(jobs)} runs to do")
 
     def update(self, message: Message) -> None:
+        """Prints a step that is new."""
         with self._lock:
             began, _ = self._running.get(message.id, (time.monotonic(), message))
             self._running[message.id] = began, message
@@ -179,6 +186,7 @@ class Lines(Display):
                 self._print(self._state(message))
 
     def finish(self, job: Job, result: Result) -> None:
+        """Prints how a run has ended."""
         with self._lock:
             began, _ = self._running.pop(job.id, (time.monotonic(), None))
             self._left -= 1
