@@ -109,10 +109,11 @@ def test_what_is_unprotected_memorises_and_what_is_protected_does_not(rows: Rows
         assert leaked["membership"]["auc_user"].value < 0.55
 
 
-def test_the_page_shows_the_tables_of_the_results() -> None:
+def test_pages_show_the_tables_of_the_results() -> None:
     filled = runpy.run_path(str(ROOT / "benchmarks" / "reference_tables.py"))["filled"]
     if not COMMITTED.is_dir():
         pytest.skip("no results of bloggers are stored: there is nothing to show")
-    page = (ROOT / "docs" / "bloggers.md").read_text(encoding="utf-8")
-    assert "<!-- table: leaderboard/results/bloggers -->" in page
-    assert filled(page, ROOT) == page
+    for name in ("docs/bloggers.md", "README.md"):
+        page = (ROOT / name).read_text(encoding="utf-8")
+        assert "<!-- table: leaderboard/results/bloggers -->" in page
+        assert filled(page, ROOT) == page

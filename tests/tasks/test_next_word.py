@@ -392,3 +392,15 @@ def test_vectors_in_place_of_text_are_refused() -> None:
     task.model = models.create("lstm-small", SMALL["lstm-small"])
     with pytest.raises(InputError, match="learns from text, and the mechanism publishes vectors"):
         task.vocabulary(corpus.with_vectors(np.ones((len(corpus), 1))))
+
+
+def test_the_mark_of_unknown_words_in_published_text_stays_one():
+    from uedp_bench.models.vocabulary import WordVocabulary
+    from uedp_bench.tasks._text_rows import encode_targets, prepare
+
+    texts = ["The <unk> sat, <unk>. x<unk>y < unk >", "<UNK> <unk>"]
+    assert prepare(texts, "paper") == ["the <unk> sat unk xunky unk", "unk <unk>"]
+    vocabulary = WordVocabulary.build(prepare(["the <unk> sat"], "paper"), 9, origin="test")
+    assert vocabulary.words == ("sat", "the")
+    (row,) = encode_targets(["The <unk>"], vocabulary, "paper")
+    assert row == [4, vocabulary.unknown, vocabulary.end]
