@@ -46,6 +46,7 @@ from uedp_bench.results import (
 )
 from uedp_bench.retraining import Retraining
 from uedp_bench.run import Progress, Run, Speed, no_progress
+from uedp_bench.saved_release import check_saved
 from uedp_bench.simulation import counts_sizes, marked
 from uedp_bench.spec import identity_of, identity_parts, tried_runs
 from uedp_bench.stored import Keeper
@@ -396,6 +397,8 @@ def _execute(
         raise CapabilityError(f"the task {parts.task.name} {reason}")
     with clock("save"):
         keeper.save(release, planted)
+        if keeper.keeps_release:
+            check_saved(parts.task, keeper.folder / "release", release, corpus)
     with clock("score"):
         scored = _as_scored(parts, release, corpus, run)
         utility = parts.task.score(release, scored)
