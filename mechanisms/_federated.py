@@ -11,7 +11,7 @@ from uedp_bench.accounting.events import FixedSizeSampled, GroupRound, PoissonSa
 from uedp_bench.component import Params
 from uedp_bench.corpus import Corpus, FloatArray, Index
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
+from uedp_bench.mechanism import CorpusStats, PublicUnits
 
 if TYPE_CHECKING:
     from uedp_bench.training.federated import Server
@@ -99,6 +99,11 @@ def public_users(params: FederatedParams, stats: CorpusStats, name: str) -> int:
             "choose fewer"
         )
     return users
+
+
+def units_of(params: FederatedParams, stats: CorpusStats, name: str) -> PublicUnits:
+    """|U| as declared, else documented, with the users of a round that are planned for it."""
+    return PublicUnits("users", public_users(params, stats, name), params.users_per_round)
 
 
 def size_refusals(declared: int | None, stats: CorpusStats, name: str) -> tuple[str, ...]:

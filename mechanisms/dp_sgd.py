@@ -11,7 +11,7 @@ from uedp_bench.accounting.events import Claim, Gaussian, PoissonSampled, Privac
 from uedp_bench.component import Params
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 
 if TYPE_CHECKING:
     from torch import nn
@@ -65,6 +65,12 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
                 unit="record", event=event, accountant="moments", source="Abadi et al. 2016, Thm 2"
             ),
         )
+
+    def units(self, stats: CorpusStats) -> PublicUnits:
+        """Rows of the train split; coins fall at their rate whoever is there."""
+        p = self.params
+        declared = stats.rows if p.records is None else p.records
+        return PublicUnits("records", declared, p.batch_size, at_least_all=False)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of records must be public."""

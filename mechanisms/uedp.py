@@ -22,13 +22,14 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms._federated import (
     FederatedParams,
     as_drawn,
     capped_weights,
     public_users,
     size_refusals,
+    units_of,
     users_of,
 )
 
@@ -136,6 +137,10 @@ class UeDP(TrainingMechanism[UeDPParams]):
                 note=CLAIM_NOTE + (other if p.noise == "released" else ""),
             ),
         )
+
+    def units(self, stats: CorpusStats) -> PublicUnits:
+        """Users of the train split."""
+        return units_of(self.params, stats, self.name)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """Conditions of the proof that these parameters break."""

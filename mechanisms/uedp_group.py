@@ -18,7 +18,7 @@ from uedp_bench.accounting.events import (
     Repeated,
     SentenceSampledGaussian,
 )
-from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms._federated import (
     ServerParams,
     as_drawn,
@@ -99,6 +99,11 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     def plan(self, stats: CorpusStats) -> Events:
         """One round of sentence sampling a round."""
         return self._events(self._round(self._noise(), self._users(stats)), self.params.rounds)
+
+    def units(self, stats: CorpusStats) -> PublicUnits:
+        """Users of the train split."""
+        # Rounds draw sentences, not users.
+        return PublicUnits("users", self._users(stats), None)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users, with which the curve ends, must be public."""

@@ -18,7 +18,7 @@ from uedp_bench.accounting.events import (
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
 )
-from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms._capped import capped_units
 from uedp_bench.mechanisms._federated import (
     FederatedParams,
@@ -26,6 +26,7 @@ from uedp_bench.mechanisms._federated import (
     capped_weights,
     public_users,
     size_refusals,
+    units_of,
     users_of,
 )
 
@@ -135,6 +136,10 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
         """One round of user sampling a round."""
         users = public_users(self.params, stats, self.name)
         return self._events(self._round(users, self._noise(users), users), self.params.rounds)
+
+    def units(self, stats: CorpusStats) -> PublicUnits:
+        """Users of the train split."""
+        return units_of(self.params, stats, self.name)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users must be public."""

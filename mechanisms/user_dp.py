@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from uedp_bench.accounting.events import Claim, Gaussian, PrivacyEvent, Repeated
-from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms._federated import (
     FederatedParams,
     capped_weights,
     public_users,
     size_refusals,
+    units_of,
     users_of,
 )
 
@@ -78,6 +80,14 @@ class UserDP(TrainingMechanism[UserDPParams]):
                 "who is added takes the place of another, which moves the sum by up to twice the "
                 "clip bound",
             ),
+        )
+
+    def units(self, stats: CorpusStats) -> PublicUnits:
+        """Users of the train split."""
+        poisson = self.params.sampling == "poisson"
+        # Coins fall at their rate whoever is there; rounds of a fixed size know their number.
+        return replace(
+            units_of(self.params, stats, self.name), independent=poisson, at_least_all=not poisson
         )
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
 from uedp_bench.component import Component, P
@@ -45,6 +45,32 @@ class CorpusStats:
     public: bool
 
 
+@dataclass(frozen=True)
+class PublicUnits:
+    """How many units a guarantee is about, after every public cut of the data.
+
+    Attributes:
+        unit: what is counted, and the parameter that declares it.
+        declared: the public number that noise and sampling are planned for.
+        sampled: units of a round if so many train (in expectation); None where rounds draw
+            something else.
+        independent: whether units draw coins of their own, so that fewer units make smaller rounds.
+        at_least_all: whether the proof needs a number that is not below the real one.
+    """
+
+    unit: Literal["users", "records"]
+    declared: int
+    sampled: float | None
+    independent: bool = True
+    at_least_all: bool = True
+
+    def expected(self, there: int) -> float | None:
+        """Units of a round where so many train."""
+        if self.sampled is None or not self.independent:
+            return self.sampled
+        return self.sampled * there / self.declared
+
+
 class Mechanism(Component[P]):
     """Base of all mechanisms.
 
@@ -72,6 +98,10 @@ class Mechanism(Component[P]):
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """Why `proven` must refuse at these parameters; empty where it need not."""
         return ()
+
+    def units(self, stats: CorpusStats) -> PublicUnits | None:
+        """How many units its guarantee is about; None where it depends on no such number."""
+        return None
 
     def readings(self) -> tuple[Reading, ...]:
         """Epsilon at further points that make it comparable; none by default."""

@@ -26,6 +26,7 @@ from uedp_bench.model import Vocabulary
 from uedp_bench.output_folder import disk_is_full, sync_files
 from uedp_bench.pipeline import Pipeline
 from uedp_bench.provenance import PeakMemory, provenance
+from uedp_bench.public_sizes import check_units
 from uedp_bench.publishing import check_carried, not_carried, publish, publish_all
 from uedp_bench.randomness import scope_of
 from uedp_bench.release import (
@@ -149,7 +150,8 @@ def withdrawn(planted: dict[str, Planted], rows: int) -> BoolArray:
 def public_sizes(spec: RunSpec, corpus: Corpus) -> CorpusStats:
     """Sizes of the training split: documented by the source, else counted (and not public).
 
-    Users held out are a public choice of the experiment and are taken off.
+    Users held out are a public choice of the experiment and are taken off. A number that a
+    mechanism declares is used as it is: it is that of the users who are left after every cut.
     """
     source = registry.sources.create(spec.source.name, spec.source.params)
     documented: CorpusStats | None = None if source.params.selects else source.documented()
@@ -384,6 +386,7 @@ def _execute(
               progress=settings.progress, scope=scope_of(identity, corpus.fingerprint, injected),
               noise_source=spec.noise_source)  # fmt: skip
     run.public_stages = stages = PublicStages.of(spec, settings.out / "cache")
+    check_units(parts.pipeline.trainer, corpus, run)
     with clock("train"):
         release, vocabulary = protect(parts, corpus, run)
     clock.seconds["train"] += stages.saved_seconds  # as if it had been alone

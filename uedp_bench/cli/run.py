@@ -254,6 +254,8 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     tracker = Tracker(options)
     results = _run_all(data, options, tracker)
     _print(results, options, as_json)
+    for line in _shortfalls(results):
+        echo(f"note: {line}", err=True)
     failures = [result for result in results if result.error is not None]
     for line in _complaints(failures):
         echo(f"failed: {line}", err=True)
@@ -300,6 +302,13 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                     shown.finish(job, result)
                     results.append(tracker.log(result))
     return results
+
+
+def _shortfalls(results: Sequence[Result]) -> list[str]:
+    """One line for each mechanism and source of which fewer units trained than were declared."""
+    from uedp_bench.public_sizes import shortfall
+
+    return list(dict.fromkeys(line for each in results if (line := shortfall(each.diagnostics))))
 
 
 def _complaints(failures: Sequence[Result]) -> list[str]:
