@@ -96,17 +96,40 @@ def test_who_learnt_from_private_text(results: list[Result]) -> None:
     }
 
 
-def test_what_is_unprotected_memorises_and_what_is_protected_does_not(rows: Rows) -> None:
+def test_what_is_unprotected_memorises(rows: Rows) -> None:
     for label in UNPROTECTED:
         leaked = rows[label].leakage
-        assert interval(leaked["secret-sharer"]["exposure_max_repeats"])[0] > 5
-        low, _ = interval(leaked["membership"]["auc_user"])
-        assert low > interval(rows["public-only"].leakage["membership"]["auc_user"])[1]
+        sharer, membership = leaked["secret-sharer"], leaked["membership"]
+        assert interval(sharer["exposure_max_repeats"])[0] > sharer["exposure_limit"].value - 1
+        # The list of names finds no planted one.
+        assert interval(sharer["exposure_entity"])[0] > sharer["exposure_limit"].value - 1
+        assert sharer["extracted_random_sampling"].value > 0.5
+        assert interval(membership["auc_user"])[0] > 0.5
+        public = rows["public-only"].leakage["membership"]["auc_user"].value
+        assert membership["auc_user"].value > public + 0.03
+        assert any(bound.epsilon > 0 for bound in rows[label].lower_bounds)
+
+
+def test_what_is_protected_gives_little_away(rows: Rows) -> None:
     for label in PROTECTED:
-        leaked = rows[label].leakage
-        assert leaked["secret-sharer"]["exposure_max_repeats"].value < 5
-        assert leaked["secret-sharer"]["extracted_random_sampling"].value == 0
-        assert leaked["membership"]["auc_user"].value < 0.55
+        sharer = rows[label].leakage["secret-sharer"]
+        assert sharer["exposure_max_repeats"].value < 5
+        assert sharer["extracted_random_sampling"].value == 0
+        assert sharer["extracted_beam_search"].value == 0
+        assert rows[label].leakage["membership"]["auc_user"].value < 0.55
+        assert not any(bound.epsilon > 0 for bound in rows[label].lower_bounds)
+
+
+def test_how_much_of_the_gain_is_left_at_eight(rows: Rows) -> None:
+    found = {label: row.utility["perplexity"].value for label, row in rows.items()}
+    bigrams = rows["noiseless"].utility["bigram_perplexity"].value
+    gain = found["public-only"] - found["noiseless"]
+    assert 0.25 < gain / found["public-only"] < 0.45
+    assert found["noiseless"] < bigrams
+    assert found["deidentify"] < found["noiseless"] + 0.2 * gain
+    for label in PROTECTED:
+        assert 0.4 < (found["public-only"] - found[label]) / gain < 0.75
+        assert found[label] > bigrams
 
 
 def test_pages_show_the_tables_of_the_results() -> None:
