@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uedp_bench.mechanisms._documents import Documents
+from uedp_bench.mechanisms._local_noise import choose_by_score
 from uedp_bench.mechanisms._recoder import Recoder
 from uedp_bench.mechanisms._tukey_depth import Depth, TukeyDepth
 
@@ -38,21 +39,19 @@ class Candidates:
 
     def choose(
         self, documents: Documents, epsilon: float, rngs: Sequence[np.random.Generator]
-    ) -> IntArray:
-        """(documents,) candidates drawn by the exponential mechanism.
+    ) -> tuple[IntArray, float]:
+        """(documents,) candidates drawn by the exponential mechanism, and what that is worth.
 
-        A candidate of depth u has odds e^(epsilon u / 2): the largest of epsilon u / 2 plus
-        standard Gumbel noise is drawn with these odds.
+        A candidate of depth u has odds e^(epsilon u / 2); a sentence changes its depth by 1.
         """
         recoded = self.recoder(documents)
         chosen = np.empty(len(documents), dtype=np.int64)
-        at = 0
+        at, worth = 0, 0.0
         for block in self.depth.blocks(recoded.vectors, recoded.lengths):
             part = slice(at, at + len(block))
-            noise = np.stack([rng.gumbel(size=block.shape[1]) for rng in rngs[part]])
-            chosen[part] = (epsilon / 2 * block + noise).argmax(axis=1)
-            at += len(block)
-        return chosen
+            chosen[part], here = choose_by_score(block, epsilon / 2, 1.0, rngs[part])
+            at, worth = at + len(block), max(worth, here)
+        return chosen, worth
 
 
 def directions(count: int, size: int, rng: np.random.Generator) -> FloatArray:

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import Events, PublishingMechanism
+from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.mechanisms._local_noise import spent
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
@@ -39,6 +40,7 @@ class DocumentParams(Params):
         default="sentence-transformers/all-MiniLM-L6-v2",
         description="public encoder of sentence-transformers: hub id or directory",
     )
+    epsilon: float = Field(gt=0, description="for one sentence of a document")
     min_sentences: int = Field(
         default=2, ge=1, description="documents with fewer sentences are short"
     )
@@ -113,8 +115,20 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
     @abstractmethod
     def protect(
         self, documents: Documents, fitted: F, rngs: Sequence[np.random.Generator]
-    ) -> FloatArray:
-        """(documents, d) what is published of each, with the noise of its own generator."""
+    ) -> tuple[FloatArray, float]:
+        """(documents, d) what is published of each, with the noise of its own generator.
+
+        Returns:
+            that, and the epsilon for a sentence that the noise drawn was worth (`_local_noise`).
+        """
+
+    @abstractmethod
+    def events(self, epsilon: float) -> Events:
+        """What was published, with noise that is worth so much."""
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """One noisy vector or choice a document."""
+        return self.events(self.params.epsilon)
 
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
         """The corpus with vectors in place of texts; public rows are published as private ones.
@@ -141,15 +155,17 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
         fitted = self._fit(shown, [corpus.texts[row] for row in public.tolist()], run)
         vectors = np.empty((len(corpus), shown.vectors.shape[1]))
         starts = range(0, len(private), _BLOCK)
-        done = 0
+        done, found = 0, list[float]()
         for block in (public, *(private[at : at + _BLOCK] for at in starts)):
             rngs = [row_rng(corpus, row, run) for row in block.tolist()]
             documents = shown if block is public else embedded(block)
-            vectors[block] = self.protect(documents, fitted, rngs)
+            vectors[block], worth = self.protect(documents, fitted, rngs)
+            found += [worth] if len(block) else []
             done += len(block)
             run.progress("protect documents", done, int(enough.sum()))
         kept = np.flatnonzero(enough)
-        return corpus.take(kept).with_vectors(vectors[kept]), self.plan(run.stats)
+        drawn = self.events(spent(found, self.params.epsilon))
+        return corpus.take(kept).with_vectors(vectors[kept]), drawn
 
     def _fit(self, public: Documents, texts: list[str], run: Run) -> F:
         digest = hashlib.sha256()

@@ -26,6 +26,9 @@ class WordNoise:
         regularisation: lambda; None for `laplace`.
         field: prefix of the parameters, for messages.
 
+    Attributes:
+        spent: the epsilon, per unit of distance, of what was drawn so far; 0 for nothing.
+
     Raises:
         InputError: if the matrix is singular, for then some words have no finite distance.
     """
@@ -34,6 +37,7 @@ class WordNoise:
         self, vectors: NDArray[Any], epsilon: float, regularisation: float | None, field: str
     ) -> None:
         self.epsilon, self.dimension = epsilon, int(vectors.shape[1])
+        self.spent = 0.0
         self._root: FloatArray | None = None
         self._inverse: FloatArray | None = None
         if regularisation is None:
@@ -51,7 +55,9 @@ class WordNoise:
         """(count, d) independent draws."""
         direction = rng.standard_normal((count, self.dimension))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        radius = rng.gamma(self.dimension, 1.0 / self.epsilon, size=(count, 1))
+        scale = 1.0 / self.epsilon
+        radius = rng.gamma(self.dimension, scale, size=(count, 1))
+        self.spent = max(self.spent, 1.0 / scale)
         turned = direction if self._root is None else direction @ self._root
         noise: FloatArray = radius * turned
         return noise

@@ -21,6 +21,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms._approximate import ApproximateNearest
 from uedp_bench.mechanisms._embedding import Embedding, read_embedding
+from uedp_bench.mechanisms._local_noise import spent
 from uedp_bench.mechanisms._nearest import Nearest
 from uedp_bench.mechanisms._word_channel import EmbeddingChannel, split_words
 from uedp_bench.mechanisms._word_list import read_words, restrict
@@ -134,12 +135,15 @@ class WordMechanism(PublishingMechanism[W]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """Metric DP for one word that is replaced by another of the vocabulary."""
+        return self._events(self.params.epsilon)
+
+    def _events(self, epsilon: float) -> Events:
         reason = "; ".join(filter(None, (self.unproven(), self._approximate())))
         if reason:
             return (
                 PrivacyEvent(unit="word", adjacency="replace-one", event=NonPrivate(reason=reason)),
             )
-        (event,) = self._system().plan()
+        (event,) = self._system(epsilon).plan()
         assumptions = (
             *event.assumptions,
             "neighbours differ in one word, by another of the vocabulary; that a word is outside "
@@ -154,12 +158,12 @@ class WordMechanism(PublishingMechanism[W]):
             claim.model_copy(
                 update={"note": "; ".join(filter(None, (self._approximate(), claim.note)))}
             )
-            for claim in self._system().claims()
+            for claim in self._system(self.params.epsilon).claims()
         )
 
     def readings(self) -> tuple[Reading, ...]:
         """Epsilon at the distances asked for."""
-        return self._system().readings()
+        return self._system(self.params.epsilon).readings()
 
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
         """The corpus with the words of all rows outside the split `public` replaced.
@@ -192,7 +196,8 @@ class WordMechanism(PublishingMechanism[W]):
                 texts[row.at] = self._joined(row.pieces, chosen, embedding)
             run.progress("replace words", batch[-1].at + 1, len(texts))
         self._note(tally, embedding, noise, run)
-        return corpus.with_texts(texts), self.plan(run.stats)
+        drawn = [noise.spent] if noise.spent else []
+        return corpus.with_texts(texts), self._events(spent(drawn, self.params.epsilon))
 
     def word_channel(self, run: Run) -> WordChannel:
         """The mechanism at these parameters, for any words and any generator."""
@@ -248,11 +253,11 @@ class WordMechanism(PublishingMechanism[W]):
         p = self.params
         return WordNoise(embedding.vectors, p.epsilon, p.weight, self.name)
 
-    def _system(self) -> MetricSystem:
+    def _system(self, epsilon: float) -> MetricSystem:
         p = self.params
         named = "euclidean" if p.weight is None else f"mahalanobis, lambda {p.weight:g}"
         system: MetricSystem = MetricSystem.create(
-            {"epsilon": p.epsilon, "metric": named, "words": p.words, "distances": p.distances}
+            {"epsilon": epsilon, "metric": named, "words": p.words, "distances": p.distances}
         )
         return system
 

@@ -46,7 +46,6 @@ _JUDGES = 500  # held-out public documents, at most, that choose the number of p
 class DeepCandidateParams(DocumentParams):
     """Parameters of DeepCandidate."""
 
-    epsilon: float = Field(gt=0, description="for one sentence of a document")
     candidates: int = Field(default=5000, ge=1, description="m: public documents to choose from")
     candidate_sentences: int = Field(
         default=8, ge=1, description="sentences that a candidate has at least"
@@ -82,14 +81,14 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
     source = "Meehan, Mrini, Chaudhuri 2022, Algorithm 1, Theorem 4.1"
     Params = DeepCandidateParams
 
-    def plan(self, stats: CorpusStats) -> Events:
+    def events(self, epsilon: float) -> Events:
         """One choice a document, whichever depth."""
-        (event,) = self._system().plan()
+        (event,) = self._system(epsilon).plan()
         return (event.model_copy(update={"assumptions": (*event.assumptions, *ASSUMPTIONS)}),)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """The same."""
-        return self._system().claims()
+        return self._system(self.params.epsilon).claims()
 
     def fit(self, public: Documents, run: Run) -> Candidates:
         """Recoder, candidates and projections; held-out documents choose epoch and projections."""
@@ -114,9 +113,10 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
 
     def protect(
         self, documents: Documents, fitted: Candidates, rngs: Sequence[np.random.Generator]
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, float]:
         """(documents, d) the candidate drawn for each."""
-        return fitted.vectors[fitted.choose(documents, self.params.epsilon, rngs)]
+        chosen, worth = fitted.choose(documents, self.params.epsilon, rngs)
+        return fitted.vectors[chosen], worth
 
     def _check(self, public: int, rest: int, able: int) -> None:
         p = self.params
@@ -155,8 +155,8 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
             )
         return found
 
-    def _system(self) -> System:
-        system: System = System.create({"epsilon": self.params.epsilon})
+    def _system(self, epsilon: float) -> System:
+        system: System = System.create({"epsilon": epsilon})
         return system
 
 

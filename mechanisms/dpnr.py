@@ -15,6 +15,7 @@ from uedp_bench.component import Params
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, RepresentationMechanism
 from uedp_bench.mechanisms._laplace_channel import FINENESS, LaplaceChannel
+from uedp_bench.mechanisms._local_noise import spent
 
 if TYPE_CHECKING:
     from torch import nn
@@ -90,6 +91,10 @@ class DPNRParams(Params):
             raise RuntimeError("one of the two is given")
         return before_dropout(self.total_epsilon, self.word_dropout) / self.dimension
 
+    def channel(self) -> LaplaceChannel:
+        """What a text is sent through."""
+        return LaplaceChannel(1.0 / self.per_coordinate, self.word_dropout, self.noise == "shared")
+
 
 class DPNR(RepresentationMechanism[DPNRParams]):
     """Word dropout, extraction, normalisation to [0, 1], Laplace noise; trained with the same.
@@ -108,9 +113,14 @@ class DPNR(RepresentationMechanism[DPNRParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One noisy vector for a text that is sent; nothing protects the training text."""
-        (sent,) = self._system().plan()
+        return self._events(self.params.channel(), self.params.dimension)
+
+    def _events(self, channel: LaplaceChannel, dimension: int) -> Events:
+        """What is sent through a channel of so many coordinates."""
+        epsilon = spent([1.0 / channel.scale], self.params.per_coordinate)
+        (sent,) = _system(epsilon, dimension, channel.word_dropout).plan()
         said: dict[str, object] = {"assumptions": (*sent.assumptions, *ASSUMPTIONS)}
-        if self.params.noise == "shared":
+        if channel.shared:
             said = {"assumptions": (), "event": NonPrivate(reason=SHARED)}
         # Both are of one release, each for its own unit, also where no pipeline names the stage.
         return (
@@ -120,7 +130,8 @@ class DPNR(RepresentationMechanism[DPNRParams]):
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """The paper's: the epsilon of one coordinate."""
-        return self._system().claims()
+        p = self.params
+        return _system(p.per_coordinate, p.dimension, p.word_dropout).claims()
 
     def readings(self) -> tuple[Reading, ...]:
         """The epsilon of one coordinate, which the paper calls that of the text."""
@@ -128,8 +139,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
 
     def channel(self) -> LaplaceChannel:
         """Word dropout, normalisation and noise at these parameters."""
-        p = self.params
-        return LaplaceChannel(1.0 / p.per_coordinate, p.word_dropout, p.noise == "shared")
+        return self.params.channel()
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Robust training (Algorithm 1).
@@ -161,15 +171,11 @@ class DPNR(RepresentationMechanism[DPNRParams]):
         plan = SplitTraining(p.epochs, p.batch_size, p.learning_rate, p.weight_decay)
         module = train_split(plan, split, run, losses, losses)
         run.note(noise_scale=channel.scale)
-        return module, self.plan(run.stats)
+        # What serves the release asks for the same channel.
+        return module, self._events(channel, split.width)
 
-    def _system(self) -> systems.DPNR:
-        p = self.params
-        system: systems.DPNR = systems.DPNR.create(
-            {
-                "epsilon": p.per_coordinate,
-                "dimension": p.dimension,
-                "word_dropout": p.word_dropout,
-            }
-        )
-        return system
+
+def _system(epsilon: float, dimension: int, word_dropout: float) -> systems.DPNR:
+    params = {"epsilon": epsilon, "dimension": dimension, "word_dropout": word_dropout}
+    system: systems.DPNR = systems.DPNR.create(params)
+    return system

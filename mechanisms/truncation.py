@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import Field
 
 from uedp_bench.accounting.events import Claim, LaplaceVector, PrivacyEvent
 from uedp_bench.errors import InputError
@@ -17,6 +16,7 @@ from uedp_bench.mechanisms._documents import (
     DocumentParams,
     Documents,
 )
+from uedp_bench.mechanisms._local_noise import add_laplace
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray
@@ -32,8 +32,6 @@ _LEAST = 8  # public documents: with fewer, none is outside of the middle three 
 class TruncationParams(DocumentParams):
     """Parameters of truncation."""
 
-    epsilon: float = Field(gt=0, description="for one sentence of a document")
-
 
 class Truncation(DocumentMechanism[TruncationParams, Box]):
     """Sentence vectors are clipped to a public box, averaged, and get Laplace noise.
@@ -47,13 +45,13 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
     source = "Meehan, Mrini, Chaudhuri 2022, Section 5.3, A.3; after Li and Clifton 2021"
     Params = TruncationParams
 
-    def plan(self, stats: CorpusStats) -> Events:
+    def events(self, epsilon: float) -> Events:
         """One noisy vector a document."""
         return (
             PrivacyEvent(
                 unit="sentence",
                 adjacency="replace-one",
-                event=self._laplace(),
+                event=self._laplace(epsilon),
                 assumptions=(
                     *ASSUMPTIONS,
                     "the sentence encoder and the box are public; widths of the box and 1/k are "
@@ -68,7 +66,7 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
             Claim(
                 unit="sentence",
                 adjacency="replace-one",
-                event=self._laplace(),
+                event=self._laplace(self.params.epsilon),
                 accountant="basic",
                 source=self.source,
             ),
@@ -88,17 +86,16 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
 
     def protect(
         self, documents: Documents, fitted: Box, rngs: Sequence[np.random.Generator]
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, float]:
         """(documents, d) noisy means of clipped sentence vectors."""
         low, high = fitted
         means = Documents(np.clip(documents.vectors, low, high), documents.lengths).means()
-        scales = scale(low, high, self.params.epsilon) / documents.lengths[:, None]
-        noise = [rng.laplace(0.0, each) for rng, each in zip(rngs, scales, strict=True)]
-        noisy: FloatArray = means + np.array(noise).reshape(means.shape)
-        return noisy
+        sentences = documents.lengths[:, None]
+        scales = scale(low, high, self.params.epsilon) / sentences
+        return add_laplace(means, (high - low) / sentences, scales, rngs)
 
-    def _laplace(self) -> LaplaceVector:
-        return LaplaceVector(scale=1.0 / self.params.epsilon, sensitivity=1.0)
+    def _laplace(self, epsilon: float) -> LaplaceVector:
+        return LaplaceVector(scale=1.0 / epsilon, sensitivity=1.0)
 
 
 def scale(low: FloatArray, high: FloatArray, epsilon: float) -> FloatArray:

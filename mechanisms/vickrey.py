@@ -93,7 +93,7 @@ class Vickrey(WordMechanism[VickreyParams]):
         source = f"Xu et al. 2021, Theorem {theorem}"
         return tuple(
             claim.model_copy(update={"source": source, "note": note})
-            for claim in self._system().claims()
+            for claim in self._system(self.params.epsilon).claims()
         )
 
 

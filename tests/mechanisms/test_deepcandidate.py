@@ -48,7 +48,7 @@ def counts(candidates, sentences, epsilon, times, seed=0):
     """(m,) how often each candidate is drawn for a document."""
     points = np.tile(np.asarray(sentences, dtype=np.float32), (times, 1))
     documents = Documents(points, np.full(times, len(sentences)))
-    chosen = candidates.choose(documents, epsilon, rngs(times, seed))
+    chosen, _ = candidates.choose(documents, epsilon, rngs(times, seed))
     return np.bincount(chosen, minlength=len(candidates.vectors))
 
 
@@ -228,7 +228,7 @@ def test_projections_are_those_of_the_least_expected_error():
     exact = np.concatenate(list(expected_errors(documents, vectors, depth, 6.0)))
     identity = plain(vectors, lines[:10])
     many = documents.take(np.tile(np.arange(15), 1000))
-    chosen = identity.choose(many, 6.0, rngs(15_000))
+    chosen, _ = identity.choose(many, 6.0, rngs(15_000))
     squared = ((vectors[chosen] - np.tile(documents.means(), (1000, 1))) ** 2).sum(axis=1)
     drawn = squared.reshape(1000, 15)
     deviation = drawn.std(axis=0) / 1000**0.5 + 1e-9

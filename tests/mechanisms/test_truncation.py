@@ -31,7 +31,7 @@ def standardised(dimension, count, epsilon, sentences):
     vectors = rng.normal(size=(sentences, dimension)).astype(np.float32)
     documents = Documents(np.tile(vectors, (count, 1)), np.full(count, sentences))
     mechanism = Truncation.create({"epsilon": epsilon})
-    noisy = mechanism.protect(documents, (low, high), rngs(count))
+    noisy, _ = mechanism.protect(documents, (low, high), rngs(count))
     mean = np.clip(vectors.astype(np.float64), low, high).mean(axis=0)
     return (noisy - mean) * sentences * epsilon / (dimension * (high - low))
 
@@ -74,8 +74,8 @@ def log_odds(before, after, box, epsilon=2.5):
     mechanism = Truncation.create({"epsilon": epsilon})
     lengths = np.array([len(before)])
     zero, one = ZeroNoise(), ZeroNoise()
-    first = mechanism.protect(Documents(before, lengths), box, [zero])
-    second = mechanism.protect(Documents(after, lengths), box, [one])
+    first, _ = mechanism.protect(Documents(before, lengths), box, [zero])
+    second, _ = mechanism.protect(Documents(after, lengths), box, [one])
     np.testing.assert_array_equal(zero.scale, one.scale)
     moved = np.abs(first - second)[0]
     assert (moved[zero.scale == 0] == 0).all()
