@@ -196,8 +196,8 @@ class WordMechanism(PublishingMechanism[W]):
                 texts[row.at] = self._joined(row.pieces, chosen, embedding)
             run.progress("replace words", batch[-1].at + 1, len(texts))
         self._note(tally, embedding, noise, run)
-        drawn = [noise.spent] if noise.spent else []
-        return corpus.with_texts(texts), self._events(spent(drawn, self.params.epsilon))
+        worth = [noise.spent] if noise.spent else []
+        return corpus.with_texts(texts), self._events(spent(worth, self.params.epsilon))
 
     def word_channel(self, run: Run) -> WordChannel:
         """The mechanism at these parameters, for any words and any generator."""
