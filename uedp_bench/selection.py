@@ -10,6 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+MOST_SETTINGS = 10_000
+"""Of a grid that was tried; each of them is accounted for."""
+
 
 class Selection(BaseModel):
     """Hyper-parameters that were chosen by comparing trained models.
@@ -59,6 +62,8 @@ class Selection(BaseModel):
 
     @model_validator(mode="after")
     def _numbers(self) -> Selection:
+        if self.size > MOST_SETTINGS:
+            raise ValueError(f"tried: the grid has more than {MOST_SETTINGS:,} settings")
         for name, needed in (
             ("mean", self.repetitions != "fixed"),
             ("eta", self.repetitions == "truncated-negative-binomial"),
