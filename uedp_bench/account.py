@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,9 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import MOST_SHOWN, InputError
+from uedp_bench.json_files import MOST_BYTES, FormError, faults, parse
 from uedp_bench.regular_files import read_text, shown_path
 from uedp_bench.subject import SIZES, Composition, MissingSizeError, Subject
-
-MOST_BYTES = 16 * 2**20
-"""Of a file of events."""
 
 DELTA = 1e-5
 """Delta where none is given, as of `uedp-bench run`."""
@@ -163,12 +160,11 @@ def read_events(file: Path) -> Happened:
     """
     where, text = f"--events {shown_path(file)}", read_text(file, "--events", MOST_BYTES)
     try:
-        data = json.loads(text)
-        json.dumps(data, ensure_ascii=False).encode()  # halves of characters are in no text
-    except RecursionError:
-        raise InputError(f"{where} is nested too deeply") from None
-    except ValueError as error:
-        raise InputError(f"{where} is no JSON: {plain(str(error), 2 * MOST_SHOWN)}") from None
+        data = parse(text).value
+    except FormError as error:
+        raise InputError(f"{where} {error}") from None
+    for place, what in faults(data):
+        raise InputError(f"{where}: {plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
     if isinstance(data, dict) and "events" in data:
         from uedp_bench.results import read_result
 

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from uedp_bench.component import Component
 from uedp_bench.errors import InputError, PluginError, UnknownNameError
+from uedp_bench.regular_files import open_regular
 
 C = TypeVar("C", bound=type[Component[Any]])
 
@@ -196,6 +197,12 @@ _LOADED: dict[str, str] = {}
 """Digest of each plug-in file as it was imported: a file that has changed is imported anew."""
 
 
+def _regular(file: Path) -> Path:
+    """Where a file is; Python would wait for the end of a pipe or a device."""
+    with open_regular(file, "--plugin"):
+        return file.resolve()
+
+
 def load_plugins(files: Iterable[Path]) -> None:
     """Imports lone plug-in files, whose decorators register what they define.
 
@@ -204,9 +211,7 @@ def load_plugins(files: Iterable[Path]) -> None:
         PluginError: if it does not import.
     """
     for file in files:
-        path = file.resolve()
-        if not path.is_file():
-            raise InputError(f"--plugin {file}: no such file")
+        path = _regular(file)
         name, digest = f"uedp_bench_plugin_{path.stem}", _digest(path)
         there = getattr(sys.modules.get(name), "__file__", None) == str(path)
         if there and _LOADED.get(str(path)) == digest:

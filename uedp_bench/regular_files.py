@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import InputError
@@ -30,7 +30,7 @@ class UnreadableError(InputError):
         self.reason = reason
 
 
-def open_regular(path: Path, field: str) -> BinaryIO:
+def open_regular(path: Path, field: str) -> BufferedReader:
     """A regular file, or a link to one, opened for reading; never waits.
 
     Args:

@@ -19,7 +19,7 @@ from uedp_bench import registry
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.component import Component, MayBePath, parse_params
 from uedp_bench.errors import InputError, UnknownNameError, nearest, shown
-from uedp_bench.regular_files import read_text, shown_path
+from uedp_bench.regular_files import open_regular, read_text, shown_path
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
 from uedp_bench.yaml_reading import MOST_BYTES, load_yaml
@@ -388,7 +388,7 @@ def _digest_of_files(path: Path) -> str:
     folder = path.is_dir()
     for file in sorted(p for p in path.rglob("*") if p.is_file()) if folder else [path]:
         name = file.relative_to(path).as_posix() if folder else ""
-        with file.open("rb") as content:
+        with open_regular(file, "a file that a parameter names") as content:
             held = hashlib.file_digest(content, "sha256").hexdigest()
         digest.update(f"{name}\0{held}".encode())
     return digest.hexdigest()[:16]

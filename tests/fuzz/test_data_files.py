@@ -15,18 +15,34 @@ from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources._public import read_public
 
 ROWS: list[dict[str, Any]] = [
-    {"body": f"Ann met Bo, in Rome {n}", "who": f"u{n % 7}", "topic": "ab"[n % 2], "age": "old",
-     "part": ("train", "train", "dev", "test")[n % 4],
-     "spans": [{"start": 0, "end": 3, "type": "PER"}, {"start": 15, "end": 19, "type": "LOC"}]}
+    {
+        "body": f"Ann met Bo, in Rome {n}",
+        "who": f"u{n % 7}",
+        "topic": "ab"[n % 2],
+        "age": "old",
+        "part": ("train", "train", "dev", "test")[n % 4],
+        "spans": [{"start": 0, "end": 3, "type": "PER"}, {"start": 15, "end": 19, "type": "LOC"}],
+    }
     for n in range(12)
-]  # fmt: skip
+]
 SETTINGS = [
-    "--set", "text_column=body", "--set", "user_column=who", "--set", "label_column=topic",
-    "--set", "attribute_columns=[age]", "--set", "entities_column=spans", "--set",
+    "--set",
+    "text_column=body",
+    "--set",
+    "user_column=who",
+    "--set",
+    "label_column=topic",
+    "--set",
+    "attribute_columns=[age]",
+    "--set",
+    "entities_column=spans",
+    "--set",
     "split_column=part",
-]  # fmt: skip
+]
 
-CONLL = b"-DOCSTART- O\n\nAnn B-PER\nmet O\nRome I-LOC\n\nBo I-PER\nslept O\n\n-DOCSTART- O\n\nHi O\n"
+CONLL = (
+    b"-DOCSTART- O\n\nAnn B-PER\nmet O\nRome I-LOC\n\nBo I-PER\nslept O\n\n-DOCSTART- O\n\nHi O\n"
+)
 
 
 def described(source: str, path: Path, *more: str) -> None:
@@ -68,8 +84,16 @@ def test_hostile_values(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_strangers_in_every_column(tmp_path, name):
     file = tmp_path / "rows.jsonl"
-    rows = [{**row, "topic": name, "age": name, "who": name + row["who"],
-             "spans": [{"start": 0, "end": 1, "type": name}]} for row in ROWS]  # fmt: skip
+    rows = [
+        {
+            **row,
+            "topic": name,
+            "age": name,
+            "who": name + row["who"],
+            "spans": [{"start": 0, "end": 1, "type": name}],
+        }
+        for row in ROWS
+    ]
     file.write_text("\n".join(json.dumps(row) for row in rows))
     described("text", file, *SETTINGS)
 

@@ -9,10 +9,40 @@ from hostile import NAMES, VALUES, answer, rounds
 
 from uedp_bench.errors import InputError
 
-WORDS = (*NAMES, "1", "0", "-1", "0.5", "1e-5", "8", "nan", "inf", "1,2,3", "1,,2", "3,all", "[1,2]",
-         "true", "user-dp", "deidentify+user-dp", "uedp-group", "dpnr", "metric-dp", "conll2003",
-         "next-word", "lstm-small", "membership", "quickstart", "rounds=50", "mechanism.rounds=[1,2]",
-         "users=100", "noise_multiplier=1", "[" * 1500, "9" * 4400, "a: &a [*a]", "!!int x")  # fmt: skip
+WORDS = (
+    *NAMES,
+    "1",
+    "0",
+    "-1",
+    "0.5",
+    "1e-5",
+    "8",
+    "nan",
+    "inf",
+    "1,2,3",
+    "1,,2",
+    "3,all",
+    "[1,2]",
+    "true",
+    "user-dp",
+    "deidentify+user-dp",
+    "uedp-group",
+    "dpnr",
+    "metric-dp",
+    "conll2003",
+    "next-word",
+    "lstm-small",
+    "membership",
+    "quickstart",
+    "rounds=50",
+    "mechanism.rounds=[1,2]",
+    "users=100",
+    "noise_multiplier=1",
+    "[" * 1500,
+    "9" * 4400,
+    "a: &a [*a]",
+    "!!int x",
+)
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "list": ("--json", "--plugin"),
@@ -23,11 +53,26 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "bound": ("--members", "--nonmembers", "--delta", "--confidence", "--method"),
     "bound one-run": ("--canaries", "--guesses", "--correct", "--delta", "--confidence", "--f-dp"),
     "tradeoff": ("--source", "--path", "--set", "--budget", "--samples", "--seed", "--adversary"),
-    "run": ("--task", "--source", "--path", "--model", "--mechanism", "--attack", "--set", "--seeds",
-            "--delta", "--device", "--workers", "--threads", "--max-runs", "--plugin", "--no-tracking"),
+    "run": (
+        "--task",
+        "--source",
+        "--path",
+        "--model",
+        "--mechanism",
+        "--attack",
+        "--set",
+        "--seeds",
+        "--delta",
+        "--device",
+        "--workers",
+        "--threads",
+        "--max-runs",
+        "--plugin",
+        "--no-tracking",
+    ),
     "leaderboard": ("--results", "--task", "--source", "--json", "--csv", "--markdown"),
     "leaderboard validate": ("--json", "--plugin"),
-}  # fmt: skip
+}
 
 USUAL: dict[str, tuple[list[str], ...]] = {
     "list": (["mechanisms"],),
@@ -68,10 +113,27 @@ def some_words(command: str, rng: random.Random) -> list[str]:
         option = rng.choice(COMMANDS[command])
         value = rng.choice(WORDS)
         if option == "--set" and rng.random() < 0.7:
-            name = rng.choice(("rounds", "mechanism.user-dp.clip", "users", "source.path", "delta",
-                               "epsilon", "noise_multiplier", "public", "x.y.z", "", "."))  # fmt: skip
+            name = rng.choice(
+                (
+                    "rounds",
+                    "mechanism.user-dp.clip",
+                    "users",
+                    "source.path",
+                    "delta",
+                    "epsilon",
+                    "noise_multiplier",
+                    "public",
+                    "x.y.z",
+                    "",
+                    ".",
+                )
+            )
             value = f"{name}={rng.choice(VALUES)}"
-        put = [option] if option.startswith(("--json", "--no", "--csv", "--markdown")) else [option, value]
+        put = (
+            [option]
+            if option.startswith(("--json", "--no", "--csv", "--markdown"))
+            else [option, value]
+        )
         where = rng.randint(0, len(words))
         words[where:where] = put
     if rng.random() < 0.3 and words:
@@ -84,5 +146,5 @@ def some_words(command: str, rng: random.Random) -> list[str]:
 @pytest.mark.usefixtures("nothing_runs")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_any_options(command):
-    for _, rng in rounds(command, part=3):
+    for _, rng in rounds(command, part=4):
         answer(some_words(command, rng))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from hostile import answer, damaged, mutated, rounds
 from uedp_bench.errors import InputError
 from uedp_bench.results import parse_result
 
-STORED = [file.read_text("utf-8")
-          for file in sorted((Path(__file__).parents[1] / "historic_results").glob("*.json"))]  # fmt: skip
+STORED = [
+    file.read_text("utf-8")
+    for file in sorted((Path(__file__).parents[1] / "historic_results").glob("*.json"))
+]
 EVENTS = [event for text in STORED for event in [json.loads(text).get("events", [])] if event]
 
 
@@ -26,11 +29,20 @@ def hostile_result(rng) -> str:
 def test_boards_of_hostile_results(tmp_path):
     for at, rng in rounds("results", part=2):
         folder = tmp_path / str(at)
-        for number in range(2):
-            file = folder / str(number) / "result.json"
-            file.parent.mkdir(parents=True)
-            file.write_text(hostile_result(rng))
-        answer(["leaderboard", "--results", str(folder), *rng.choice(([], ["--json"], ["--csv"], ["--markdown"]))])
+        for _ in range(2):
+            text = hostile_result(rng)
+            named = re.search(r'"id": "(\w{1,64})"', text)
+            file = folder / (named[1] if named else "other") / "result.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        answer(
+            [
+                "leaderboard",
+                "--results",
+                str(folder),
+                *rng.choice(([], ["--json"], ["--csv"], ["--markdown"])),
+            ]
+        )
 
 
 def test_what_parses_is_written_again():
@@ -55,9 +67,10 @@ def test_events_of_strangers(tmp_path):
         file = tmp_path / f"{at}.json"
         events = rng.choice(EVENTS)
         file.write_text(
-            json.dumps(mutated(events, rng)) if rng.random() < 0.7
+            json.dumps(mutated(events, rng))
+            if rng.random() < 0.7
             else damaged(json.dumps(events).encode(), rng).decode("utf-8", "replace")
-        )  # fmt: skip
+        )
         answer(["account", "--events", str(file)])
 
 
