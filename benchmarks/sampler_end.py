@@ -58,7 +58,7 @@ def main() -> None:
             [happened], unit=unit, adjacency="add-or-remove", delta=delta, point=ALONE
         )
         certain = [identified(move, count, end) for end in ENDS.values()]
-        masses = [*certain, identified(move, count), mass([(move, count)], epsilon, delta)]
+        masses = [*certain, identified(move, count), mass([(move, count)], epsilon)]
         shown = " | ".join(f"{value:.1e}" for value in masses)
         print(f"| {name} | {epsilon:.3f} | {delta:g} | {shown} |")
 

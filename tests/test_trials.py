@@ -165,7 +165,10 @@ def test_a_choice_over_caps_is_refused_for_entities_and_charged_for_users(name):
     given, (made, record) = charged(Selection(tried=tried, seeds=1), *trials)
     by_unit = {guarantee.unit: guarantee for guarantee in made}
     assert by_unit["user-entity"].status == "refused"
-    assert f"{name}.sentences_per_user keeps other sentences" in by_unit["user-entity"].reason
+    assert (
+        f"{name}.sentences_per_user keeps other sentences in trials of different caps"
+        in by_unit["user-entity"].reason
+    )
     assert by_unit["user-entity"].curve == ()
     user = next(guarantee for guarantee in given if guarantee.unit == "user")
     assert user.epsilon < by_unit["user"].epsilon < math.inf
@@ -176,8 +179,22 @@ def test_a_choice_over_caps_is_refused_for_entities_and_charged_for_users(name):
 
 def test_what_rewrites_text_first_has_no_common_neighbours_for_entities():
     trials = [pipeline("deidentify", "uedp", uedp={"users_per_round": k}) for k in (50, 60)]
-    assert "deidentify rewrites text" in no_common_neighbours(trials)
+    assert "deidentify rewrites text" in no_common_neighbours(trials, several=False)
     plain = [pipeline("uedp", uedp={"users_per_round": k}) for k in (50, 60)]
-    assert no_common_neighbours(plain) == ""
+    assert no_common_neighbours(plain, several=True) == ""
     uncapped = {"sentences_per_user": None, "clipping": "one-level", "rounds": 5}
-    assert no_common_neighbours([pipeline("uedp-spread", uedp_spread=uncapped)]) == ""
+    assert no_common_neighbours([pipeline("uedp-spread", uedp_spread=uncapped)], several=True) == ""
+
+
+def test_one_cap_has_common_neighbours_with_one_seed_and_not_with_several():
+    base = {"protected_spread": 1, "epsilon": 8.0, "rounds": 10}
+    trials = [pipeline("uedp-group", uedp_group={**base, "clip": clip}) for clip in (0.1, 0.2)]
+    tried = {"mechanism.uedp-group.clip": [0.1, 0.2]}
+    given, (one, _) = charged(Selection(tried=tried, seeds=1), *trials)
+    assert all(before.epsilon < after.epsilon < math.inf
+               for before, after in zip(given, one, strict=True))  # fmt: skip
+    for several in ({"seeds": 2}, {"repetitions": "poisson", "mean": 2.0}):
+        _, (made, _) = charged(Selection(tried=tried, **several), *trials)
+        refused = next(guarantee for guarantee in made if guarantee.unit == "user-entity")
+        assert refused.status == "refused"
+        assert "trials of several seeds" in refused.reason

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.curve import SPREADS, Sizes
-from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected
+from uedp_bench.accounting.events import Gaussian, GroupRound, PrivacyEvent, Protected
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import MOST_SHOWN, InputError
 from uedp_bench.json_files import MOST_BYTES, FormError, faults, parse
 from uedp_bench.regular_files import read_text, shown_path
-from uedp_bench.subject import SIZES, Composition, MissingSizeError, Subject
+from uedp_bench.subject import NOISE, SIZES, Composition, MissingSizeError, Subject
 
 DELTA = 1e-5
 """Delta where none is given, as of `uedp-bench run`."""
@@ -48,26 +49,62 @@ def account(
         MissingSizeError: where a public size is needed and was not given.
         InputError: for points of a guarantee that has no curve, or sizes that are not used.
     """
-    ended = None
-    try:
-        subject.plan()
-    except MissingSizeError as error:
-        if error.size == "users" and None not in (points or ()):
-            ended = subject.ending_at(max(spread or 0 for spread in points or SPREADS))
-        if ended is None:
-            raise
-    (events, refusals), claims = (ended or subject).plan(), (ended or subject).claims()
+    known, ended = _with_users(subject, points)
+    (events, refusals), claims = known.plan(), known.claims()
     taken = subject.taken if isinstance(subject, Composition) else frozenset()
     for size in set(subject.sizes) - subject.given.seen - taken:
         raise InputError(f"{subject.name} has no parameter {SIZES[size][0]!r} and no use for it")
-    if ended is not None and points is None:
+    if ended and points is None:
         points = (*SPREADS, *(e.protected.spread for e in events if e.protected))
     guarantees = prove(events, delta, refusals, points)
-    if ended is not None:
+    if ended:
         guarantees = tuple(
             g.model_copy(update={"note": ENDED}) if g.curve else g for g in guarantees
         )
     return (*claimed(claims, delta), *guarantees)
+
+
+def _with_users(
+    subject: Subject | Composition, points: Sequence[int | None] | None
+) -> tuple[Subject | Composition, bool]:
+    """The subject, with a number of users where its absence only ends the curve; whether so."""
+    try:
+        subject.plan()
+    except MissingSizeError as error:
+        ended = None
+        if error.size == "users" and None not in (points or ()):
+            ended = subject.ending_at(max(spread or 0 for spread in points or SPREADS))
+        if ended is None:
+            raise
+        return ended, True
+    return subject, False
+
+
+def solved_noise(
+    subject: Subject | Composition, points: Sequence[int | None] | None = None
+) -> dict[str, float]:
+    """The noise of mechanisms that choose it for a target, by the name of the parameter.
+
+    Args:
+        subject: what.
+        points: as of `account`.
+
+    Raises:
+        MissingSizeError: where a public size is needed and was not given.
+    """
+    parts = subject.parts if isinstance(subject, Composition) else (subject,)
+    chosen = {part.name for part in parts if part.chooses_noise}
+    if not chosen:
+        return {}
+    known, _ = _with_users(subject, points)
+    found: dict[str, float] = {}
+    for event in known.plan()[0]:
+        base = getattr(event.event, "event", event.event)
+        stage = event.stage or subject.name
+        if stage in chosen and isinstance(base, GroupRound | Gaussian):
+            name = NOISE if len(parts) == 1 else f"{stage}.{NOISE}"
+            found[name] = base.noise_multiplier
+    return found
 
 
 def prove(
@@ -75,6 +112,7 @@ def prove(
     delta: float,
     refusals: Sequence[str] = (),
     points: Sequence[int | None] | None = None,
+    source: NoiseSource = "seed",
 ) -> tuple[Guarantee, ...]:
     """`ledger.proven` at spreads in place of points.
 
@@ -83,17 +121,18 @@ def prove(
         delta: of every guarantee.
         refusals: reasons why nothing can be proven.
         points: see `account` and `point_of`.
+        source: where the noise came from.
 
     Raises:
         InputError: for points of a guarantee that has no curve.
     """
     if points is None:
-        return proven(events, delta=delta, refusals=refusals)
+        return proven(events, delta=delta, refusals=refusals, source=source)
     if not any(event.unit == "user-entity" for event in events):
         wanted = ",".join("all" if spread is None else str(spread) for spread in points)
         raise InputError(f"spread {wanted}: only guarantees for user-entity have a curve")
     at = [point_of(events, spread) for spread in points]
-    return proven(events, delta=delta, refusals=refusals, points=at)
+    return proven(events, delta=delta, refusals=refusals, points=at, source=source)
 
 
 def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
@@ -128,12 +167,14 @@ class Happened:
         refusals: reasons of a result why nothing can be proven.
         delta: of a result.
         selected: whether a result's hyper-parameters were chosen by comparing trained models.
+        source: where the noise of a result came from.
     """
 
     events: tuple[PrivacyEvent, ...]
     refusals: tuple[str, ...] = ()
     delta: float = DELTA
     selected: bool = False
+    source: NoiseSource = "seed"
 
     def prove(
         self, delta: float | None = None, points: Sequence[int | None] | None = None
@@ -144,7 +185,8 @@ class Happened:
             delta: of every guarantee; None for that of the result.
             points: see `prove`.
         """
-        given = prove(self.events, self.delta if delta is None else delta, self.refusals, points)
+        delta = self.delta if delta is None else delta
+        given = prove(self.events, delta, self.refusals, points, self.source)
         if not self.selected:
             return given
         return tuple(
@@ -175,6 +217,7 @@ def read_events(file: Path) -> Happened:
             tuple(dict.fromkeys(g.reason for g in refused)),
             result.spec.delta,
             selected=result.spec.selection is not None,
+            source=result.spec.noise_source,
         )
     try:
         return Happened(TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from uedp_bench.account import point_of
-from uedp_bench.accounting.calibrate import largest_count, largest_value, smallest_noise
+from uedp_bench.accounting.calibrate import (
+    at_least,
+    at_most,
+    largest_count,
+    largest_value,
+    smallest_noise,
+)
 from uedp_bench.accounting.curve import Sizes
 from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
@@ -54,6 +60,7 @@ class Solution:
     """A parameter that meets a target.
 
     Attributes:
+        value: rounded to five digits on the side that meets the target: what is printed does.
         epsilon: proven there, at `point`.
         guarantee: of the unit, at its own point.
         point: of the curve; None where there is no curve.
@@ -107,6 +114,7 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
     value: float | int
     if parameter == NOISE:
         value = smallest_noise(epsilon_of, target.epsilon)
+        value = _printable(at_least(value), value, epsilon_of, target)
     elif subject.fields[parameter].annotation is int:
         most = _bound(subject, parameter)
         # The noise of uedp grows with its rounds, so that all users may cost less than one.
@@ -114,11 +122,19 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
         value = most if whole else largest_count(epsilon_of, target.epsilon, most)
     else:
         value = largest_value(epsilon_of, target.epsilon, _upper(subject, parameter))
+        value = _printable(at_most(value), value, epsilon_of, target)
     planned = subject.replaced(**{parameter: value}).plan()[0]
     given = proven(planned, delta=target.delta, points=())
     guarantee = next(g for g in given if g.unit == unit)
     epsilon = epsilon_of(value)
     return Solution(parameter, value, epsilon, guarantee, _shown(planned, point, epsilon))
+
+
+def _printable(
+    rounded: float, value: float, epsilon_of: Callable[[float], float], target: Target
+) -> float:
+    """The rounded value where it meets the target too, as it does unless epsilon jumps."""
+    return rounded if epsilon_of(rounded) <= target.epsilon else value
 
 
 def _rounds(events: Sequence[PrivacyEvent]) -> list[GroupRound]:

@@ -85,6 +85,11 @@ class Selection(BaseModel):
         return self.seeds or 1
 
     @property
+    def random(self) -> bool:
+        """Whether chance decided how many trials there were."""
+        return self.repetitions != "fixed"
+
+    @property
     def trainings(self) -> int:
         """Trained models that the choice looked at, where their number is fixed."""
         return self.size * self.each

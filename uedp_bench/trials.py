@@ -30,7 +30,7 @@ def trials_of(selection: Selection, pipelines: Sequence[Pipeline], stats: Corpus
         tuple(pipeline.plan(stats) for pipeline in pipelines),
         tuple(refusals),
         shared_noise(pipelines),
-        no_common_neighbours(pipelines),
+        no_common_neighbours(pipelines, several=selection.each > 1 or selection.random),
     )
 
 
@@ -45,13 +45,19 @@ def shared_noise(pipelines: Sequence[Pipeline]) -> str:
     return ""
 
 
-def no_common_neighbours(pipelines: Sequence[Pipeline]) -> str:
+def no_common_neighbours(pipelines: Sequence[Pipeline], *, several: bool) -> str:
     """Why removing a user and an entity changes trials in different ways; empty where it does not.
 
     A guarantee for a user together with an entity is about the sentences that are left after caps
     and after publishers in front of the training. Where these differ from trial to trial, what is
-    removed from one data set lets other sentences into the next.
+    removed from one data set lets other sentences into the next. Runs of one seed and one cap keep
+    the same sentences.
+
+    Args:
+        pipelines: the mechanisms at every setting.
+        several: whether trials had several seeds.
     """
+    caps: dict[str, set[Any]] = {}
     for part in _parts(pipelines):
         if isinstance(part, PublishingMechanism):
             return (
@@ -59,12 +65,15 @@ def no_common_neighbours(pipelines: Sequence[Pipeline]) -> str:
                 "that are neighbours in one trial need not be in another"
             )
         for name in part.data_set:
-            if getattr(part.params, name) is not None:
-                return (
-                    f"{part.name}.{name} keeps other sentences in each trial, so no two data sets "
-                    "are neighbours in all trials: a sentence that is removed from one lets "
-                    "another into the next"
-                )
+            caps.setdefault(f"{part.name}.{name}", set()).add(getattr(part.params, name))
+    for cap, values in caps.items():
+        if len(values) > 1 or (several and values != {None}):
+            which = "of different caps" if len(values) > 1 else "of several seeds"
+            return (
+                f"{cap} keeps other sentences in trials {which}, so no two data sets are "
+                "neighbours in all of them: a sentence that is removed from one lets another into "
+                "the next"
+            )
     return ""
 
 

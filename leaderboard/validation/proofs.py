@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from uedp_bench.accounting.assumptions import missing, said_nothing
+from uedp_bench.accounting.assumptions import NoiseSource, missing, said_nothing
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
@@ -76,7 +76,7 @@ def _proof(result: Result, where: str, given: Guarantee, again: Guarantee) -> It
         if text in said and text not in given.assumptions:
             yield error(f"{where}.assumptions", f"lack one of its events: {shown(text)}")
     if math.isfinite(given.epsilon):
-        yield from _general(where, given)
+        yield from _general(where, given, result.spec.noise_source)
     if result.spec.selection is not None and math.isfinite(given.epsilon):
         return  # what the choice of settings adds is checked where it is recorded
     yield from same_epsilons(where, given, again)
@@ -102,7 +102,7 @@ def _as_then(given: Guarantee, again: Guarantee) -> Guarantee:
     return again.model_copy(update={"curve": tuple(curve)})
 
 
-def _general(where: str, given: Guarantee) -> Iterator[Problem]:
+def _general(where: str, given: Guarantee, source: NoiseSource) -> Iterator[Problem]:
     """The assumptions that every proof has; older versions stated none of them."""
     if said_nothing(given.assumptions):
         what = (
@@ -111,7 +111,7 @@ def _general(where: str, given: Guarantee) -> Iterator[Problem]:
         )
         yield note(f"{where}.assumptions", what)
         return
-    for text in missing(given.assumptions):
+    for text in missing(given.assumptions, source):
         yield error(f"{where}.assumptions", f"lack one of every proof: {shown(text)}")
 
 

@@ -78,7 +78,7 @@ def test_no_round_of_ended_noise_exceeds_the_bound(event, point, end):
             real = divergence(p, q, epsilon, step)
             ideal = float(pair.deltas(np.array([epsilon]))[0])
             move = beyond.moved(event, "add-or-remove", point)
-            added = beyond.mass([(move, 1)], epsilon, 1e-6, end, 1)
+            added = beyond.mass([(move, 1)], epsilon, end, 1)
             # The grid misses up to a step at every border of a density.
             assert real <= ideal + added + 1e-4
             missed += real > ideal + 3e-4
@@ -96,7 +96,7 @@ def test_two_rounds_in_two_dimensions_are_within_the_bound():
     for epsilon in (0.5, 2.0, 4.0):
         real = divergence(np.outer(p, p), np.outer(q, q), epsilon, step**2)
         ideal = divergence(np.outer(ideal_p, ideal_p), np.outer(ideal_q, ideal_q), epsilon, step**2)
-        assert real <= ideal + beyond.mass([(move, 2)], epsilon, 1e-6, end, 1) + 1e-3
+        assert real <= ideal + beyond.mass([(move, 2)], epsilon, end, 1) + 1e-3
     # One round: the update moves both coordinates by the root of a half.
     side = 1.0 / math.sqrt(2.0)
     none, moved = (density(1, 1.0, shift, 1.0, end, x) for shift in (0.0, side))
@@ -106,7 +106,7 @@ def test_two_rounds_in_two_dimensions_are_within_the_bound():
         ideal_mixed = 0.6 * np.outer(free, free) + 0.4 * np.outer(far, far)
         real = divergence(mixed, np.outer(none, none), epsilon, step**2)
         ideal = divergence(ideal_mixed, np.outer(free, free), epsilon, step**2)
-        assert real <= ideal + beyond.mass([(move, 1)], epsilon, 1e-6, end, 2) + 1e-3
+        assert real <= ideal + beyond.mass([(move, 1)], epsilon, end, 2) + 1e-3
 
 
 def sampled(rate, noise, rounds):
@@ -135,13 +135,11 @@ def test_float32_normals_break_what_was_printed_and_those_in_use_do_not(
     happened = PrivacyEvent(unit=unit, event=Repeated(count=rounds, event=event),
                             protected=ALONE if unit == "user-entity" else None)  # fmt: skip
     epsilon = proven([happened], delta=delta)[0].epsilon
-    assert delta + beyond.mass([(move, rounds)], epsilon, delta, FLOAT32, 1) >= found
-    assert beyond.mass([(move, rounds)], epsilon, delta) < beyond.SHARE * delta
+    assert delta + beyond.mass([(move, rounds)], epsilon, FLOAT32, 1) >= found
+    assert beyond.mass([(move, rounds)], epsilon) < beyond.SHARE * delta
     assert beyond.identified(move, rounds) < beyond.SHARE * delta
     assert math.isinf(
-        beyond.within(
-            delta, lambda d: epsilon, lambda e: beyond.mass([(move, rounds)], e, delta, FLOAT32)
-        )
+        beyond.within(delta, lambda d: epsilon, lambda e: beyond.mass([(move, rounds)], e, FLOAT32))
     )
 
 

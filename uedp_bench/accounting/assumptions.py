@@ -32,12 +32,9 @@ def general(source: NoiseSource = "seed") -> tuple[str, ...]:
     return (REAL_VALUED, FRESH, SECRET[source])
 
 
-def missing(stated: Sequence[str]) -> tuple[str, ...]:
-    """Which of the general assumptions a guarantee does not state; that of one source is enough."""
-    lacking = [text for text in (REAL_VALUED, FRESH) if text not in stated]
-    if not any(text in stated for text in SECRET.values()):
-        lacking.append(SECRET["seed"])
-    return tuple(lacking)
+def missing(stated: Sequence[str], source: NoiseSource = "seed") -> tuple[str, ...]:
+    """Which of the general assumptions a guarantee does not state."""
+    return tuple(text for text in general(source) if text not in stated)
 
 
 def said_nothing(stated: Sequence[str]) -> bool:

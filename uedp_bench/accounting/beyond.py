@@ -29,6 +29,9 @@ Round = Gaussian | PoissonSampled | FixedSizeSampled | GroupRound
 COORDINATES = 2**30
 """Coordinates of the noise of one round, at most; the bound grows with their square root."""
 
+_TERMS = 512
+"""Numbers of coins told apart, at most; more share the largest of a run, which is the safe side."""
+
 SHARE = 1e-9
 """Of delta, set aside for what lies beyond the end."""
 
@@ -40,20 +43,27 @@ REASON = (
 
 @dataclass(frozen=True)
 class Moved:
-    """How far a unit moves the noisy sum of a round, in standard deviations of its noise.
+    """How a unit moves the noisy sum of a round, in standard deviations of its noise.
 
     Attributes:
-        most: length of all contributions that neighbours differ in, those of either data set
-            counted (R of theorem D).
-        coins: contributions that take part by a coin of their own.
+        above: contributions that one data set has and the other lacks, or has otherwise; each takes
+            part by a coin of its own.
+        below: those that stand in the other data set in their place.
         rate: of each coin.
-        step: what one coin moves one coordinate by, at most.
+        unit: length of a contribution, at most.
+        widest: how far two outcomes without noise are apart, at most.
     """
 
-    most: float
-    coins: int
+    above: int
+    below: int
     rate: float
-    step: float
+    unit: float
+    widest: float
+
+    @property
+    def length(self) -> float:
+        """Of all contributions that neighbours differ in (R of theorem D)."""
+        return (self.above + self.below) * self.unit
 
 
 def moved(event: Round, adjacency: Adjacency, point: Protected) -> Moved:
@@ -66,17 +76,15 @@ def moved(event: Round, adjacency: Adjacency, point: Protected) -> Moved:
     """
     if isinstance(event, GroupRound):
         above, below = contributions(event, point)
-        step = (2.0 if below else 1.0) / event.noise_multiplier
-        most = (above + below) / event.noise_multiplier
-        return Moved(most, max(above, below), event.rate, step)
+        unit = 1.0 / event.noise_multiplier
+        return Moved(above, below, event.rate, unit, (above + below) * unit)
     gaussian = event if isinstance(event, Gaussian) else event.event
+    unit, below = 1.0 / gaussian.noise_multiplier, int(adjacency == "replace-one")
     if isinstance(event, FixedSizeSampled):
         # Another unit's vector is taken out beside each; outcomes still differ by two at most.
-        scale = gaussian.noise_multiplier
-        length = (4.0 if adjacency == "replace-one" else 2.0) / scale
-        return Moved(length, 1, event.sample / event.population, 2.0 / scale)
-    most = (2.0 if adjacency == "replace-one" else 1.0) / gaussian.noise_multiplier
-    return Moved(most, 1, event.rate if isinstance(event, PoissonSampled) else 1.0, most)
+        return Moved(1, below, event.sample / event.population, 2.0 * unit, 2.0 * unit)
+    rate = event.rate if isinstance(event, PoissonSampled) else 1.0
+    return Moved(1, below, rate, unit, (1 + below) * unit)
 
 
 def contributions(event: GroupRound, point: Protected) -> tuple[int, int]:
@@ -92,7 +100,6 @@ def contributions(event: GroupRound, point: Protected) -> tuple[int, int]:
 def mass(
     rounds: Iterable[tuple[Moved, int]],
     epsilon: float,
-    delta: float,
     end: float = GAUSSIAN_END,
     coordinates: int = COORDINATES,
 ) -> float:
@@ -101,23 +108,16 @@ def mass(
     Args:
         rounds: what neighbours differ in, and how often it happens.
         epsilon: of the guarantee for noise without an end.
-        delta: says which numbers of coins are rare enough to be left out.
         end: of the sampler, in standard deviations.
         coordinates: of the noise of a round, at most.
     """
     rounds = list(rounds)
     times = math.fsum(count for _, count in rounds)
-    outside = beyond_end(end, coordinates)
-    lengths = math.fsum(count * move.most for move, count in rounds)
-    added = _exp(epsilon) * math.sqrt(coordinates) * lengths * _density(end)
-    if added > SHARE * delta:
-        rare = SHARE * delta / (10.0 * max(times, 1.0))
-        ratio = _exp(epsilon) * outside
-        added = min(added, math.fsum(
-            count * _by_shift(move, ratio, rare, (end, coordinates)) for move, count in rounds
-        ))  # fmt: skip
+    added = math.fsum(
+        count * _of_round(move, _exp(epsilon), end, coordinates) for move, count in rounds
+    )
     # The ended noise is the ideal one given that it stays inside: probabilities grow by as much.
-    return added + times * outside
+    return added + times * beyond_end(end, coordinates)
 
 
 def beyond_end(end: float = GAUSSIAN_END, coordinates: int = COORDINATES) -> float:
@@ -127,38 +127,35 @@ def beyond_end(end: float = GAUSSIAN_END, coordinates: int = COORDINATES) -> flo
     return math.exp(float(log_ndtr(-end)) + math.log(2.0 * coordinates))
 
 
-def _by_shift(move: Moved, ratio: float, rare: float, sampler: tuple[float, int]) -> float:
-    """The second bound of theorem D for one round.
+def _of_round(move: Moved, ratio: float, end: float, coordinates: int) -> float:
+    """The bound of theorem D for one round, in the direction that is the worse.
 
     Args:
         move: what neighbours differ in.
-        ratio: e^epsilon times the mass beyond the end.
-        rare: mass of the numbers of coins that may be left out.
-        sampler: its end, and the number of coordinates.
+        ratio: e^epsilon.
+        end: of the sampler.
+        coordinates: of the noise.
     """
-    end, coordinates = sampler
-    at_once = _at_once(move, rare / (1.0 + ratio))
-    left = _more_coins(move, at_once)
-    shift = min(move.most, at_once * move.step)
-    if shift >= end:
-        return math.inf
-    return left * (1.0 + ratio) + math.sqrt(coordinates) * move.most * _density(end - shift)
+    import numpy as np
 
+    from uedp_bench.accounting.pairs import binomial_mixture
 
-def _at_once(move: Moved, rare: float) -> int:
-    """The smallest number of coins that is exceeded with probability `rare` at most."""
-    low, high = -1, move.coins
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _more_coins(move, middle) <= rare else (middle, high)
-    return high
-
-
-def _more_coins(move: Moved, number: int) -> float:
-    """Probability that more than `number` of the coins come up."""
-    from scipy.special import bdtrc
-
-    return 0.0 if number >= move.coins else float(bdtrc(number, move.coins, move.rate))
+    dense = math.sqrt(coordinates) * move.length
+    once = ratio * min(beyond_end(end, coordinates), dense * _density(end))
+    above, below = (
+        binomial_mixture(coins, move.rate, 1, unit=move.unit, terms=_TERMS)
+        for coins in (move.above, move.below)
+    )
+    worst = 0.0
+    for here, there in ((above, below), (below, above)):
+        apart = np.minimum(np.add.outer(here.centres, there.centres), move.widest)
+        gap = np.maximum(end - apart, 0.0)
+        shown = np.minimum(1.0, dense * np.exp(-(gap**2) / 2.0) / math.sqrt(2.0 * math.pi))
+        shown = np.where(apart >= end, 1.0, np.where(apart == 0.0, 0.0, shown))
+        likely = np.exp(here.log_weights) @ shown + here.lost
+        rare = once * np.exp(there.log_weights)
+        worst = max(worst, float(np.minimum(likely, rare).sum()) + once * there.lost)
+    return worst
 
 
 def _density(x: float) -> float:
@@ -191,14 +188,15 @@ def identified(move: Moved, rounds: int, end: float = GAUSSIAN_END) -> float:
         rounds: how many.
         end: of the sampler, in standard deviations.
     """
-    from scipy.special import log_ndtr
+    import numpy as np
+    from scipy.special import ndtr
 
-    once = 0.0
-    for number in range(1, move.coins + 1):
-        share = _more_coins(move, number - 1) - _more_coins(move, number)
-        shift = number * move.most / move.coins
-        once += share * (_exp(float(log_ndtr(shift - end))) - _exp(float(log_ndtr(-end))))
-    return -math.expm1(rounds * math.log1p(-min(once, 1.0 - 1e-16)))
+    from uedp_bench.accounting.pairs import binomial_mixture
+
+    coins = binomial_mixture(move.above, move.rate, 1, unit=move.unit)
+    told = ndtr(coins.centres - end) - ndtr(-end)
+    once = min(float(np.exp(coins.log_weights) @ told), 1.0 - 1e-16)
+    return -math.expm1(rounds * math.log1p(-once))
 
 
 def ideal_delta(delta: float) -> float:

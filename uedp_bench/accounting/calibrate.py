@@ -171,6 +171,29 @@ class _Bracket:
         return self.low * ratio
 
 
+DIGITS = 5
+"""Significant digits of a value that is printed."""
+
+
+def at_least(value: float) -> float:
+    """The value rounded up to `DIGITS` digits, so that a noise that is printed meets its target."""
+    return _rounded(value, math.ceil)
+
+
+def at_most(value: float) -> float:
+    """The value rounded down to `DIGITS` digits, for what epsilon grows with."""
+    return _rounded(value, math.floor)
+
+
+def _rounded(value: float, way: Callable[[float], int]) -> float:
+    if value == 0.0 or not math.isfinite(value):
+        return value
+    if float(f"{value:.{DIGITS}g}") == value:
+        return value
+    unit = DIGITS - 1 - math.floor(math.log10(abs(value)))
+    return float(f"{way(value * 10.0**unit)}e{-unit}")
+
+
 @lru_cache(maxsize=256)
 def group_noise(
     event: GroupRound, rounds: int, point: Protected, target: tuple[float, float]
@@ -194,7 +217,7 @@ def group_noise(
         return beyond.within(
             delta,
             lambda ideal: user_entity_epsilon(((noisy, rounds),), point, ideal, steps),
-            lambda found: beyond.mass(moves, found, delta),
+            lambda found: beyond.mass(moves, found),
         )
 
     return smallest_noise(epsilon_of, epsilon, lambda noise: epsilon_of(noise, COARSE))

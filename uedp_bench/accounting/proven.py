@@ -180,11 +180,11 @@ def _central(
 
 
 def _beyond(
-    rounds: Sequence[tuple[_Central, int]], adjacency: Adjacency, point: Protected, delta: float
+    rounds: Sequence[tuple[_Central, int]], adjacency: Adjacency, point: Protected
 ) -> Callable[[float], float]:
     """What the end of the sampler adds to delta, by epsilon."""
     moves = [(beyond.moved(b, adjacency, point), n) for b, n in rounds if happens(b, n)]
-    return lambda epsilon: beyond.mass(moves, epsilon, delta)
+    return lambda epsilon: beyond.mass(moves, epsilon)
 
 
 def _user_entity(
@@ -205,7 +205,7 @@ def _user_entity(
     def at(point: Protected) -> float:
         if silent:
             return math.inf
-        outside = _beyond(known, adjacency, point, delta)
+        outside = _beyond(known, adjacency, point)
         return beyond.within(delta, lambda d: user_entity_epsilon(known, point, d), outside)
 
     epsilon, curve = curve_of(Sizes.of([base for base, _ in known]), asked, at)
@@ -233,7 +233,7 @@ def _known(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: flo
         return Answer(0.0, "pld", {"pld": 0.0, "rdp": 0.0})
     if any(noise_multiplier(base) == 0.0 for base, _ in rounds):
         return Answer(math.inf, "none", {})
-    outside = _beyond(rounds, adjacency, Protected(spread=0), delta)
+    outside = _beyond(rounds, adjacency, Protected(spread=0))
     drawn = sum(count for _, count in rounds)
     fixed = any(isinstance(base, FixedSizeSampled) for base, _ in rounds)
 

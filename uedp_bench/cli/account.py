@@ -14,7 +14,7 @@ MOST_DIGITS = 18
 """Of a number of users."""
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from uedp_bench.accounting.guarantee import Guarantee
     from uedp_bench.calibration import Solution
@@ -63,7 +63,7 @@ def account_command(
       uedp-bench account deidentify+user-dp --set users=946
       uedp-bench account --events runs/ID/result.json --delta 1e-6
     """  # noqa: D301
-    from uedp_bench.account import DELTA, account, read_events
+    from uedp_bench.account import DELTA, account, read_events, solved_noise
     from uedp_bench.registry import load_plugins
 
     load_plugins(plugin or [])
@@ -73,7 +73,7 @@ def account_command(
     if events is not None:
         if settings:
             raise InputError("--set does not go with --events: the events hold all parameters")
-        _print(read_events(events).prove(delta, points), (), as_json)
+        _print(read_events(events).prove(delta, points), {}, as_json)
         return
     from uedp_bench.subject import Composition, Subject
 
@@ -82,7 +82,8 @@ def account_command(
     subject: Subject | Composition
     subject = Composition.of(name, given) if "+" in name else Subject.of(name, given)
     guarantees = account(subject, DELTA if delta is None else delta, points)
-    _print(guarantees, subject.readings(), as_json)
+    told = {"readings": subject.readings(), "solved": solved_noise(subject, points)}
+    _print(guarantees, told, as_json)
 
 
 def calibrate_command(
@@ -156,11 +157,12 @@ def _print_solution(found: Solution, as_json: bool) -> None:
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, value in {f"{solved} (solved for)": found.value, **proven}.items():
+    said = f"{solved} (solved for)"
+    for name, value in {said: found.value, **proven}.items():
         shown = "any" if value is None else str(value)
         table.add_row(
             f"{name} (proven)" if name == "epsilon" else name,
-            _number(value) if isinstance(value, float) else shown,
+            _number(value) if isinstance(value, float) and name != said else shown,
         )
     console().print(table)
 
@@ -205,17 +207,21 @@ def _points(spread: str | None) -> list[int | None] | None:
     return points
 
 
-def _print(
-    guarantees: Sequence[Guarantee], readings: Sequence[tuple[str, float]], as_json: bool
-) -> None:
+def _print(guarantees: Sequence[Guarantee], told: Mapping[str, Any], as_json: bool) -> None:
+    """Guarantees, then what was solved for (`solved`) and epsilon elsewhere (`readings`)."""
+    readings, solved = told.get("readings", ()), told.get("solved", {})
     if as_json:
         answer: dict[str, Any] = {"guarantees": [g.model_dump(mode="json") for g in guarantees]}
         if readings:
             answer["readings"] = [{"of": what, "epsilon": value} for what, value in readings]
+        if solved:
+            answer["solved"] = solved
         print_json(answer)
         return
     from rich.markup import escape
     from rich.table import Table
+
+    from uedp_bench.accounting.calibrate import at_least
 
     out = console()
     if not guarantees:
@@ -230,6 +236,8 @@ def _print(
     out.print(table)
     for g in guarantees:
         _print_curve(g)
+    for name, value in solved.items():
+        out.print(f"{name} (solved for): {at_least(value):.10g}")
     for what, value in readings:
         out.print(f"epsilon of {escape(what)}: {_number(value)}")
     for g in guarantees:
