@@ -107,7 +107,7 @@ def test_what_is_unprotected_memorises(rows: Rows) -> None:
         assert interval(membership["auc_user"])[0] > 0.5
         public = rows["public-only"].leakage["membership"]["auc_user"].value
         assert membership["auc_user"].value > public + 0.03
-        assert any(bound.epsilon > 0 for bound in rows[label].lower_bounds)
+        assert any(bound.epsilon > 1 for bound in rows[label].lower_bounds)
 
 
 def test_what_is_protected_gives_little_away(rows: Rows) -> None:
@@ -117,7 +117,8 @@ def test_what_is_protected_gives_little_away(rows: Rows) -> None:
         assert sharer["extracted_random_sampling"].value == 0
         assert sharer["extracted_beam_search"].value == 0
         assert rows[label].leakage["membership"]["auc_user"].value < 0.55
-        assert not any(bound.epsilon > 0 for bound in rows[label].lower_bounds)
+        # A bound at 95 % is above 0 by chance now and then.
+        assert all(bound.epsilon < 1 for bound in rows[label].lower_bounds)
 
 
 def test_how_much_of_the_gain_is_left_at_eight(rows: Rows) -> None:
