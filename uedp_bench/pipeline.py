@@ -169,13 +169,6 @@ class Pipeline:
         """
         at_inference = [part.name for part in self.publishers if part.at_inference]
         trainer, reasons = self.trainer, list[str]()
-        if trainer.unit is None:
-            reasons += [
-                f"{name} acts twice, and its noise is the same where the first left a text as it "
-                "was: use it once"
-                for name in dict.fromkeys(at_inference)
-                if at_inference.count(name) > 1
-            ]
         if isinstance(trainer, RepresentationMechanism) and at_inference:
             if trainer.channel().word_dropout > 0:
                 reasons.append(
