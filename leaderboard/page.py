@@ -14,11 +14,14 @@ from dataclasses import asdict
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.errors import UedpBenchError
 from uedp_bench.leaderboard.boards import boards, differences, identity, labels, title
 from uedp_bench.leaderboard.metrics import column_prefix, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.sheets import at_distances, bound_text, floors, guarantee_text
+from uedp_bench.registry import sources
 from uedp_bench.results import LowerBound, Result
+from uedp_bench.source import Source
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -71,12 +74,29 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
 
 
 def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
-    """The board with most mechanisms, of these the one with most rows: what readers see first."""
+    """What readers see first: real text before generated, then most mechanisms, attacks, rows."""
     if not found:
         return {}
-    board = max(found, key=lambda rows: (len({row.label for row in rows}), len(rows)))
+    board = max(
+        found,
+        key=lambda rows: (
+            not _generated(rows[0].spec.source.name),
+            len({row.label for row in rows}),
+            len({attack for row in rows for attack in row.leakage}),
+            len(rows),
+        ),
+    )
     spec = board[0].spec
     return {"task": spec.task.name, "source": spec.source.name, "set": identity(board)}
+
+
+def _generated(source: str) -> bool:
+    """Whether a source declares that its text is invented; of an unknown one nobody says so."""
+    try:
+        found: type[Source[Any]] = sources.get(source)
+    except UedpBenchError:
+        return False
+    return found.generated
 
 
 def _row(row: Row) -> dict[str, Any]:

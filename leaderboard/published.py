@@ -11,7 +11,7 @@ from typing import Any
 from uedp_bench.results import ComponentSpec, Result, SkippedAttack
 
 _PART = r"[^\s\"'`<>|:;,()\[\]{}/\\]"
-_PATH = re.compile(
+PLACE = re.compile(
     # Not within a word, a relative path or the address of a server.
     rf"(?:\b(?:file|sqlite):/{{2,3}}|(?<![\w.~:/\\-]))(?:/|[A-Za-z]:[\\/])(?:{_PART}+[\\/])+"
     rf"({_PART}*)"
@@ -51,7 +51,7 @@ def _component(part: ComponentSpec) -> ComponentSpec:
 def _within(value: Any) -> Any:
     """The same JSON value, with names of files instead of their paths."""
     if isinstance(value, str):
-        return _PATH.sub(r"\1", value)
+        return PLACE.sub(r"\1", value)
     if isinstance(value, dict):
         return {key: _within(part) for key, part in value.items()}
     if isinstance(value, list):

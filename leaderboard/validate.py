@@ -18,6 +18,7 @@ from uedp_bench.leaderboard.validation.components import check_components
 from uedp_bench.leaderboard.validation.consistency import check_consistency, check_provenance
 from uedp_bench.leaderboard.validation.identity import HASH, check_identity
 from uedp_bench.leaderboard.validation.proofs import check_proofs
+from uedp_bench.leaderboard.validation.publishing import check_publishing, told
 from uedp_bench.leaderboard.validation.ranges import check_ranges
 from uedp_bench.leaderboard.validation.reading import read
 from uedp_bench.leaderboard.validation.report import MOST_SAID, Problem, Report, error, note, plain
@@ -35,6 +36,7 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
     check_proofs,
     check_claims,
     check_selection,
+    check_publishing,
 )
 
 
@@ -53,6 +55,7 @@ def check(path: Path) -> Report:
         path=plain(str(path), MOST_SAID),
         id=result.id if result is not None and known else None,
         problems=tuple(sorted(unique, key=lambda problem: problem.severity)),
+        told=() if result is None else tuple(plain(text, MOST_SAID) for text in told(result)),
     )
 
 

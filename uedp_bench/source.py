@@ -76,9 +76,11 @@ class Source(Component[P]):
 
     Attributes:
         needs_path: the parameter `path` is required.
+        generated: its text is invented: boards show real text first.
     """
 
     needs_path: ClassVar[bool] = True
+    generated: ClassVar[bool] = False
 
     @abstractmethod
     def load(self) -> Corpus:

@@ -1,9 +1,10 @@
 "use strict";
 // The table's columns: what a cell shows, what it sorts by, and which columns show by default.
 window.uedp.grid = (function () {
-  const { columns, columnOf, sets, get, shown, ranks, statOf, heading, brief, element, NONE } =
+  const { columns, columnOf, sets, get, shown, ranks, statOf, heading, brief, number, element, idle, NONE } =
     window.uedp;
   const LEAST = { utility: 2, leakage: 2, cost: 1, diagnostics: 0 }; // shown by default
+  const BESIDE = new Set(["utility.oov_rate"]); // flatters other metrics: always beside them
   const NOTIONS = ["dp", "simulation", "metric-dp"];
   const hidden = (text) => element("span", { class: "visually-hidden" }, text);
   const second = (text) => element("span", { class: "second" }, text);
@@ -18,8 +19,14 @@ window.uedp.grid = (function () {
       run.error === "" ? [] : ["\u202f✗", hidden(" failed")])]);
     return element("div", {},
       element("a", { href: row.runs[0].page, class: "row-link" }, row.label, apart ? [" ", second(apart)] : []), " ",
+      idle(row) ? [element("span", { class: "badge warn idle" }, "learned nothing"), " "] : [],
       element("span", { class: "second" },
         element("span", { "aria-hidden": "true" }, links.length > 1 ? "seeds" : "seed"), links));
+  }
+
+  /** Whether a row is better than its floors, in words. */
+  function learned(row) {
+    return { true: "yes", false: "nothing", null: "unknown" }[String(row.learned)];
   }
 
   /** How many runs finished, and how many failed. */
@@ -37,7 +44,7 @@ window.uedp.grid = (function () {
 
   /** What is to be known of a guarantee or a bound beside its text. */
   function conditions(one, row) {
-    const notions = { "metric-dp": ", metric-dp: per unit of distance", simulation: ", simulation" };
+    const notions = { "metric-dp": ", metric-dp", simulation: ", simulation" };
     // The row's own δ stands below the table; no δ at all promises more.
     const delta = one.epsilon < Infinity && one.delta && one.delta !== row.delta;
     return one.adjacency + (notions[one.notion] || "") + (delta ? `, δ = ${brief(one.delta)}` : "");
@@ -58,6 +65,7 @@ window.uedp.grid = (function () {
   function promises(found, row) {
     const told = (one) => [one.text, conditions(one, row)].join();
     const unique = [...new Map(found.map((one) => [told(one), one])).values()];
+    const far = found.some((one) => one.notion === "metric-dp") ? row.distances : [];
     if (!unique.length) {
       return element("div", { class: "missing" }, NONE);
     }
@@ -65,7 +73,7 @@ window.uedp.grid = (function () {
       const next = unique[at + 1];
       const last = !next || conditions(next, row) !== conditions(one, row);
       return last ? [promise(one), second(conditions(one, row))] : [promise(one)];
-    }));
+    }), far.map((text) => [" ", second(text)]));
   }
 
   /** Why a row has no rank, in short and in words. */
@@ -143,6 +151,9 @@ window.uedp.grid = (function () {
     { key: "delta", label: "δ", group: "run", number: true, has: () => true,
       about: "of the guarantees", sort: (row) => row.delta,
       cell: (row) => element("div", {}, brief(row.delta)) },
+    { key: "learned", label: "learned", group: "run", has: () => true,
+      about: "whether the utility that ranks is surely better than the best floor",
+      cell: (row) => element("div", {}, learned(row)), sort: learned },
     { ...word("device", "where the runs trained"), has: (row) => row.device !== "" },
   ];
   const GUARANTEE = [
@@ -196,9 +207,38 @@ window.uedp.grid = (function () {
     ];
   }
 
+  /**
+   * The floors of the sets of some rows: [{set, name, key, text}], the hardest to beat first; none
+   * where there are too many sets to read them.
+   */
+  function floors(now) {
+    const found = [...new Set(now.map((row) => row.set))].sort((a, b) => a - b);
+    return found.length > 3 ? [] : found.flatMap((at) => {
+      const { headline, larger_is_better: larger } = sets[at];
+      const column = columnOf.get(headline);
+      const sign = larger ? -1 : 1;
+      return column ? sets[at].floors
+        .map((floor) => ({ set: at, name: floor.name, key: headline, ...ends(floor) }))
+        .sort((a, b) => sign * (larger ? a.high - b.high : a.low - b.low))
+        .map((floor) => ({ ...floor, text: between(floor, column.percent ? 100 : 1) })) : [];
+    });
+  }
+
+  function ends({ low, high }) {
+    const read = (end) => (end === "inf" ? Infinity : end === "-inf" ? -Infinity : end);
+    return { low: read(low), high: read(high) };
+  }
+
+  /** A floor as text, from the least to the largest where rows have several. */
+  function between({ low, high }, scale) {
+    return [...new Set([low, high].map((end) => number(end * scale)))].join(" to ");
+  }
+
   /** Of one group of metrics, those that matter most and that some row has. */
   function foremost(group, now) {
-    const main = group.filter((column) => column.main && now.some(column.has));
+    const main = group.filter(
+      (column) => column.main && !BESIDE.has(column.key) && now.some(column.has),
+    );
     const directed = main.filter((column) => column.better);
     if (!main.length) {
       return [];
@@ -220,6 +260,7 @@ window.uedp.grid = (function () {
       "seeds",
       ...GUARANTEE.filter((column) => now.some(column.has)).map((column) => column.key),
       ...tasks.flatMap((task) => keys(foremost(utility, now.filter((row) => row.task === task)))),
+      ...keys(utility.filter((column) => BESIDE.has(column.key) && now.some(column.has))),
       ...groups.flatMap((name) => keys(foremost(others.filter((one) => one.group === name), now))),
     ]);
   }
@@ -253,5 +294,5 @@ window.uedp.grid = (function () {
     return [...fixed(now), ...optional.filter((column) => wanted.has(column.key))];
   }
 
-  return { optional, picked, chosen, visible, usual };
+  return { optional, picked, chosen, visible, usual, floors };
 })();

@@ -225,7 +225,8 @@ Object.assign(window.uedp, (function () {
   /**
    * Ranks among rows whose utility compares: a map from row id to [best, worst]; rows of one seed
    * have none. The two differ where intervals overlap: such rows are tied; so are rows that leak
-   * less than nothing, for that is chance.
+   * less than nothing, for that is chance. Rows that learned nothing come after all others,
+   * whatever the metric: what they do not leak they never knew.
    */
   function ranks(among, key) {
     const better = (columnOf.get(key) || {}).better;
@@ -233,10 +234,10 @@ Object.assign(window.uedp, (function () {
     if (!better) {
       return places;
     }
-    const sets = new Map(among.map((row) => [row.set, []]));
+    const sets = new Map(among.map((row) => [row.set, { able: [], idle: [] }]));
     for (const row of among) {
       if (row.values[key] && row.values[key].low !== null) {
-        sets.get(row.set).push(row);
+        sets.get(row.set)[idle(row) ? "idle" : "able"].push(row);
       }
     }
     // With the sign, less is better. A row surely beats another where its interval ends before
@@ -245,15 +246,26 @@ Object.assign(window.uedp, (function () {
     const column = columnOf.get(key);
     const ends = (row) => [row.values[key].low, row.values[key].high]
       .map((end) => worth(column, end) * sign).sort(order);
-    for (const rivals of sets.values()) {
+    for (const found of sets.values()) {
+      rankAmong(found.able, 0);
+      rankAmong(found.idle, found.able.length);
+    }
+    return places;
+
+    /** Ranks rivals among themselves, after so many others. */
+    function rankAmong(rivals, others) {
       const starts = rivals.map((row) => ends(row)[0]).sort(order);
       const stops = rivals.map((row) => ends(row)[1]).sort(order);
       for (const row of rivals) {
         const [start, stop] = ends(row);
-        places.set(row.id, [before(stops, start) + 1, before(starts, stop, true)]);
+        places.set(row.id, [others + before(stops, start) + 1, others + before(starts, stop, true)]);
       }
     }
-    return places;
+  }
+
+  /** Whether a row is no better than what needs no private text; null where that is not known. */
+  function idle(row) {
+    return row.learned === false;
   }
 
   function order(a, b) {
@@ -262,6 +274,6 @@ Object.assign(window.uedp, (function () {
 
   return {
     LISTS, raw, rows, rowOf, columns, columnOf, sets: raw.sets,
-    get, set, link, subscribe, found, failed, choices, shown, ranks, worth,
+    get, set, link, subscribe, found, failed, choices, shown, ranks, worth, idle,
   };
 })());

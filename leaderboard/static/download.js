@@ -61,6 +61,13 @@
 
   // ------------------------------------------------------------------------------------------ CSV
 
+  /** A metric's column as the file of all results names it: a dot in a name is no division. */
+  function columnName(key) {
+    const { name } = columnOf.get(key);
+    const quoted = name.replace(/%/g, "%25").replace(/(?<!\d)\.|\.(?!\d)/g, "%2E");
+    return key.slice(0, key.length - name.length) + quoted;
+  }
+
   /** A row's columns and cells, named as in the file of all results. */
   function line(row) {
     const finished = row.runs.filter((run) => run.error === "");
@@ -69,16 +76,20 @@
       task: row.task, source: row.source, model: row.model, group: row.id,
       comparable: sets[row.set].title, seeds: finished.map((run) => run.seed).join(" "),
       failed: row.failed, delta: row.delta,
+      learned: row.learned === null ? "unknown" : String(row.learned),
+      ...Object.fromEntries(Object.entries(row.differs).map(([name, value]) => [`params.${name}`, value])),
     };
     for (const { key } of columns.filter((column) => column.key in row.values)) {
       const { value, low, high, n } = row.values[key];
-      Object.assign(cells, { [key]: value, [`${key}.low`]: low, [`${key}.high`]: high, [`${key}.n`]: n });
+      const name = columnName(key);
+      Object.assign(cells, { [name]: value, [`${name}.low`]: low, [`${name}.high`]: high, [`${name}.n`]: n });
     }
     for (const one of row.guarantees) {
       const name = `${one.kind}.${one.unit}.${one.adjacency}`;
       for (const part of ["notion", "epsilon", "delta", "status", "reason"]) {
         cells[`${name}.${part}`] = one[part];
       }
+      cells[`${name}.epsilon_is`] = one.notion === "metric-dp" ? "per unit of distance" : "";
     }
     for (const one of row.bounds) {
       const point = ["spread", "sentences"].filter((part) => one[part] !== null)

@@ -16,6 +16,20 @@ uedp.plotFigures = (function () {
     return { ...ofMetric(column), lacks: uedp.heading(column) };
   }
 
+  /** The axis of a utility; where it is the one that ranks, with the floors of the set. */
+  function utilityAxis({ utility, rows }) {
+    const floors = rows.length ? uedp.grid.floors(rows) : [];
+    const by = utility.percent ? 100 : 1;
+    return {
+      ...metricAxis(utility),
+      floors: floors
+        .filter(({ key }) => key === utility.key)
+        .flatMap(({ name, text, low, high }) =>
+          [...new Set([low, high])].map((end) => ({ name, text, value: end * by })))
+        .filter(({ value }) => Number.isFinite(value)),
+    };
+  }
+
   function budgetAxis({ unit, kind }) {
     return { ...ofBudget(unit, kind), lacks: `a ${kind} ε for ${budgetLabel(unit)}` };
   }
@@ -79,13 +93,13 @@ uedp.plotFigures = (function () {
 
   function utilityByBudget(context) {
     return unless([noMetric(context, "utility"), noBudget(context)], () =>
-      versus(context, budgetAxis(context), metricAxis(context.utility)),
+      versus(context, budgetAxis(context), utilityAxis(context)),
     );
   }
 
   function utilityByLeakage(context) {
     return unless([noMetric(context, "utility"), noMetric(context, "leakage")], () =>
-      versus(context, metricAxis(context.leakage), metricAxis(context.utility), true),
+      versus(context, metricAxis(context.leakage), utilityAxis(context), true),
     );
   }
 
@@ -97,7 +111,7 @@ uedp.plotFigures = (function () {
 
   function utilityByCost(context) {
     return unless([noMetric(context, "utility"), noMetric(context, "cost")], () =>
-      versus(context, metricAxis(context.cost), metricAxis(context.utility)),
+      versus(context, metricAxis(context.cost), utilityAxis(context)),
     );
   }
 

@@ -49,20 +49,46 @@ uedp.plotLayout = (function () {
     };
   }
 
+  /** The dotted line of a floor, with its name: what needs no private text reaches as much. */
+  function level({ name, value }, colours) {
+    return {
+      type: "line",
+      name: "floor",
+      layer: "below",
+      line: { color: colours.muted, width: 1.5, dash: "dot" },
+      xref: "paper",
+      x0: 0,
+      x1: 1,
+      yref: "y",
+      y0: value,
+      y1: value,
+      label: {
+        text: uedp.plain(`floor: ${name}`),
+        textposition: "start",
+        yanchor: "bottom",
+        font: { size: 11, color: colours.muted },
+      },
+    };
+  }
+
   /**
    * The layout of a plot.
    *
    * @param {object} scales of x and y.
    * @param {object} titles of x and y.
    * @param {object} context colours, and `narrow` where there is little room.
+   * @param {Array} floors of y: {name, value}.
    */
-  function layout(scales, titles, context) {
+  function layout(scales, titles, context, floors = []) {
     const { colours, narrow } = context;
     const infinite = ["x", "y"].filter((letter) => scales[letter].infinity !== null);
     return {
       xaxis: axis(scales.x, titles.x, narrow ? 34 : 66, context),
       yaxis: axis(scales.y, titles.y, narrow ? 32 : 36, context),
-      shapes: infinite.map((letter) => separator(letter, scales[letter], colours)),
+      shapes: [
+        ...infinite.map((letter) => separator(letter, scales[letter], colours)),
+        ...floors.map((floor) => level(floor, colours)),
+      ],
       paper_bgcolor: colours.paper,
       plot_bgcolor: colours.paper,
       font: { family: colours.text, size: 12.5, color: colours.ink },

@@ -15,20 +15,27 @@ uedp.plotScatter = (function () {
     const points = rows
       .map((row) => ({ row, x: x.of(row), y: y.of(row) }))
       .filter((point) => point.x && point.y)
-      .map((point) => ({ ...point, one: point.x.n === 1 || point.y.n === 1 }));
+      .map((point) => ({
+        ...point,
+        one: point.x.n === 1 || point.y.n === 1,
+        idle: uedp.idle(point.row),
+      }));
     if (!fronted) {
       return points;
     }
-    const means = points.map((point) => ({ x: x.worth(point.x.value), y: y.worth(point.y.value) }));
+    // What learned nothing dominates nobody: it leaks little because it knows little.
+    const able = points.filter(({ row }) => !uedp.idle(row));
+    const means = able.map((point) => ({ x: x.worth(point.x.value), y: y.worth(point.y.value) }));
     const flags = dominated(means, { x: x.better, y: y.better });
-    return points.map((point, at) => ({ ...point, dimmed: flags[at] }));
+    const dimmed = new Map(able.map(({ row }, at) => [row.id, flags[at]]));
+    return points.map((point) => ({ ...point, dimmed: dimmed.get(point.row.id) ?? true }));
   }
 
   function scaleOf(points, along, axis) {
     const found = points.map((point) => point[along]);
     const ends = found.flatMap(({ low, high }) => (low === null ? [] : [low, high]));
     return scale(
-      found.map(({ value }) => value),
+      [...found.map(({ value }) => value), ...(axis.floors || []).map(({ value }) => value)],
       axis,
       ends.filter(Number.isFinite),
     );
@@ -46,7 +53,8 @@ uedp.plotScatter = (function () {
       `${axes.y.name}: ${y.text}`,
       `${axes.x.name}: ${x.text}`,
       seeds({ row, x, y }),
-      ...(axes.fronted ? [dimmed ? "dominated" : "on the Pareto front"] : []),
+      ...(uedp.idle(row) ? ["learned nothing: no better than its floors"] : []),
+      ...(axes.fronted && !uedp.idle(row) ? [dimmed ? "dominated" : "on the Pareto front"] : []),
     ]);
   }
 
@@ -70,10 +78,29 @@ uedp.plotScatter = (function () {
     };
   }
 
+  /** Thin crosses over the points of rows that learned nothing. */
+  function strokes(points, scales, colours) {
+    return {
+      x: points.map((point) => scales.x.at(point.x.value)),
+      y: points.map((point) => scales.y.at(point.y.value)),
+      mode: "markers",
+      marker: {
+        symbol: "cross-thin-open",
+        size: 16,
+        color: colours.ink,
+        line: { width: 1.5, color: colours.ink },
+      },
+      name: "learned nothing",
+      meta: "idle",
+      showlegend: false,
+      hoverinfo: "skip",
+    };
+  }
+
   /** The line through the points that none dominates: what is reached, in steps. */
   function front(points, scales, better, colours) {
     const best = points
-      .filter((point) => !point.dimmed)
+      .filter((point) => !point.dimmed && !point.idle)
       .sort((a, b) => a.x.value - b.x.value || a.y.value - b.y.value);
     return {
       x: best.map((point) => scales.x.at(point.x.value)),
@@ -99,6 +126,7 @@ uedp.plotScatter = (function () {
     });
     const known = [
       ["dimmed", "open: dominated", grey("circle-open", colours.muted)],
+      ["idle", "thin cross: learned nothing", grey("cross-thin-open", colours.muted)],
       ["one", "dot: one seed, no interval", grey("circle-dot", colours.paper)],
       ["refuted", "claim refuted by an attack", crossed(colours)],
     ];
@@ -108,6 +136,7 @@ uedp.plotScatter = (function () {
 
   function traces(points, scales, axes, colours) {
     const refuted = points.filter((point) => point.x.refuted);
+    const idle = points.filter((point) => point.idle);
     const [dimmed, bright] = [true, false].map((wanted) =>
       points.filter((point) => Boolean(point.dimmed) === wanted),
     );
@@ -115,6 +144,7 @@ uedp.plotScatter = (function () {
       ...(axes.fronted ? [front(points, scales, axes.x.better, colours)] : []),
       ...scatter(dimmed, scales, colours),
       ...scatter(bright, scales, colours),
+      ...(idle.length ? [strokes(idle, scales, colours)] : []),
       ...(refuted.length ? [crosses(refuted, scales, colours)] : []),
       ...entries(
         points.map(({ row }) => row),
@@ -160,20 +190,26 @@ uedp.plotScatter = (function () {
       hover: told(point, axes),
     }));
     const scales = { x: scaleOf(points, "x", x), y: scaleOf(points, "y", y) };
-    const place = ({ dimmed }) => (axes.fronted ? [dimmed ? "dominated" : "on it"] : []);
+    const where = ({ dimmed, idle }) =>
+      idle ? "not on it: learned nothing" : dimmed ? "dominated" : "on it";
+    const place = (point) => (axes.fronted ? [where(point)] : []);
+    const marked = points.some((point) => point.idle);
+    const idleText = ({ idle }) => (marked ? [idle ? "nothing" : ""] : []);
     const leaving = "Some intervals leave the frame; the table has them whole.";
     const undirected = "No front: it is not known which way is better.";
     return {
       traces: traces(points, scales, axes, colours),
-      layout: uedp.plotLayout.layout(scales, { x: title(x), y: title(y) }, context),
-      head: ["mechanism", y.name, x.name, "seeds", ...(axes.fronted ? ["Pareto front"] : [])],
+      layout: uedp.plotLayout.layout(scales, { x: title(x), y: title(y) }, context, y.floors),
+      head: ["mechanism", y.name, x.name, "seeds",
+        ...(marked ? ["learned"] : []), ...(axes.fronted ? ["Pareto front"] : [])],
       body: points.map((point) => {
         const { row } = point;
-        return [row.id, point.y.text, point.x.text, seeds(point).slice(4).replace(/ seeds?$/, ""), ...place(point)];
+        return [row.id, point.y.text, point.x.text, seeds(point).slice(4).replace(/ seeds?$/, ""), ...idleText(point), ...place(point)];
       }),
       summary: summary(points, axes),
       notes: [
         ...missing(rows, [y, x]),
+        ...(y.floors || []).map(({ name, text }) => `Dotted line: floor ${name}, ${text}.`),
         ...(pareto && !axes.fronted ? [undirected] : []),
         ...(scales.x.cut || scales.y.cut ? [leaving] : []),
       ],

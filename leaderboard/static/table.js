@@ -2,7 +2,7 @@
 // The table: DataTables sorts and pages what the filters leave, in the columns in force.
 (function () {
   const { LISTS, get, set, subscribe, rowOf, shown, element } = window.uedp;
-  const { visible } = window.uedp.grid;
+  const { visible, floors } = window.uedp.grid;
   const place = document.getElementById("table-place");
   let table = null; // {api, columns, shape, data}
   let drawing = false;
@@ -189,6 +189,18 @@
 
   // ----------------------------------------------------------------------------------------- draw
 
+  /** Below all pages of the table: what the sets' floors are, in the column of their metric. */
+  function foot(now, columns) {
+    const several = new Set(now.map((row) => row.set)).size > 1;
+    const lines = floors(now).map((floor) => element("tr", { class: "floor" }, columns.map((column) =>
+      column.key === "mechanism" ? element("th", { scope: "row" }, `floor: ${floor.name}`)
+        : element("td", { class: column.number ? "number" : null },
+          column.key === floor.key ? floor.text
+            : column.key === "set" && several ? window.uedp.sets[floor.set].letter : ""))));
+    // DataTables takes an empty foot away.
+    table.api.table().node().createTFoot().replaceChildren(...lines);
+  }
+
   /** What all shown rows have in common: it is not in the columns. */
   function caption(now) {
     const common = ["task", "source", "model"]
@@ -219,6 +231,7 @@
     }
     drawing = false;
     table.data = data;
+    foot(now, columns);
     document.getElementById("caption").textContent = caption(now);
     mark();
   }

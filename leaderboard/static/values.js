@@ -78,9 +78,21 @@ window.uedp = (function () {
     if (found.low === null || !Number.isFinite(mean)) {
       return number(mean);
     }
-    const half = ((found.high - found.low) / 2) * scale;
+    if (found.low <= limit(column.low, -Infinity) && found.high >= limit(column.high, Infinity)) {
+      return `${number(mean)} (too few seeds)`;
+    }
+    const [low, high] = [found.low * scale, found.high * scale];
+    const half = (high - low) / 2;
     const alone = extreme(mean) || half >= 1e15;
+    if (!alone && Math.abs((low + high) / 2 - mean) > 0.01 * half) {
+      return `${number(mean)} (${number(low)} to ${number(high)})`;
+    }
     return `${number(mean)} ±${alone ? number(half) : fixed(half, decimals(mean))}`;
+  }
+
+  /** An end of what a metric can be: infinity is written as a string in the data. */
+  function limit(end, none) {
+    return Number.isFinite(end) ? end : none;
   }
 
   /** The same of a row; a metric that not all of its seeds have says how many do. */

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from uedp_bench.leaderboard.published import PLACE
 from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
 from uedp_bench.leaderboard.validation.ranges import SLACK
@@ -178,7 +179,7 @@ def _private(result: Result) -> Iterator[Problem]:
                 what = f"{shown(value)} names a place on your machine: a relative path says enough"
                 yield note(f"{named.where}.params.{name}", what)
     for where, text in _texts(result.model_dump(exclude={"spec", "tracking"}), ()):
-        if _HOME.search(text):
+        if _HOME.search(text) or PLACE.search(text):
             what = f"{shown(text)} names a place on your machine: read it before you publish"
             yield note(place(where), what)
 

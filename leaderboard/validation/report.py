@@ -44,11 +44,13 @@ class Report(_Frozen):
         path: of the file, as it was given.
         id: of the result, where it has a usable one.
         problems: errors first.
+        told: what everybody should know who publishes the file; a sentence each.
     """
 
     path: str
     id: str | None = None
     problems: tuple[Problem, ...] = ()
+    told: tuple[str, ...] = ()
 
     @property
     def valid(self) -> bool:

@@ -81,6 +81,7 @@ class Embedded(Source[EmbeddedParams]):
     source: ClassVar[str] = "generated; entity types as in Lai et al., Table I"
     Params: ClassVar[type[EmbeddedParams]] = EmbeddedParams
     needs_path: ClassVar[bool] = False
+    generated: ClassVar[bool] = True
 
     def load(self) -> Corpus:
         """The corpus: users of train, valid, test and public in this order, rows by user."""

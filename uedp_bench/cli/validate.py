@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,8 +47,9 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
                 typer.echo(_text(report))
     if as_json:
         print_json([_plain(report) for report in reports])
-    elif len(reports) > 1:
-        typer.echo(_summary(reports))
+    else:
+        for line in [*([_summary(reports)] if len(reports) > 1 else []), *_told(reports)]:
+            typer.echo(line)
     if not all(report.valid for report in reports):
         raise typer.Exit(1)
 
@@ -75,6 +77,19 @@ def _summary(reports: Sequence[Report]) -> str:
     return f"{len(reports)} files, {f'{bad} of them with errors' if bad else 'all of them valid'}"
 
 
+def _told(reports: Sequence[Report]) -> list[str]:
+    """What a submitter should know of all files, each sentence once."""
+    counts = Counter(text for report in reports for text in report.told)
+    if not counts:
+        return []
+    many = len(reports) > 1
+    return ["before you publish:", *(
+        f"  {text}{f' (of {count} of {len(reports)} files)' if many else ''}"
+        for text, count in counts.items()
+    )]  # fmt: skip
+
+
 def _plain(report: Report) -> dict[str, object]:
     return {"path": report.path, "id": report.id, "valid": report.valid,
-            "problems": [problem.model_dump() for problem in report.problems]}  # fmt: skip
+            "problems": [problem.model_dump() for problem in report.problems],
+            "told": list(report.told)}  # fmt: skip

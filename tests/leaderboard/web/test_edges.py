@@ -97,7 +97,7 @@ def test_unit_and_guarantee_are_of_one_promise(index, visit):
 def test_epsilons_sort_among_those_that_compare(index, visit):
     page = visit(index, "view=table&sort=proven:asc")
     assert shown(page) == ["both", "users", "zero", "words", "nothing"]
-    assert cell(page, "words", "metric-dp: per unit of distance") == 1
+    assert cell(page, "words", "per unit of distance") == 1
     # A bound at another δ than the row's says so; pure guarantees hold at any.
     assert cell(page, "zero", "δ = 1e-10") == 1
     assert cell(page, "zero", "δ") == 1
@@ -121,7 +121,7 @@ def test_less_than_chance_is_chance(index, visit):
 
 def test_a_metric_that_some_seeds_lack_says_how_many_have_it(index, visit):
     page = visit(index, "view=table")
-    assert cell(page, "nothing", "60.0 ±127.1 (n = 2)") == 1
+    assert cell(page, "nothing", "60.0 (1.00 to 187) (n = 2)") == 1
     assert cell(page, "both", "(n =") == 0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from uedp_bench.leaderboard.site import build
+from uedp_bench.migrations import migrated
 from uedp_bench.results import Result
 
 QUICKSTART = Path(__file__).parents[3] / "leaderboard" / "results" / "quickstart"
@@ -93,7 +94,9 @@ def hostile(
     for kind, value in (("series", [[1, 2.0], [2, 1.0]]), ("diagnostics", 1.0), ("cost", 3.0)):
         told[kind] |= dict.fromkeys(payloads, value)
     told["provenance"] |= {one: {one: one} for one in payloads}
-    return Result.model_validate(told | {"id": name or f"h{at}s{seed}", "group": f"h{at}"})
+    return Result.model_validate(
+        migrated(told | {"id": name or f"h{at}s{seed}", "group": f"h{at}"})
+    )
 
 
 @pytest.fixture(scope="module")

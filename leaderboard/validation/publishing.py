@@ -1,0 +1,152 @@
+"""What a submitter should know before a result is published: whom and what its texts name.
+
+None of it is an error. What everybody who publishes shares (`told`) is said once for all files.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from uedp_bench.leaderboard.validation.report import Problem, note, place, shown
+from uedp_bench.results import Result
+from uedp_bench.simulation import KEY
+
+_NAMED = ("details", "diagnostics", "selection", "provenance", "pretraining", "leakage", "utility")
+"""Fields in which classes of a source can stand."""
+
+_FEW = 3
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_NOBODY = {"root", "user", "users", "admin", "runner", "ubuntu", "debian", "localhost", "test"}
+"""Names of accounts and machines that name nobody."""
+
+_TOO_SHORT = 4
+"""Letters of a machine's or an account's name that words have by chance."""
+
+
+def check_publishing(result: Result) -> Iterator[Problem]:
+    """Notes on people, accounts, machines and addresses that the result names."""
+    data = result.model_dump(mode="json")
+    for field in _NAMED:
+        yield from _people(data[field], (field,))
+    here = _here()
+    for where, text in _texts(data, ()):
+        if found := _ADDRESS.search(text):
+            yield note(place(where), f"holds an address, {shown(found.group())}")
+        for what, name in here:
+            if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
+                yield note(place(where), f"{shown(text)} holds the name of {what}, {shown(name)}")
+
+
+def told(result: Result) -> tuple[str, ...]:
+    """What the result says of the private text, and what its folder holds: a sentence each."""
+    out = [f"the folder of the run holds {kind}: {text}" for kind, text in result.stored.items()
+           if isinstance(text, str)]  # fmt: skip
+    if out:
+        out.append("only result.json is to be published: the rest of the folder stays with you")
+    if _canaries(result.details):
+        out.append("result.json holds the texts of its canaries (details)")
+    private = result.diagnostics.get(KEY)
+    if isinstance(private, list) and private:
+        out.append(
+            "result.json holds values that are functions of private rows "
+            f"(diagnostics.{KEY} lists them): publish them where the text is public or invented"
+        )
+    return tuple(out)
+
+
+# ------------------------------------------------------------------------------------------ people
+
+
+def _people(value: Any, where: tuple[Any, ...]) -> Iterator[Problem]:
+    """Lists and objects whose entries look like names of people."""
+    if isinstance(value, dict):
+        yield from _crowd(list(value), where)
+        for name, part in value.items():
+            yield from _people(part, (*where, name))
+    elif isinstance(value, list):
+        texts = [part for part in value if isinstance(part, str)]
+        if len(texts) == len(value):
+            yield from _crowd(texts, where)
+            return
+        for at, part in enumerate(value):
+            yield from _people(part, (*where, at))
+
+
+def _crowd(names: list[str], where: tuple[Any, ...]) -> Iterator[Problem]:
+    """A note on several names of which most look like those of people, or some surely."""
+    full = [name for name in names if _parts(name) and all(map(_is_name, _parts(name)))]
+    sure = [name for name in full if len([part for part in _parts(name) if len(part) > 1]) > 1]
+    full = [name for name in full if len(max(_parts(name), key=len)) > 1]
+    if len(sure) < 2 and not (len(full) >= _FEW and 2 * len(full) > len(names)):
+        return
+    people = sure if len(sure) >= 2 else full
+    first = ", ".join(shown(name) for name in people[:_FEW])
+    more = ", ..." if len(people) > _FEW else ""
+    what = f"{len(people)} of {len(names)} classes look like names of people: {first}{more}"
+    yield note(place(where), f"{what}; a result is published with them")
+
+
+def _parts(name: str) -> list[str]:
+    """The words of a name, however they are joined: AaronPressman, aaron_pressman."""
+    if len(name) > 60:
+        return []
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    parts = [part for part in re.split(r"[\s_.,-]+", apart) if part]
+    return parts if 0 < len(parts) <= 4 and all(part.isalpha() for part in parts) else []
+
+
+def _is_name(part: str) -> bool:
+    """Whether a word is a common given name or surname, or an initial."""
+    return len(part) == 1 or part.lower() in _known_names()
+
+
+@cache
+def _known_names() -> frozenset[str]:
+    from faker.providers.person.en_US import Provider
+
+    found: set[str] = set()
+    for names in (Provider.first_names, Provider.last_names):
+        found |= {str(name).lower() for name in names}
+    return frozenset(found)
+
+
+# ------------------------------------------------------------------------------ machines and texts
+
+
+def _here() -> list[tuple[str, str]]:
+    """Names of this machine and of who checks: most results are checked where they were made."""
+    found = []
+    with suppress(Exception):  # some systems have no account of that number
+        found.append(("your account", getpass.getuser()))
+    with suppress(OSError):
+        found.append(("this machine", socket.gethostname()))
+    return [
+        (what, name)
+        for what, name in found
+        if len(name) >= _TOO_SHORT and name.lower() not in _NOBODY
+    ]
+
+
+def _texts(value: Any, where: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, dict | list):
+        parts: Iterable[tuple[Any, Any]] = (
+            value.items() if isinstance(value, dict) else enumerate(value)
+        )
+        for name, part in parts:
+            yield from _texts(part, (*where, name))
+
+
+def _canaries(details: Mapping[str, Any]) -> bool:
+    return any(
+        isinstance(part, dict) and isinstance(part.get("text"), str)
+        for found in details.values()
+        for part in (found.get("canaries") if isinstance(found.get("canaries"), list) else ())
+    )

@@ -1,0 +1,106 @@
+"""What a submitter should know before a result is published: whom and what its texts name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.cli.main import run_cli
+from uedp_bench.leaderboard.validate import check
+from uedp_bench.leaderboard.validation import publishing
+from uedp_bench.leaderboard.validation.publishing import check_publishing, told
+from uedp_bench.results import Result, read_result
+
+QUICKSTART = Path(__file__).parents[2] / "leaderboard/results/quickstart"
+AUTHORS = ["AaronPressman", "AlanCrosby", "AlexanderSmith", "BenjaminKangLim"]
+
+
+@pytest.fixture(scope="module")
+def sound() -> Result:
+    return read_result(sorted(QUICKSTART.glob("*/result.json"))[0])
+
+
+def changed(sound: Result, **fields) -> Result:
+    return sound.model_copy(update=fields)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        AUTHORS,
+        ["aaron_pressman", "alan crosby", "alexander.smith"],
+        ["alice", "bob", "carol", "other"],
+        dict.fromkeys(AUTHORS, 0.5),
+    ],
+)
+def test_classes_that_look_like_people_are_noted(sound, classes):
+    found = changed(sound, details={"attribute-inference": {"attributes": {"author": classes}}})
+    (note,) = check_publishing(found)
+    assert note.severity == "note"
+    assert note.where == "details.attribute-inference.attributes.author"
+    assert "look like names of people" in note.what
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ["World", "Sports", "Business", "Sci/Tech"],
+        ["under 20", "20 to 29", "over 30"],
+        ["female", "male"],
+        ["absent", "present"],
+        ["bush", "kerry"],  # two words that are names, too
+        ["alt.atheism", "comp.graphics", "rec.sport.baseball"],
+    ],
+)
+def test_other_classes_are_not(sound, classes):
+    found = changed(sound, details={"attribute-inference": {"classes": classes}})
+    assert not list(check_publishing(found))
+
+
+def test_no_reference_result_names_anybody(sound):
+    assert not list(check_publishing(sound))
+
+
+def test_accounts_machines_addresses_and_places_are_noted(sound, monkeypatch, tmp_path):
+    monkeypatch.setattr(publishing.getpass, "getuser", lambda: "zaphod")
+    monkeypatch.setattr(publishing.socket, "gethostname", lambda: "heart-of-gold")
+    provenance = {
+        **sound.provenance, "machine": "Heart-of-Gold, 2 cores", "by": "zaphod", "x": "zaphodia",
+        "mail": "trillian@example.org", "data": "read from /srv/mail/all.csv",
+    }  # fmt: skip
+    path = tmp_path / "result.json"
+    path.write_text(changed(sound, provenance=provenance).model_dump_json())
+    notes = {note.where: note.what for note in check(path).notes if "folder" not in note.what}
+    assert "this machine" in notes["provenance.machine"]
+    assert "your account" in notes["provenance.by"]
+    assert "an address, 'trillian@example.org'" in notes["provenance.mail"]
+    assert "names a place on your machine" in notes["provenance.data"]
+    assert "provenance.x" not in notes
+
+
+def test_names_that_are_nobodys_are_not_searched(sound, monkeypatch):
+    monkeypatch.setattr(publishing.getpass, "getuser", lambda: "root")
+    monkeypatch.setattr(publishing.socket, "gethostname", lambda: "gpu")
+    found = changed(sound, provenance={**sound.provenance, "x": "root and a gpu"})
+    assert not list(check_publishing(found))
+
+
+def test_what_is_stored_is_said_once_for_all_files(sound, tmp_path, capsys):
+    stored = {"release": "model weights made from private rows", "planted": "canaries"}
+    for at in range(2):
+        (tmp_path / str(at)).mkdir()
+        path = tmp_path / str(at) / "result.json"
+        path.write_text(changed(sound, stored=stored).model_dump_json())
+    assert "the folder of the run holds release: model weights made from private rows" in told(
+        changed(sound, stored=stored)
+    )
+    assert run_cli(["leaderboard", "validate", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("the folder of the run holds release") == 1
+    assert "(of 2 of 2 files)" in said
+    assert said.count("texts of its canaries") == 1
+    assert run_cli(["leaderboard", "validate", str(tmp_path), "--json"]) == 0
+    reports = json.loads(capsys.readouterr().out)
+    assert all("only result.json is to be published" in " ".join(one["told"]) for one in reports)
