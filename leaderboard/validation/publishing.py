@@ -88,7 +88,7 @@ def _crowd(names: list[str], where: tuple[Any, ...]) -> Iterator[Problem]:
     people = sure if len(sure) >= 2 else full
     first = ", ".join(shown(name) for name in people[:_FEW])
     more = ", ..." if len(people) > _FEW else ""
-    what = f"{len(people)} of {len(names)} classes look like names of people: {first}{more}"
+    what = f"{len(people)} of {len(names)} classes or keys look like names of people: {first}{more}"
     yield note(place(where), f"{what}; a result is published with them")
 
 

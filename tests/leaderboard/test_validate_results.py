@@ -26,6 +26,7 @@ KNOWN = (
     "is of another version than the one installed",
     "the audit is of another version",
     "did not state what all proofs assume",
+    "look like names of people",  # politicians, whose mention is an attribute
 )
 """What cannot be checked of results that are older than what they would have to record."""
 

@@ -121,7 +121,7 @@ def test_less_than_chance_is_chance(index, visit):
 
 def test_a_metric_that_some_seeds_lack_says_how_many_have_it(index, visit):
     page = visit(index, "view=table")
-    assert cell(page, "nothing", "60.0 (1.00 to 187) (n = 2)") == 1
+    assert cell(page, "nothing", "60.0 (too few seeds) (n = 2)") == 1
     assert cell(page, "both", "(n =") == 0
 
 
