@@ -1,4 +1,4 @@
-"""The table of docs/mechanisms/uedp-group.md: perplexity, noise, curve and exposure at one epsilon.
+"""The tables of docs/user-entity.md: perplexity, noise, curve and exposure at one epsilon.
 
     python benchmarks/user_entity_table.py leaderboard/results/user-entity/embedded
     python benchmarks/user_entity_table.py leaderboard/results/user-entity/conll2003
@@ -99,7 +99,7 @@ def _at(result: Result, point: int, unit: Any) -> str:
         result.events, unit=unit, adjacency="add-or-remove", delta=1e-5,
         point=Protected(spread=point),
     )  # fmt: skip
-    return f"{epsilon:.3g}"
+    return f"{epsilon:.3g}" if epsilon < 1e9 else "∞"
 
 
 def _stat(stat: Stat) -> str:
