@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from tests.support.bits import GivenBits
@@ -17,6 +18,8 @@ from uedp_bench.accounting.sampler_end import (
     gamma_end,
     tail_mass,
 )
+from uedp_bench.mechanisms._laplace_channel import LaplaceChannel
+from uedp_bench.training.clipping import GaussianNoise
 
 TAIL = 3.6541528853610088
 ONES = 2**64 - 1
@@ -42,6 +45,23 @@ def test_largest_gaussian_is_where_the_constant_says() -> None:
     again = [*normal_from_tail(inside + 0.004), *normal_from_tail(1.0)[1:]]
     found = np.random.Generator(GivenBits(again)).standard_normal()
     assert abs(found) == pytest.approx(TAIL + 1.0)
+
+
+def test_noise_of_training_is_drawn_by_the_sampler_that_ends_there() -> None:
+    """From the tail of float64: normals of float32 would end at 5.77."""
+    rng = np.random.Generator(GivenBits(normal_from_tail(GAUSSIAN_END - TAIL - 0.001)))
+    (added,) = GaussianNoise().add(torch.zeros(1), 2.0, rng).tolist()
+    assert 2 * (GAUSSIAN_END - 0.003) < abs(added) <= 2 * GAUSSIAN_END * (1 + 1e-7)
+
+
+def test_noise_of_representations_is_drawn_by_the_sampler_that_ends_there() -> None:
+    z = torch.tensor([[0.0, 1.0]])
+    rng = np.random.Generator(GivenBits([ONES, uniform(0.5)]))
+    shown = LaplaceChannel(2.0).perturb(z, [rng])
+    assert float(shown[0, 0]) == pytest.approx(2 * LAPLACE_END, rel=1e-5)
+    rng = np.random.Generator(GivenBits([ONES, uniform(0.5)]))
+    shown = LaplaceChannel(2.0).perturb_in_training(z, rng)
+    assert float(shown[0, 0]) == pytest.approx(2 * LAPLACE_END, rel=1e-5)
 
 
 def test_gaussian_never_passes_its_end_whatever_the_bits() -> None:
