@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.component import Params
+from uedp_bench.corpus import GoldSpans, Spans
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms._mentions import Mention, replaced, tidy
@@ -104,6 +105,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
                 `public_list` cannot be used.
         """
         chosen = frozenset() if self.params.only_listed else self._chosen(corpus)
+        _note_detection(corpus, chosen, run)
         key = run.stream().rng("key").bytes(32)
         anonymizer = (
             _Anonymizer(corpus.entity_types, chosen, self.params.style, key) if chosen else None
@@ -148,6 +150,27 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
                     f"types: {', '.join(known) or 'none'}"
                 )
         return frozenset(known.index(name) for name in wanted)
+
+
+def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run) -> None:
+    """Notes what finds the entities, and where people labelled them too, how much of it.
+
+    Rows that an attack planted do not count: their names are made of random words.
+    """
+    if corpus.detector is None:
+        run.note(entities_from="labels of the source: everything that they name is found")
+        return
+    from uedp_bench.detection import measure
+
+    how = " ".join(filter(None, (corpus.detector.detector, corpus.detector.pipeline)))
+    run.note(entities_from=how)
+    if corpus.gold is not None:
+        spans = corpus.entities
+        acted = [mention for mention in spans.mentions() if mention[3] in chosen]
+        found = GoldSpans(Spans.build(corpus.texts, acted), corpus.entity_types)
+        rows = ~corpus.where("public") & (corpus.origin >= 0)
+        measured = measure(corpus.texts, corpus.gold, found, rows)
+        run.note(detection=measured.to_dict(), simulation_only=["detection"])
 
 
 def _redacted(

@@ -31,6 +31,19 @@ def describe_command(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of the source."),
     ] = None,
+    detector: Annotated[
+        str | None,
+        typer.Option(
+            "--detector",
+            metavar="NAME",
+            help="Measure a detector of entities (spacy or presidio) by the source's own labels: "
+            "recall and precision by type.",
+        ),
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option("--pipeline", metavar="NAME", help="spaCy pipeline of the detector."),
+    ] = None,
     plugin: PluginFiles = None,
     as_json: AsJson = False,
 ) -> None:
@@ -39,21 +52,36 @@ def describe_command(
     \b
     uedp-bench data describe embedded
     uedp-bench data describe conll2003 --path data/conll2003 --set entity_types=[PER] --json
+    uedp-bench data describe conll2003 --path data/conll2003 --detector presidio
     """  # noqa: D301
+    from uedp_bench import detection
+    from uedp_bench.component import parse_params
     from uedp_bench.describe_data import describe, tables
+    from uedp_bench.entities import DetectionParams
     from uedp_bench.registry import load_plugins, sources
 
     load_plugins(plugin or [])
     values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
     if path is not None:
         values["path"] = path
-    description = describe(sources.create(source, values).load(), source)
+    asked = {"detector": detector, "pipeline": pipeline}
+    given = {name: value for name, value in asked.items() if value is not None}
+    params = parse_params(DetectionParams, given, "data describe")
+    corpus = sources.create(source, values).load()
+    description = describe(corpus, source)
+    found = None
+    if detector is not None and isinstance(params, DetectionParams):
+        found = detection.detector_of(corpus, params)
     if as_json:
-        print_json(description.to_dict())
+        measured = {} if found is None else {"detection": {**given, **found.to_dict()}}
+        print_json({**description.to_dict(), **measured})
         return
     out = console()
     for table in tables(description):
         out.print(table)
+    if found is not None:
+        for table in detection.tables(found, " ".join(given.values())):
+            out.print(table)
 
 
 def _parameter(text: str) -> tuple[str, Any]:
