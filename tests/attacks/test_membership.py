@@ -143,6 +143,35 @@ def test_the_reference_falls_back_to_valid_users(
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("split", ["public", "valid"])
+def test_the_reference_never_trains_on_who_trained_or_was_held_out(
+    development_corpus: Corpus, make_run: RunMaker, split: str
+) -> None:
+    # Half of the rows outside are by users who are members, held out, or train: as where rows of
+    # every user were cut, or where users wrote public text too.
+    _, corpus, what = planted(development_corpus)
+    trained = np.unique(corpus.users[corpus.where("train", "held_out")])
+    users = corpus.users.copy()
+    outside = np.flatnonzero(corpus.where(split))
+    mixed = outside[::2]
+    users[mixed] = trained[np.arange(len(mixed)) % len(trained)]
+    if split == "valid":
+        users[corpus.where("public")] = -1
+    corpus = replace(corpus, groups={"user": users})
+    calls: list[tuple[BoolArray, str, int]] = []
+    run = make_run(1, retrainer_of(FakeScorer(seed=3), calls))
+    # One row is enough, so that no threshold decides for another split.
+    attack = Membership.create({"reference_rows": 1})
+    found = attack.run(FakeScorer(seed=4), what, corpus, run)
+    assert found.details["reference"]["users_of"] == split
+    ((asked, mechanism, _),) = calls
+    assert mechanism == "none"
+    assert asked.any()
+    assert not asked[trained].any()
+    assert not asked[list(what.members)].any()
+    assert not asked[list(what.non_members)].any()
+
+
 def test_intervals_contain_one_half_where_nothing_leaks(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
