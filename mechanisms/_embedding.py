@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.errors import InputError
+from uedp_bench.cli.terminal import plain
+from uedp_bench.errors import InputError, shown
+from uedp_bench.regular_files import open_regular
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +87,10 @@ def _read(path: Path, field: str, changed: int, size: int) -> Embedding:
 
     if path.suffix in GENSIM:
         return read_gensim(path, field)
-    if path.suffix == ".gz":
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            return _parse(file, f"{field}: {path.name}")
-    with path.open(encoding="utf-8", newline="\n") as file:
-        return _parse(file, f"{field}: {path.name}")
+    with open_regular(path, field) as raw:
+        binary = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as file:
+            return _parse(file, f"{field}: {plain(path.name)}")
 
 
 def _parse(lines: Iterable[str], where: str) -> Embedding:
@@ -109,7 +111,7 @@ def _parse(lines: Iterable[str], where: str) -> Embedding:
             )
         if word in seen:
             raise InputError(
-                f"{where}, line {number}: the word {word!r} is in line {seen[word]} already"
+                f"{where}, line {number}: the word {shown(word)} is in line {seen[word]} already"
             )
         seen[word] = number
         rows.append(_vector(values, f"{where}, line {number}"))

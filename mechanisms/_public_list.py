@@ -18,6 +18,10 @@ from typing import TypeAlias
 from uedp_bench.corpus import normalise_surface
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms._mentions import Interval
+from uedp_bench.regular_files import read_text, shown_path
+
+MOST_BYTES = 2**28
+"""Of a list."""
 
 Trie: TypeAlias = "dict[str, Trie]"
 """Words that may follow, each after a space where one stands before it; "" ends a surface."""
@@ -50,15 +54,9 @@ class PublicList:
         Raises:
             InputError: if there is no such file, it is not UTF-8, or has no surface.
         """
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{field}: {path} is not UTF-8 (byte {error.start})") from None
-        except OSError as error:
-            raise InputError(f"{field}: {path} cannot be read: {error.strerror}") from None
-        found = PublicList(text.split("\n"))
+        found = PublicList(read_text(path, field, MOST_BYTES).split("\n"))
         if not found.surfaces:
-            raise InputError(f"{field}: {path} has no surface; write one a line")
+            raise InputError(f"{field}: {shown_path(path)} has no surface; write one a line")
         return found
 
     def keeps(self, placeholders: Iterable[str], field: str) -> None:

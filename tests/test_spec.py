@@ -314,3 +314,29 @@ def test_folders_count_by_names_and_contents(tmp_path, monkeypatch):
 def test_unknown_names_keep_their_kind():
     with pytest.raises(UnknownNameError, match="no source named"):
         runs(source="conl2003")
+
+
+def test_mistakes_of_all_components_are_said_at_once():
+    spec = parse_spec(
+        {
+            "mechanisms": [{"name": "user-dp", "params": {"rounds": 0, "clip": -1}}, "noisless"],
+            "attacks": [{"name": "membership", "params": {"held_out": 1}}],
+            "source": {"name": "text", "params": {}},
+        }
+    )
+    with pytest.raises(InputError) as refused:
+        expand(spec)
+    said = str(refused.value)
+    for what in ("user-dp.rounds", "user-dp.clip", "noisless", "held_out", "'path'"):
+        assert what in said
+
+
+def test_grids_are_counted_before_they_are_made():
+    many = {name: list(range(1, 101)) for name in ("rounds", "clip", "noise_multiplier")}
+    spec = parse_spec({"mechanisms": [{"name": "user-dp", "params": many}], "seeds": [1, 2]})
+    with pytest.raises(InputError, match="2000000 runs"):
+        expand(spec)
+    three = parse_spec({"mechanisms": ["noiseless"], "seeds": [1, 2, 3]})
+    assert len(expand(three, most=3)) == 3
+    with pytest.raises(InputError, match="--max-runs"):
+        expand(three, most=2)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from uedp_bench import registry
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.component import Component, MayBePath, parse_params
 from uedp_bench.errors import InputError, UnknownNameError, nearest, shown
+from uedp_bench.grid import axes, check, run_count
 from uedp_bench.regular_files import open_regular, read_text, shown_path
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
@@ -211,23 +211,24 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
     """
     if not spec.mechanisms:
         raise InputError("no mechanism to run: give --mechanism NAME, or mechanisms in the spec")
-    count = _count(spec)
+    check(spec)
+    count = run_count(spec, _model(spec))
     if count > most:
         raise InputError(
             f"the spec stands for {shown(count)} runs, and at most {most:,} are allowed: shorten "
             "the lists of its grid, or allow more with --max-runs"
         )
-    tasks = _axes(spec.task, registry.tasks)
-    sources = _axes(spec.source, registry.sources)
-    models = _axes(_model(spec), registry.models)
+    tasks = axes(spec.task, registry.tasks)
+    sources = axes(spec.source, registry.sources)
+    models = axes(_model(spec), registry.models)
     mechanisms = [
         combination
         for composition in spec.mechanisms
         for combination in itertools.product(
-            *(_axes(ref, registry.mechanisms) for ref in composition)
+            *(axes(ref, registry.mechanisms) for ref in composition)
         )
     ]
-    attacks = list(itertools.product(*(_axes(ref, registry.attacks) for ref in spec.attacks)))
+    attacks = list(itertools.product(*(axes(ref, registry.attacks) for ref in spec.attacks)))
     grid = itertools.product(spec.seeds, tasks, sources, models, attacks, mechanisms)
     runs = [
         RunSpec(task=task, source=source, model=model, mechanism=m, attacks=a, seed=seed,
@@ -286,69 +287,6 @@ def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
         tried = "; ".join(f"{name}: {values}" for name, values in run.selection.tried.items())
         raise InputError(f"selection: the run {run.label} is none of the settings tried ({tried})")
     return tuple(found)
-
-
-def _count(spec: Spec) -> int:
-    """Number of runs, those that come out the same counted as often as they are named."""
-    mechanisms = sum(
-        math.prod(_components(ref, registry.mechanisms) for ref in composition)
-        for composition in spec.mechanisms
-    )
-    shared = [_components(spec.task, registry.tasks), _components(spec.source, registry.sources)]
-    shared += [_components(_model(spec), registry.models)]
-    shared += [_components(ref, registry.attacks) for ref in spec.attacks]
-    return len(spec.seeds) * mechanisms * math.prod(shared)
-
-
-def _components(ref: Ref, kind: registry.Registry[Any]) -> int:
-    """Number of components that a reference stands for."""
-    return math.prod(map(len, _options(ref, kind.get(ref.name))))
-
-
-def _options(ref: Ref, component: type[Component[Any]]) -> list[list[Any]]:
-    """For every parameter given the values that it takes."""
-    fields = component.Params.model_fields
-    options: list[list[Any]] = []
-    for name, value in ref.params.items():
-        if not isinstance(value, list) or (
-            name in fields and _is_one(fields[name].annotation, value)
-        ):
-            options.append([value])
-        elif value:
-            options.append(value)
-        else:
-            raise InputError(f"{ref.name}.{name} is an empty list: a grid needs at least one value")
-    return options
-
-
-def _axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
-    """The components that a reference stands for: one for every combination of list values."""
-    component: type[Component[Any]] = kind.get(ref.name)
-    out = []
-    for values in itertools.product(*_options(ref, component)):
-        params = parse_params(
-            component.Params, dict(zip(ref.params, values, strict=True)), ref.name
-        )
-        out.append(ComponentSpec(name=ref.name, params=params.model_dump(mode="json")))
-    return out
-
-
-def _is_one(annotation: Any, value: list[Any]) -> bool:
-    """Whether a list is one value of a parameter, rather than a list of values for it.
-
-    For a parameter that is a list itself, only a list of lists is an axis.
-    """
-    try:
-        TypeAdapter(annotation).validate_python(value)
-    except ValidationError:
-        nested = all(part is None or isinstance(part, list) for part in value)
-        return _is_sequence(annotation) and not nested
-    return True
-
-
-def _is_sequence(annotation: Any) -> bool:
-    kinds = (list, tuple, set, frozenset, Sequence)
-    return get_origin(annotation) in kinds or any(map(_is_sequence, get_args(annotation)))
 
 
 Content = Callable[[Any, MayBePath], Any]
