@@ -14,6 +14,7 @@ from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import UnknownNameError
 from uedp_bench.leaderboard import learning
 from uedp_bench.leaderboard.metrics import metric
+from uedp_bench.public_sizes import NOTE
 from uedp_bench.results import Headline, LowerBound, Result, RunSpec, SkippedAttack
 
 
@@ -59,6 +60,8 @@ class Row(_Frozen):
         lower_bounds: over seeds and attacks, the largest of each unit and point, at the confidence
             that is left once the choice is paid for.
         epsilon_at: of metric DP, epsilon between the words of some pairs, by what the pair is.
+        public_sizes: units that were declared, that train, and that a round plans and expects, of
+            the first run that noted them.
         selection: how hyper-parameters were chosen; empty where trained models were not compared.
         runs: all runs of the group, by seed.
     """
@@ -77,6 +80,7 @@ class Row(_Frozen):
     leakage: dict[str, dict[str, Stat]] = {}
     diagnostics: dict[str, Stat] = {}
     epsilon_at: dict[str, Stat] = {}
+    public_sizes: dict[str, Any] = {}
     cost: dict[str, Stat] = {}
     device: str = ""
     skipped_attacks: tuple[SkippedAttack, ...] = ()
@@ -190,6 +194,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         },
         diagnostics=_stats("diagnostics", [_numbers(result.diagnostics) for result in done]),
         epsilon_at=_stats("", [_numbers(_within(r.diagnostics, "epsilon_at")) for r in done]),
+        public_sizes=next((dict(s) for r in done if (s := _within(r.diagnostics, NOTE))), {}),
         cost=_stats("cost", [_numbers(result.cost.model_dump()) for result in done]),
         device=", ".join(devices),
         skipped_attacks=tuple(SkippedAttack(name=name, reason=why) for name, why in skipped),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from uedp_bench.accounting.events import (
     AnyEvent,
@@ -22,8 +24,9 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table
-from uedp_bench.leaderboard.sheets import number
+from uedp_bench.leaderboard.sheets import PER_DISTANCE, at_distances, number
 from uedp_bench.results import LowerBound
 
 _NOTIONS = {
@@ -59,8 +62,13 @@ class Card:
     assumptions: tuple[str, ...]
 
 
-def card(found: Guarantee) -> Card:
-    """What is known of a guarantee."""
+def card(found: Guarantee, epsilon_at: Mapping[str, Stat] = MappingProxyType({})) -> Card:
+    """What is known of a guarantee.
+
+    Args:
+        found: the guarantee.
+        epsilon_at: of metric DP, epsilon between the words of some pairs.
+    """
     status = {
         "given": "given",
         "refused": "refused: no proof for what was executed",
@@ -75,13 +83,17 @@ def card(found: Guarantee) -> Card:
         ("notion", _NOTIONS[found.notion]),
         ("accountant", found.accountant),
     ]
+    if found.notion == "metric-dp":
+        facts += [("ε between words", text) for text in at_distances(epsilon_at)]
     if found.source:
         facts.append(("source", found.source))
     if found.curve:
         facts.append(("for entities", protected(found.protected)))
+    distance = f" {PER_DISTANCE}" if found.notion == "metric-dp" else ""
+    epsilon = f"ε = {number(found.epsilon)}{distance}"
     return Card(
-        found.kind, f"ε = {number(found.epsilon)}", found.unit, status, tone, found.reason,
-        found.note, tuple(facts), found.assumptions,
+        found.kind, epsilon, found.unit, status, tone, found.reason, found.note, tuple(facts),
+        found.assumptions,
     )  # fmt: skip
 
 

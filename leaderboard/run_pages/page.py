@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.page import run_page
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
@@ -17,7 +18,8 @@ from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, tables,
 from uedp_bench.leaderboard.run_pages.figures import Figure
 from uedp_bench.leaderboard.run_pages.readings import Reading, readings, tiles
 from uedp_bench.leaderboard.run_pages.spec_text import repeat
-from uedp_bench.leaderboard.sheets import stat_text
+from uedp_bench.leaderboard.run_pages.taking_part import taking_part
+from uedp_bench.leaderboard.sheets import number, stat_text
 from uedp_bench.results import Result
 
 
@@ -62,14 +64,17 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         "repeat": repeat(result.spec),
         "summary": tiles(result, row),
         "finished": len(row.seeds),
-        "cards": [guarantee_cards.card(found) for found in result.guarantees],
+        "cards": [guarantee_cards.card(found, row.epsilon_at) for found in result.guarantees],
         "curves": figures.add(run_figures.curves(result)),
         "bounds": guarantee_cards.bounds(result.lower_bounds),
         "events": guarantee_cards.events(result.events),
         "raw_events": json.dumps(
             [event.model_dump(mode="json") for event in result.events], indent=1, ensure_ascii=False
         ),
-        "utility": readings("utility", result.utility, row.utility),
+        "utility": readings("utility", result.utility, row.utility, row.headline),
+        "learned": result.learned,
+        "floors": _floors(result),
+        "taking_part": taking_part(result),
         "attacks": _attacks(result, row, figures),
         "training": figures.add(run_figures.training(result)),
         "diagnostics": _diagnostics(result),
@@ -89,6 +94,15 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         ]
     }
     return context
+
+
+def _floors(result: Result) -> Table:
+    """What needs no private text, or next to none, beside what the run reached."""
+    name = result.headline.metric if result.headline else ""
+    known = metric("utility", name)
+    scale, unit = (100.0, " %") if known.percent else (1.0, "")
+    rows = [(floor, f"{number(value * scale)}{unit}") for floor, value in result.floors.items()]
+    return table(f"floors of {known.label}", ("floor", known.label), rows, numbers=(1,))
 
 
 def _script(result: Result) -> str:

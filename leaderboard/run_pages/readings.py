@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.leaderboard.metrics import Metric, metric, order
+from uedp_bench.leaderboard.metrics import Metric, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.sheets import bound_text, guarantee_text, number, stat_text
-from uedp_bench.results import Estimate, Result
+from uedp_bench.results import Estimate, Headline, Result
 
 _PER_ATTACK = 3
 """Metrics of an attack in a summary; all of them stand in its section."""
@@ -36,7 +36,10 @@ class Reading:
 
 
 def readings(
-    kind: str, values: Mapping[str, Estimate], over: Mapping[str, Stat]
+    kind: str,
+    values: Mapping[str, Estimate],
+    over: Mapping[str, Stat],
+    ranked_by: Headline | None = None,
 ) -> tuple[Reading, ...]:
     """Metrics in the order in which they are known, each beside all seeds.
 
@@ -44,9 +47,13 @@ def readings(
         kind: "utility" or "leakage".
         values: of one run.
         over: over the seeds of its row.
+        ranked_by: the utility that ranks, with its direction.
     """
     names = sorted(values, key=lambda name: order(kind, name))
-    return tuple(_reading(metric(kind, name), values[name], over.get(name)) for name in names)
+    known = {name: metric(kind, name) for name in names}
+    if kind == "utility":
+        known = {name: ranking(found, ranked_by) for name, found in known.items()}
+    return tuple(_reading(known[name], values[name], over.get(name)) for name in names)
 
 
 def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
@@ -55,12 +62,15 @@ def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
     interval = ""
     if found.low is not None and found.high is not None:
         interval = f"{number(found.low * scale)} to {number(found.high * scale)}{unit}"
+    limits = known.low, known.high
     return Reading(
         known.label,
         known.about,
         number(found.value * scale) + unit,
         interval,
-        "" if over is None else f"{stat_text(over, scale)}{unit} (n = {over.n})",
+        ""
+        if over is None
+        else f"{stat_text(over, scale, False, (known.low, known.high))}{unit} (n = {over.n})",
         {"lower": "lower is better", "higher": "higher is better", None: "for reference"}[
             known.better
         ],
@@ -72,6 +82,8 @@ def tiles(result: Result, row: Row) -> dict[str, Any]:
     main = [name for name in result.utility if metric("utility", name).better]
     first = headline(row)[0]
     names = list(dict.fromkeys([*([first] if first in result.utility else []), *main]))[:2]
+    # It flatters the others, so it stands beside them.
+    names += ["oov_rate"] if "oov_rate" in result.utility else []
     utility = {name: result.utility[name] for name in names}
     leakage = [
         (attack, readings("leakage", _main(values), row.leakage.get(attack, {})))
@@ -89,7 +101,7 @@ def tiles(result: Result, row: Row) -> dict[str, Any]:
         epsilons.append(_epsilons("ε at least", "attacks", mine, over))
     return {
         "utility": [
-            _reading(metric("utility", name), found, row.utility.get(name))
+            _reading(ranking(metric("utility", name), row.headline), found, row.utility.get(name))
             for name, found in utility.items()
         ],
         "epsilons": epsilons,

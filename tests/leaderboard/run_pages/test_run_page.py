@@ -325,3 +325,46 @@ def test_infinite_metrics_have_a_page(page):
     result = Result.model_validate(result.model_dump(mode="json") | {"utility": odd})
     assert math.isinf(result.utility["perplexity"].value)
     assert "∞ 1.00 to ∞" in page(result).text
+
+
+def test_a_page_says_whether_anything_was_learned_and_how_many_took_part(page):
+    changes = {
+        "utility": {"score": {"value": 0.4, "low": 0.3, "high": 0.5}},
+        "headline": {"metric": "score", "larger_is_better": True},
+        "floors": {"guess": 0.5, "public-only": 0.45},
+        "learned": False,
+        "diagnostics": {
+            "public_sizes": {
+                "mechanism": "user-dp", "unit": "users", "declared": 7701, "training": 4400,
+                "planned_per_round": 350.0, "expected_per_round": 200.0,
+            },
+        },
+    }  # fmt: skip
+    text = page(Result.model_validate(minimal().model_dump() | changes)).text
+    assert "learned nothing" in text
+    assert "guess 0.50" in text
+    assert "public-only 0.45" in text
+    assert "higher is better" in text
+    for words in ("7,701", "4,400", "350", "200", "users that take part"):
+        assert words in text
+    better = changes | {"learned": True}
+    text = page(Result.model_validate(minimal().model_dump() | better)).text
+    assert "better than its floors" in text
+    assert "learned nothing" not in text
+    unknown = changes | {"learned": None, "floors": {}, "diagnostics": {"public_sizes": "x"}}
+    text = page(Result.model_validate(minimal().model_dump() | unknown)).text
+    assert "Whether this run learned anything is unknown: it has no floors" in text
+
+
+def test_metric_dp_is_per_unit_of_distance_on_its_page(page):
+    epsilon = {
+        "kind": "proven", "notion": "metric-dp", "unit": "word", "adjacency": "replace-one",
+        "epsilon": 10.0, "delta": 0.0, "accountant": "metric",
+    }  # fmt: skip
+    changes = {
+        "guarantees": [epsilon],
+        "diagnostics": {"epsilon_at": {"random pair, 50th percentile": 57.0}},
+    }
+    text = page(Result.model_validate(minimal().model_dump() | changes)).text
+    assert "ε = 10.0 per unit of distance" in text
+    assert "57.0 at the median random pair" in text
