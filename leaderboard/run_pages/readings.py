@@ -68,9 +68,7 @@ def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
         known.about,
         number(found.value * scale) + unit,
         interval,
-        ""
-        if over is None
-        else f"{stat_text(over, scale, False, (known.low, known.high))}{unit} (n = {over.n})",
+        "" if over is None else f"{stat_text(over, scale, False, limits)}{unit} (n = {over.n})",
         {"lower": "lower is better", "higher": "higher is better", None: "for reference"}[
             known.better
         ],
