@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from uedp_bench.attacks.audit import Audit
 from uedp_bench.attacks.membership import Membership
 from uedp_bench.attacks.secret_sharer import SecretSharer
 from uedp_bench.corpus import Corpus
+from uedp_bench.entities import DetectionParams
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.user_dp import UserDP
@@ -335,3 +337,14 @@ def test_retrainings_put_the_subject_in_and_leave_it_out(tmp_path):
     assert min(scores["members"]) > max(scores["nonmembers"])
     assert "6 retrainings" in result.lower_bounds[0].method
     assert result.cost.reference_models == 6
+
+
+def test_names_that_a_detector_would_have_to_find_are_no_entity_canaries(
+    development_corpus: Corpus,
+) -> None:
+    detector = DetectionParams(detector="names")
+    detected = replace(development_corpus, detector=detector)
+    attack = Audit.create({"canary": "entity", "spread": 1, "canaries": 20})
+    with pytest.raises(InputError, match="names says what an entity is, and does not find"):
+        attack.plant(detected, np.random.default_rng(1))
+    attack.plant(development_corpus, np.random.default_rng(1))
