@@ -367,7 +367,7 @@ def test_vectors_behind_protected_training_are_scored_and_not_published(
 
 
 def test_a_publisher_of_text_after_vectors_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="deidentify reads text, and majority before it"):
+    with pytest.raises(AssertionError, match="deidentify reads entities, and majority before it"):
         benchmark(tmp_path, [{"name": "majority"}, {"name": "deidentify"}])
 
 
