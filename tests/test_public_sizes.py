@@ -33,14 +33,16 @@ def test_fewer_than_declared_are_told_with_the_round_that_is_expected(tmp_path: 
     result = run_with(tmp_path, "user-dp", **ROUNDS, users=100)
     assert result.error is None
     assert result.diagnostics["public_sizes"] == {
-        "mechanism": "user-dp", "unit": "users", "declared": 100, "training": 60,
+        "unit": "users", "declared": 100, "training": 60,
         "planned_per_round": 10.0, "expected_per_round": 6.0,
     }  # fmt: skip
     assert "public_sizes" in result.diagnostics["simulation_only"]
-    assert shortfall(result.diagnostics) == (
+    assert shortfall(result) == (
         "user-dp: 100 users are declared and 60 train: 6 a round are expected in place of 10, and "
         "the noise is as large as if all were there"
     )
+    strange = {"public_sizes": {"unit": "users", "declared": [], "training": "many"}}
+    assert shortfall(result.model_copy(update={"diagnostics": strange})) is None
     report = check(tmp_path / result.id / "result.json")
     assert not [problem for problem in report.errors if "diagnostics" in problem.where]
 
@@ -50,7 +52,7 @@ def test_held_out_users_are_taken_off_a_documented_number(tmp_path: Path) -> Non
     assert result.error is None
     found = result.diagnostics["public_sizes"]
     assert (found["declared"], found["training"]) == (50, 50)
-    assert shortfall(result.diagnostics) is None
+    assert shortfall(result) is None
     # A declared number is that of the users who are left after every cut: nothing is taken off.
     result = run_with(tmp_path, "user-dp", (HELD_OUT,), **ROUNDS, users=60)
     found = result.diagnostics["public_sizes"]
@@ -83,7 +85,7 @@ def test_independent_coins_need_no_exact_number(tmp_path: Path) -> None:
     assert result.error is None
     assert proven(result).epsilon is not None
     assert result.diagnostics["public_sizes"]["expected_per_round"] == 15.0
-    assert shortfall(result.diagnostics) is None
+    assert shortfall(result) is None
 
 
 def test_records_are_units_too(tmp_path: Path) -> None:

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.mechanism import Mechanism, PublicUnits
+    from uedp_bench.results import Result
     from uedp_bench.run import Run
 
 NOTE = "public_sizes"
 """Of the diagnostics that hold what `check_units` found."""
+
+
+class PublicSizes(BaseModel):
+    """Units declared and training.
+
+    Attributes:
+        planned_per_round: units of a round if all that are declared trained; None where rounds draw
+            something else.
+        expected_per_round: the same of those that train.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    unit: Literal["users", "records"]
+    declared: int
+    training: int
+    planned_per_round: float | None = None
+    expected_per_round: float | None = None
 
 
 def check_units(mechanism: Mechanism[Any], corpus: Corpus, run: Run) -> None:
@@ -37,28 +55,32 @@ def check_units(mechanism: Mechanism[Any], corpus: Corpus, run: Run) -> None:
             f"would leave some {units.unit} out; declare a public number that is not below the "
             "real one"
         )
-    found: dict[str, Any] = {
-        "mechanism": mechanism.name, "unit": units.unit, "declared": units.declared,
-        "training": there,
-    }  # fmt: skip
-    if units.sampled is not None:
-        found |= {"planned_per_round": units.sampled, "expected_per_round": units.expected(there)}
-    run.note(**{NOTE: found}, simulation_only=[NOTE])
+    # Attacks see diagnostics, and are not to know which mechanism they face.
+    found = PublicSizes(
+        unit=units.unit,
+        declared=units.declared,
+        training=there,
+        planned_per_round=units.sampled,
+        expected_per_round=units.expected(there),
+    )
+    run.note(**{NOTE: found.model_dump(exclude_none=True)}, simulation_only=[NOTE])
 
 
-def shortfall(diagnostics: Mapping[str, Any]) -> str | None:
-    """A line that says that fewer units train than were declared; None where all do."""
-    found = diagnostics.get(NOTE)
-    if not isinstance(found, Mapping) or found["training"] >= found["declared"]:
+def shortfall(result: Result) -> str | None:
+    """A line that says that fewer units trained than were declared; None where all did."""
+    try:
+        found = PublicSizes.model_validate(result.diagnostics.get(NOTE))
+    except ValidationError:  # a result without them, or of somebody else
+        return None
+    if found.training >= found.declared:
         return None
     line = (
-        f"{found['mechanism']}: {found['declared']:,} {found['unit']} are declared and "
-        f"{found['training']:,} train"
+        f"{result.label}: {found.declared:,} {found.unit} are declared and {found.training:,} train"
     )
-    if "expected_per_round" in found:
+    if found.expected_per_round is not None and found.planned_per_round is not None:
         line += (
-            f": {found['expected_per_round']:,.4g} a round are expected in place of "
-            f"{found['planned_per_round']:,.4g}"
+            f": {found.expected_per_round:,.4g} a round are expected in place of "
+            f"{found.planned_per_round:,.4g}"
         )
     return f"{line}, and the noise is as large as if all were there"
 

@@ -308,7 +308,7 @@ def _shortfalls(results: Sequence[Result]) -> list[str]:
     """One line for each mechanism and source of which fewer units trained than were declared."""
     from uedp_bench.public_sizes import shortfall
 
-    return list(dict.fromkeys(line for each in results if (line := shortfall(each.diagnostics))))
+    return list(dict.fromkeys(line for each in results if (line := shortfall(each))))
 
 
 def _complaints(failures: Sequence[Result]) -> list[str]:
