@@ -289,6 +289,9 @@ def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
     return tuple(found)
 
 
+MOST_FILES = 10_000
+"""In a folder that a parameter names; all of them are read."""
+
 Content = Callable[[Any, MayBePath], Any]
 """What counts in place of the value of a parameter that may name files."""
 
@@ -324,7 +327,12 @@ def _exists(path: Path) -> bool:
 def _digest_of_files(path: Path) -> str:
     digest = hashlib.sha256()
     folder = path.is_dir()
-    for file in sorted(p for p in path.rglob("*") if p.is_file()) if folder else [path]:
+    inside = (p for p in path.rglob("*") if p.is_file()) if folder else iter([path])
+    files = sorted(itertools.islice(inside, MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        raise InputError(f"{shown_path(path)}: a folder that a parameter names has more than "
+                         f"{MOST_FILES:,} files; name the one that is meant")  # fmt: skip
+    for file in files:
         name = file.relative_to(path).as_posix() if folder else ""
         with open_regular(file, "a file that a parameter names") as content:
             held = hashlib.file_digest(content, "sha256").hexdigest()

@@ -12,6 +12,8 @@ import pytest
 from hostile import NAMES, answer, damaged, mutated, rounds
 
 from uedp_bench.errors import InputError
+from uedp_bench.mechanisms._embedding import read_embedding
+from uedp_bench.mechanisms._public_list import PublicList
 from uedp_bench.tasks.sources._public import read_public
 
 ROWS: list[dict[str, Any]] = [
@@ -105,6 +107,17 @@ def test_damaged_columns_of_tags(tmp_path):
         for name in ("eng.train", "eng.testa", "eng.testb"):
             (folder / name).write_bytes(damaged(CONLL, rng))
         described("conll2003", folder)
+
+
+def test_damaged_word_vectors_and_lists(tmp_path):
+    for at, rng in rounds("vectors"):
+        file = tmp_path / f"{at}.txt"
+        file.write_bytes(damaged(b"the 0.1 0.2 0.3\ncat 1 2 3\nsat -1 0 1e-3\n", rng))
+        with suppress(InputError):
+            found = read_embedding(file, "embedding")
+            assert found.vectors.shape == (len(found.words), found.dimension)
+        with suppress(InputError):
+            assert PublicList.read(file, "public_list").surfaces
 
 
 def test_damaged_public_text(tmp_path):

@@ -263,3 +263,17 @@ def test_all_that_is_wrong_is_said_at_once():
         ["account", "user-dp", *(part for one in settings for part in ("--set", one))], codes=(2,)
     )
     assert all(name in said for name in ("rounds", "clip", "local_learning_rate"))
+
+
+def test_a_folder_of_everything_is_no_parameter(tmp_path, monkeypatch):
+    monkeypatch.setattr("uedp_bench.spec.MOST_FILES", 3)
+    for number in range(4):
+        (tmp_path / str(number)).write_text("x")
+    from uedp_bench.component import MayBePath
+    from uedp_bench.errors import InputError
+    from uedp_bench.spec import content_of
+
+    with pytest.raises(InputError, match="more than 3 files"):
+        content_of(str(tmp_path), MayBePath())
+    with pytest.raises(InputError, match="not a file"):
+        content_of("/dev/zero", MayBePath())

@@ -16,7 +16,7 @@ from typing import Any
 from uedp_bench.cli.main import run_cli
 from uedp_bench.cli.terminal import plain
 
-INPUTS = int(os.environ.get("UEDP_BENCH_FUZZ", "100"))
+INPUTS = int(os.environ.get("UEDP_BENCH_FUZZ", "80"))
 """Inputs of each fuzzer."""
 
 SEED = int(os.environ.get("UEDP_BENCH_FUZZ_SEED", "1"))
