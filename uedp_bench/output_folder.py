@@ -24,6 +24,9 @@ LOCK, HOLDER = ".lock", ".in-use.json"
 PARTIAL = ".partial"
 """Ending of files that are being written."""
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Numbers of the errors of a disk, or of a user's share of it, that is full."""
+
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _LEAST_BYTES = 2**20
 """Less free space than this is a full disk: not even a small release fits."""
@@ -92,9 +95,6 @@ def _make_writable(folder: Path) -> None:
             probe.unlink(missing_ok=True)
     if shutil.disk_usage(folder).free < _LEAST_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def disk_is_full(error: BaseException | None, folder: Path) -> bool:

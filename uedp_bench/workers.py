@@ -91,7 +91,7 @@ def in_processes(
         listen: is called with what tasks tell, in a thread of this process.
 
     Raises:
-        OSError: if a task raised it, for a disk that is full is full for all.
+        OSError: if a task raised it: the disk is full, or nothing can be written, for all of them.
     """
     pool = _Pool(work, deque(tasks), workers, timeout, listen)
     thread = threading.Thread(target=pool.supervise, daemon=True)

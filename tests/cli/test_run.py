@@ -147,6 +147,17 @@ def test_a_full_disk_is_one_line(tmp_path, capsys, monkeypatch):
     assert "run the same command again" in line
 
 
+def test_a_folder_that_can_be_written_no_more_is_one_line(tmp_path, capsys, monkeypatch):
+    def gone(result, path):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr("uedp_bench.runner.write_result", gone)
+    code, out, err = run(capsys, *flags(tmp_path, *DP))
+    assert (code, out) == (1, "")
+    (line,) = [line for line in err.splitlines() if line.startswith("error:")]
+    assert f"--out {tmp_path}: cannot write results any more" in line
+
+
 def test_a_run_that_failed_three_times_is_told_and_left_out(tmp_path, capsys):
     spy = flags(tmp_path, "--mechanism", "spy-training", "--set", "mechanism.does=raise")
     for _ in range(3):

@@ -21,6 +21,7 @@ from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.terminal import plain
 from uedp_bench.cli.tradeoff import tradeoff_command
 from uedp_bench.errors import InputError, UedpBenchError, shown
+from uedp_bench.output_folder import FULL
 
 INTERRUPTED = 130
 MOST_SAID = 2_000
@@ -116,7 +117,7 @@ def run_cli(arguments: Sequence[str]) -> int:
     except OSError as error:
         if error.errno in BAD_PATHS and error.filename:
             return _complain(f"{_shown(error.filename)}: {error.strerror}", 2)
-        if error.errno != errno.ENOSPC:
+        if error.errno not in FULL:
             raise
         where = f" ({_shown(error.filename)})" if error.filename else ""
         return _complain(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -280,26 +281,27 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     workers = default_workers(options.device) if options.workers is None else options.workers
     if workers == 0 and options.run_timeout is not None:
         raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
-    with display() as shown:
-        shown.planning(len(runs))
+    with display() as screen:
+        screen.planning(len(runs))
         jobs = plan_jobs(runs, options.out)
         if options.max_retrain is not None:
             check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
         # From here on something is written: nothing before, and by nobody else now.
         with only_process(options.out, keep_cache=options.keep_release):
             jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
-            shown.begin(jobs)
+            screen.begin(jobs)
             # Results of earlier runs are logged too where this server has not seen them.
             results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
             settings = RunSettings(options.out, options.device, Speed(threads=options.threads),
                                    keep_release=options.keep_release)  # fmt: skip
             running = run_jobs(
                 jobs, settings, workers=workers, plugins=options.plugins,
-                timeout=options.run_timeout, listen=shown.update,
+                timeout=options.run_timeout, listen=screen.update,
             )  # fmt: skip
-            with closing(running):  # at once when something goes wrong: no process is left behind
+            # Closed at once when something goes wrong, so that no process is left behind.
+            with closing(running), _writing_to(options.out):
                 for job, result in running:
-                    shown.finish(job, result)
+                    screen.finish(job, result)
                     results.append(tracker.log(result))
     return results
 
@@ -309,6 +311,20 @@ def _shortfalls(results: Sequence[Result]) -> list[str]:
     from uedp_bench.public_sizes import shortfall
 
     return list(dict.fromkeys(line for each in results if (line := shortfall(each))))
+
+
+@contextmanager
+def _writing_to(out: Path) -> Iterator[None]:
+    """Says in one line that a folder which could be written cannot be any more."""
+    from uedp_bench.output_folder import FULL
+
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL or isinstance(error, UedpBenchError):
+            raise
+        said = f"cannot write results any more: {error}; those written so far are kept"
+        raise UedpBenchError(f"--out {out}: {said}") from error
 
 
 def _complaints(failures: Sequence[Result]) -> list[str]:
