@@ -114,7 +114,6 @@ class Audit(Attack[AuditParams]):
     """
 
     name = "audit"
-    version = 2
     source = (
         "Steinke, Nasr, Jagielski 2023 (one training run); Andrew et al. 2024 (random updates); "
         "Carlini et al. 2019 (canaries)"
