@@ -253,9 +253,9 @@ def _parameters(row: Row) -> dict[str, Any]:
         names = [part.name for part in several]
         for at, part in enumerate(several):
             place = f"{at}." if names.count(part.name) > 1 else ""
-            parts.append((f"{kind}.{place}{part.name}", part))
+            parts.append((f"{kind}.{place}{quoted(part.name)}", part))
     found = {
-        f"params.{kind}.{name}": _cell(value)
+        f"params.{kind}.{quoted(name)}": _cell(value)
         for kind, part in parts
         for name, value in part.params.items()
     }

@@ -63,6 +63,7 @@ def test_json():
     assert second == {
         "path": "none.json", "id": None, "valid": False,
         "problems": [{"where": "", "what": "there is no such file", "severity": "error"}],
+        "told": [],
     }  # fmt: skip
 
 

@@ -99,7 +99,7 @@ def test_what_is_stored_is_said_once_for_all_files(sound, tmp_path, capsys):
     assert run_cli(["leaderboard", "validate", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert said.count("the folder of the run holds release") == 1
-    assert "(of 2 of 2 files)" in said
+    assert "(2 of 2 files)" in said
     assert said.count("texts of its canaries") == 1
     assert run_cli(["leaderboard", "validate", str(tmp_path), "--json"]) == 0
     reports = json.loads(capsys.readouterr().out)

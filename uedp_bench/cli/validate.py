@@ -84,7 +84,7 @@ def _told(reports: Sequence[Report]) -> list[str]:
         return []
     many = len(reports) > 1
     return ["before you publish:", *(
-        f"  {text}{f' (of {count} of {len(reports)} files)' if many else ''}"
+        f"  {text}{f' ({count} of {len(reports)} files)' if many else ''}"
         for text, count in counts.items()
     )]  # fmt: skip
 
