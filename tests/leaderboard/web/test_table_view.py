@@ -165,7 +165,8 @@ def test_cells_say_what_the_results_say(small, visit, accessible):
     )
     assert noiseless[at["proven ε"]] == f"∞ user {SAME}"
     assert two[at["proven ε"]] == f"2.00 user {SAME}"
-    assert uedp[at["ε at least"]] == f"1.50 user (95 %) {SAME}"
+    # The claim is refuted by the bound that no chance may fail.
+    assert uedp[at["ε at least"]] == f"1.50 user (95 %), 1.20 (99.9999 %) {SAME}"
     assert uedp[at["claimed ε"]] == f"✗ 0.25 user-entity, refuted {SAME}"
     assert uedp[at["proven ε"]] == f"⊘ refused (user) {SAME}"
     assert [by_name[name][at["set"]] for name in ("uedp", "majority")] == ["A", "B"]
