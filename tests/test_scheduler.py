@@ -30,9 +30,6 @@ from uedp_bench.scheduler import (
 )
 from uedp_bench.workers import DIED, TIMEOUT, Crash
 
-TIMEOUT_SECONDS = 15.0
-"""More than such a run takes on a busy machine, with the start of its process."""
-
 
 @pytest.fixture(scope="module", autouse=True)
 def spies():
@@ -104,13 +101,10 @@ def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
         "exit": (DIED, "exit code 9"),
         "abort": (DIED, "signal 6 (SIGABRT)"),
         "interrupt": ("KeyboardInterrupt", "KeyboardInterrupt"),
-        "hang": (TIMEOUT, "s that --run-timeout allows"),
     }
     specs = runs(*[spy(does) for does in (*ways, "train")])
     jobs = plan_jobs(specs, tmp_path)
-    running = run_jobs(
-        jobs, Settings(tmp_path, "cpu"), workers=2, plugins=(SPIES,), timeout=TIMEOUT_SECONDS
-    )
+    running = run_jobs(jobs, Settings(tmp_path, "cpu"), workers=2, plugins=(SPIES,))
     found = {job.spec.mechanism[0].params["does"]: result for job, result in running}
     assert found.pop("train").status == "finished"
     assert found.keys() == ways.keys()
@@ -123,6 +117,13 @@ def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
         assert read_result(tmp_path / ended.id / "result.json") == ended
         assert not is_bad_input(ended)
     assert "spies.py" in found["abort"].error.traceback
+
+
+def test_a_run_that_hangs_is_ended(tmp_path):
+    (result,) = run_all(runs(spy("hang")), tmp_path, workers=1, timeout=5.0).values()
+    assert (result.status, result.error.type) == ("failed", TIMEOUT)
+    assert "5 s that --run-timeout allows" in result.error.message
+    assert read_result(tmp_path / result.id / "result.json") == result
 
 
 def test_a_component_that_exits_ends_no_benchmark_in_this_process_either(tmp_path):

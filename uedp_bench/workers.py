@@ -223,6 +223,8 @@ class _Pool(Generic[Task]):
             while worker.task is not None and worker.connection.poll():
                 kind, value = worker.connection.recv()
                 if kind == "told":
+                    if worker.last is None:  # what the start of a process took is not the task's
+                        worker.began = time.monotonic()
                     worker.last = value
                     self.listen(worker.task, value)
                 elif kind == "done":
