@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from learners import NetworkLearner
 from scipy import stats
@@ -86,10 +86,11 @@ def test_a_proven_total_is_met_exactly(total: float, k: int, dropout: float, dro
     assert mechanism.channel().scale == pytest.approx(1 / mechanism.params.per_coordinate)
 
 
+@example(0.0078125, 8e-156)
 @given(st.floats(1e-9, 700.0), st.floats(0.0, 0.99))
 def test_dropout_inverts(epsilon: float, dropout: float) -> None:
     spent = before_dropout(epsilon, dropout)
-    assert spent >= epsilon
+    assert spent >= epsilon * (1 - 2**-52)  # spending less by a rounding only adds noise
     assert dropout_epsilon(spent, dropout) == pytest.approx(epsilon, rel=1e-9)
 
 
