@@ -14,7 +14,7 @@ install: $(VENV)/.installed  ## a virtual environment in .venv with uedp-bench i
 
 install-test: $(VENV)/.installed-test  ## the same with what tests and checks need
 
-quickstart: install  ## five mechanisms on the embedded corpus: the table, a few minutes
+quickstart: install  ## six mechanisms on the embedded corpus: the table, a few minutes
 	$(BIN)/uedp-bench quickstart
 
 test: install-test  ## the test suite, one process a core

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 from pathlib import Path
 
 import pytest
@@ -131,13 +130,3 @@ def test_how_much_of_the_gain_is_left_at_eight(rows: Rows) -> None:
     for label in PROTECTED:
         assert 0.4 < (found["public-only"] - found[label]) / gain < 0.75
         assert found[label] > bigrams
-
-
-def test_pages_show_the_tables_of_the_results() -> None:
-    filled = runpy.run_path(str(ROOT / "benchmarks" / "reference_tables.py"))["filled"]
-    if not COMMITTED.is_dir():
-        pytest.skip("no results of bloggers are stored: there is nothing to show")
-    for name in ("docs/bloggers.md", "README.md"):
-        page = (ROOT / name).read_text(encoding="utf-8")
-        assert "<!-- table: leaderboard/results/bloggers -->" in page
-        assert filled(page, ROOT) == page
