@@ -93,6 +93,11 @@ class ClassifierRelease(Release):
         """
         return self._each(corpus, lambda z: z, int(self.module.width))  # type: ignore[arg-type]
 
+    @property
+    def draws_noise(self) -> bool:
+        """Where a mechanism perturbs representations."""
+        return self._mechanism is not None
+
     def save(self, folder: Path) -> None:
         """Writes weights, vocabulary and how to read rows; `load` reads them."""
         import torch

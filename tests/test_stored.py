@@ -51,6 +51,20 @@ def test_what_is_proven_may_be_read_and_its_seed_takes_the_noise_off(tmp_path):
     assert "takes it off" in result.stored["seed"]
 
 
+def test_a_release_that_draws_noise_when_asked_is_for_its_owner_alone(tmp_path):
+    """Its files hold the key of that noise, whatever is proven about what it answers."""
+    channel = {"name": "dpnr", "params": {"epsilon": 1.0, "dimension": 8, "epochs": 1}}
+    result, folder = made(
+        tmp_path, channel, noise_source="os",
+        task={"name": "text-classification", "params": {"target": "label"}},
+        model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 4, "embedding_size": 8}},
+    )  # fmt: skip
+    assert proves_something(result.guarantees)
+    assert modes(folder / "release") == {0o700, 0o600}
+    assert "takes it off; only the owner" in result.stored["noise"]
+    assert "seed" not in result.stored
+
+
 def test_a_private_vocabulary_and_models_of_attacks_are_told(tmp_path):
     attack = {"name": "hold-out", "params": {"finds": "reference"}}
     result, folder = made(

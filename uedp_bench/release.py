@@ -176,6 +176,11 @@ class Release:
     word_channel: WordChannel
     inputs: Corpus
 
+    @property
+    def draws_noise(self) -> bool:
+        """Whether what `save` writes holds the key of noise that the release draws when asked."""
+        return False
+
     def save(self, folder: Path) -> None:
         """Writes everything that is needed to ask the release again."""
         raise TypeError(f"{type(self).__name__} cannot be saved")

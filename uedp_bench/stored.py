@@ -74,13 +74,18 @@ class Keeper:
         out: dict[str, str] = {}
         where = self.folder / "release"
         proven = proves_something(guarantees)
-        if proven and where.is_dir():
+        if proven and where.is_dir() and not release.draws_noise:
             make_readable(where)
         if where.is_dir() and any(where.iterdir()):
             if not release.events:
                 out["release"] = f"{release.view}, from public data alone"
             elif proven:
                 out["release"] = f"{release.view}, as protected as the guarantees prove"
+                if release.draws_noise:
+                    out["noise"] = (
+                        "key of the noise that the release draws when it is asked, which takes it "
+                        "off; only the owner can read it"
+                    )
                 if self.seeded:
                     out["seed"] = "draws the noise of the release again, which takes it off"
             else:

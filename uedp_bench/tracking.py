@@ -82,7 +82,8 @@ def log_result(
             if content != _content(result):
                 _log(client, run_id, logged)
                 _log_files(client, run_id, logged)
-                if log_release or proves_something(result.guarantees):
+                protects = proves_something(result.guarantees) and "noise" not in result.stored
+                if log_release or protects:
                     _log_release(client, run_id, folder, log_model)
                 status = "FINISHED" if result.status == "finished" else "FAILED"
                 client.set_terminated(run_id, status, _time(result))

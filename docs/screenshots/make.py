@@ -15,12 +15,13 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+from uedp_bench.leaderboard.boards import boards, identity
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.leaderboard.site import build
 
 ROOT = Path(__file__).parents[2]
-QUICKSTART = "task=next-word&source=embedded&set=7b2eea61ca"
-USER_ENTITY = "task=next-word&source=embedded&set=665c4176f9"
+RESULTS = ROOT / "leaderboard" / "results"
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,33 @@ class Shot:
     below: str = ""
 
 
-SHOTS = (
-    Shot("table", f"index.html#{QUICKSTART}&metric=utility.perplexity", height=800),
-    Shot("table-dark", f"index.html#{QUICKSTART}&metric=utility.perplexity", "dark", height=800),
-    Shot("table-phone", f"index.html#{QUICKSTART}", width=390),
-    Shot("plots", f"index.html#view=plots&{USER_ENTITY}",
-         height=1000, below="#view-plots"),
-    Shot("run", "runs/e506935de68b406e.html", height=1000),
-    Shot("curves", "runs/7816d185b168bfdd.html", height=1000, below="#leakage"),
-    Shot("compare", "index.html#view=compare&rows=6b8cb297601d8bc1,a39a698cba9c662e",
-         height=1000),
-)  # fmt: skip
+def shots() -> tuple[Shot, ...]:
+    """What is shown: links are made of the stored results, so that they follow them."""
+    bloggers, entities = _rows("bloggers"), _rows("user-entity/embedded")
+    by_label = {row.label: row for row in bloggers}
+    table = f"index.html#{_set(bloggers)}&metric=utility.perplexity"
+    compared = ",".join(by_label[label].group for label in ("user-dp", "uedp-group"))
+    return (
+        Shot("table", table, height=800),
+        Shot("table-dark", table, "dark", height=800),
+        Shot("table-phone", f"index.html#{_set(bloggers)}", width=390),
+        Shot("plots", f"index.html#view=plots&{_set(entities)}", height=1000, below="#view-plots"),
+        Shot("run", f"runs/{by_label['user-dp'].runs[0].id}.html", height=1000),
+        Shot("curves", f"runs/{by_label['noiseless'].runs[0].id}.html", height=1000,
+             below="#leakage"),
+        Shot("compare", f"index.html#view=compare&rows={compared}", height=1000),
+    )  # fmt: skip
+
+
+def _rows(folder: str) -> list[Row]:
+    return aggregate(load_results([RESULTS / folder]))
+
+
+def _set(rows: list[Row]) -> str:
+    """The part of a link that names the largest set of rows that compare."""
+    board = max(boards(rows), key=len)
+    spec = board[0].spec
+    return f"task={spec.task.name}&source={spec.source.name}&set={identity(board)}"
 
 
 def take(browser: Browser, site: Path, shot: Shot, out: Path) -> None:
@@ -74,12 +91,12 @@ def main() -> None:
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        build(load_results([ROOT / "leaderboard" / "results"]), Path(folder) / "site")
+        build(load_results([RESULTS]), Path(folder) / "site")
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("UEDP_BENCH_CHROMIUM", "/usr/bin/chromium"),
             args=["--no-sandbox"],
         )
-        for shot in SHOTS:
+        for shot in shots():
             take(browser, Path(folder) / "site", shot, out)
         browser.close()
 
