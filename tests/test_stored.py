@@ -57,7 +57,7 @@ def test_a_release_that_draws_noise_when_asked_is_for_its_owner_alone(tmp_path):
     result, folder = made(
         tmp_path, channel, noise_source="os",
         task={"name": "text-classification", "params": {"target": "label"}},
-        model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 4, "embedding_size": 8}},
+        model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 4}},
     )  # fmt: skip
     assert proves_something(result.guarantees)
     assert modes(folder / "release") == {0o700, 0o600}
