@@ -83,7 +83,11 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         "pretraining": tables(result.pretraining, "pretraining on public text"),
         "costs": figures.add(run_figures.cost(result)),
         "cost": _cost(result, row),
-        "provenance": [_identity(result), *tables(result.provenance, "where it comes from")],
+        "provenance": [
+            _identity(result),
+            *tables(result.stored, "what the folder of the run holds of private data"),
+            *tables(result.provenance, "where it comes from"),
+        ],
         "raw": _script(result),
     }
     context["figures"] = figures.all

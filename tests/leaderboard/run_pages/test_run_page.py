@@ -141,7 +141,7 @@ def test_every_value_of_a_reference_result_is_on_its_page(page, folder):
             assert shows(found, leaf), leaf
     for values in (result.utility, *result.leakage.values()):
         for estimate in values.values():
-            assert any(f"{estimate.value * scale:.{digits}f}" in found.text
+            assert any(f"{estimate.value * scale:,.{digits}f}" in found.text
                        for scale in (1, 100) for digits in range(5)), estimate  # fmt: skip
 
 

@@ -38,7 +38,7 @@ PAYLOADS = (
 """Shown as they are."""
 
 KEPT = {"id", "group", "schema_version", "status", "unit", "adjacency", "kind", "notion",
-        "epsilon", "value", "low", "high"}  # fmt: skip
+        "noise_source", "epsilon", "value", "low", "high"}  # fmt: skip
 """Fields whose values only a few words, or numbers, can be."""
 
 
@@ -74,12 +74,13 @@ def hostile(
         seed: of the run.
         payloads: what takes turns; the first one names the mechanism, and metrics.
         name: the id, where no other is wanted.
-        alone: task, source and model have payloads as well.
+        alone: task, source, model and headline have payloads as well.
     """
     twist, first = Twist(*payloads), payloads[0]
     told = twist(base)
     if not alone:
         told["spec"] |= {part: base["spec"][part] for part in ("task", "source", "model")}
+        told["headline"] = base["headline"]  # rows of one board share it
     told["provenance"] |= {part: base["provenance"][part] for part in ("corpus", "vocabulary")}
     told["spec"]["seed"] = seed
     told["spec"]["mechanism"][0]["name"] = f"mine {first}"
