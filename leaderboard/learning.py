@@ -38,7 +38,7 @@ def learned(
     ranked_by: Headline | None,
     interval: tuple[float | None, float | None],
 ) -> bool | None:
-    """Whether a row has learnt anything: all its seeds have, or their mean surely has.
+    """Says whether a row has learnt anything: all its seeds have, or their mean surely has.
 
     Args:
         results: finished runs that differ in the seed.

@@ -91,7 +91,7 @@ def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
 
 
 def _generated(source: str) -> bool:
-    """Whether a source declares that its text is invented; of an unknown one nobody says so."""
+    """Says whether a source declares that its text is invented; an unknown one does not."""
     try:
         found: type[Source[Any]] = sources.get(source)
     except UedpBenchError:

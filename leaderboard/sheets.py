@@ -349,7 +349,7 @@ _SURE = f"{100.0 * (1.0 - STRICT_ERROR):.6g} %"
 
 
 def _refuted(claim: Guarantee, bound: LowerBound) -> bool:
-    """Whether a bound may be what refuted a claim."""
+    """Says whether a bound may be what refuted a claim."""
     strict = bound.strict_epsilon or 0.0
     return (
         claim.status == "refuted" and claim.adjacency == bound.adjacency and strict > claim.epsilon

@@ -178,7 +178,7 @@ class Release:
 
     @property
     def draws_noise(self) -> bool:
-        """Whether what `save` writes holds the key of noise that the release draws when asked."""
+        """Says whether what `save` writes holds the key of noise that is drawn when asked."""
         return False
 
     def save(self, folder: Path) -> None:

@@ -65,7 +65,7 @@ class Job:
 
     @property
     def todo(self) -> bool:
-        """Whether it is to be run."""
+        """Says whether it is to be run."""
         return self.done is None and self.given_up is None
 
 

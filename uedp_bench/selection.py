@@ -86,7 +86,7 @@ class Selection(BaseModel):
 
     @property
     def random(self) -> bool:
-        """Whether chance decided how many trials there were."""
+        """Says whether chance decided how many trials there were."""
         return self.repetitions != "fixed"
 
     @property

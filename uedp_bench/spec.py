@@ -109,7 +109,7 @@ def read_spec(path_or_name: str) -> dict[str, Any]:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether something other than a folder has this name: folders are called as specs are."""
+    """Says whether something other than a folder has this name: folders are called as specs are."""
     try:
         return os.path.lexists(path) and not path.is_dir()
     except (OSError, ValueError):  # no name of a file

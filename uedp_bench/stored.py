@@ -18,7 +18,7 @@ from uedp_bench.release import Release
 
 
 def proves_something(guarantees: Iterable[Guarantee]) -> bool:
-    """Whether any guarantee is proven and finite: only then may others read what was released."""
+    """Says whether a guarantee is proven and finite: only then may others read the release."""
     return any(
         one.kind == "proven" and one.status == "given" and math.isfinite(one.epsilon)
         for one in guarantees

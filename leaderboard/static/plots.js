@@ -21,7 +21,7 @@
     {
       name: "promise",
       title: "Leakage against ε",
-      about: "Whether attacks find less where more is promised.",
+      about: "Attacks should find less where more is promised.",
       draw: uedp.plotFigures.leakageByBudget,
     },
     {

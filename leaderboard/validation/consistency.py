@@ -58,7 +58,7 @@ def _status(result: Result) -> Iterator[Problem]:
 
 
 def _learned(result: Result) -> Iterator[Problem]:
-    """Whether `learned` is what the headline's interval and the floors say."""
+    """Says whether `learned` is what the headline's interval and the floors say."""
     headline = result.headline
     if headline is None:
         if result.learned is not None or result.floors:

@@ -1,0 +1,64 @@
+"""Reference results to change, and what validation says of them then."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.leaderboard.validate import check
+from uedp_bench.leaderboard.validation.report import Report
+from uedp_bench.results import read_result
+from uedp_bench.spec import identity_of, identity_parts
+
+REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
+GONE = object()
+"""In place of a value: the field is removed."""
+
+Data = dict[str, Any]
+
+
+@cache
+def reference(mechanism: str, folder: str = "quickstart") -> str:
+    """A reference result of one mechanism as text, as the installed versions would write it."""
+    for path in sorted((REFERENCE / folder).rglob("result.json")):
+        result = read_result(path)
+        if [ref.name for ref in result.spec.mechanism] == [mechanism] and result.spec.seed == 1:
+            data = result.model_dump(mode="json")
+            like = {"accuracy": "accuracy_with_unknown", "perplexity_known": "perplexity",
+                    "constant_accuracy": "accuracy_with_unknown"}  # fmt: skip
+            for name, other in like.items() if result.spec.task.name == "next-word" else ():
+                data["utility"].setdefault(name, data["utility"][other])
+            parts = identity_parts(result.spec, data["provenance"]["corpus"]["fingerprint"])
+            data["id"], data["group"] = identity_of(parts)
+            data["provenance"]["identity"] = parts
+            return json.dumps(data)
+    raise LookupError(mechanism)
+
+
+def changed(data: Data, where: str, value: Any) -> Data:
+    """The data with one field set, or removed; lists take numbers, and their length to append."""
+    out = copy.deepcopy(data)
+    *parents, last = where.split("/")
+    inner: Any = out
+    for part in parents:
+        inner = inner[int(part) if isinstance(inner, list) else part]
+    if isinstance(inner, list):
+        inner[int(last) : int(last) + 1] = [] if value is GONE else [value]
+    elif value is GONE:
+        del inner[last]
+    else:
+        inner[last] = value
+    return out
+
+
+def checked(tmp_path: Path, data: Any) -> Report:
+    path = tmp_path / "result.json"
+    path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return check(path)
+
+
+def errors(report: Report) -> dict[str, str]:
+    return {problem.where: problem.what for problem in report.errors}
