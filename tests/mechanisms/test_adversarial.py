@@ -83,7 +83,7 @@ def test_sure_attackers_leave_finite_gradients() -> None:
     attackers = attackers_of({"a": 2})
     with torch.no_grad():
         attackers.networks[0][2].weight *= 1e4
-    z = torch.randn(20, 5, requires_grad=True)
+    z = torch.randn(20, 5, generator=torch.Generator().manual_seed(1)).requires_grad_()
     attackers.fooling_nats(z, [torch.zeros(20, dtype=torch.long)]).sum().backward()
     assert z.grad is not None
     assert torch.isfinite(z.grad).all()

@@ -253,7 +253,8 @@ def test_rows_are_picked_with_the_keyboard_and_the_link_restores_them(site, visi
     for group in (first, second, second):
         offered = page.locator("#compare-rows option").evaluate_all("all => all.map(o => o.value)")
         label = {first: "noiseless", second: "uedp"}[group]
-        text = next(one for one in offered if one.startswith(f"{label}, B: next-word on embedded"))
+        corpus = f"next-word on embedded (corpus {quickstart[label].corpus[:8]})"
+        text = next(one for one in offered if one.startswith(f"{label}, ") and corpus in one)
         field.fill(text)
         field.press("Enter")
     assert page.get_by_role("alert").inner_text() == "This row is there already."
