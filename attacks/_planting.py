@@ -127,7 +127,7 @@ def _elsewhere(spans: Spans, changed: BoolArray) -> list[Mention]:
 
 
 def _detected(corpus: Corpus, new: Mapping[int, str]) -> list[Mention] | None:
-    """What the corpus' detector finds in new rows; None where it has none."""
+    """Finds mentions in new rows with the corpus' detector; None where it has none."""
     if corpus.detector is None:
         return None
     from uedp_bench.entities import detected_in

@@ -41,6 +41,7 @@ class Display:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
+        self._begin()
         return self
 
     def __exit__(
@@ -49,7 +50,13 @@ class Display:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        return
+        self._end()
+
+    def _begin(self) -> None:
+        """Starts to show; nothing by default."""
+
+    def _end(self) -> None:
+        """Shows no more; nothing by default."""
 
     def planning(self, runs: int) -> None:
         """Runs are checked before any starts, which loads their data."""
@@ -87,16 +94,10 @@ class Bars(Display):
         )
         self._all = self._progress.add_task("runs", total=None)
 
-    def __enter__(self) -> Self:
+    def _begin(self) -> None:
         self._progress.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _end(self) -> None:
         self._progress.stop()
 
     def planning(self, runs: int) -> None:
@@ -151,16 +152,10 @@ class Lines(Display):
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
 
-    def __enter__(self) -> Self:
+    def _begin(self) -> None:
         self._thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _end(self) -> None:
         self._stop.set()
         self._thread.join()
 
