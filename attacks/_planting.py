@@ -130,7 +130,7 @@ def _detected(corpus: Corpus, new: Mapping[int, str]) -> list[Mention] | None:
     """Finds mentions in new rows with the corpus' detector; None where it has none."""
     if corpus.detector is None:
         return None
-    from uedp_bench.entities import detected_in
+    from uedp_bench.text.entities import detected_in
 
     texts = sorted(set(new.values()))
     found = dict(zip(texts, detected_in(corpus, texts), strict=True))

@@ -20,11 +20,11 @@ from typing import Any
 
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
+from uedp_bench.harness.runner import Settings
+from uedp_bench.harness.scheduler import plan_jobs, run_jobs
+from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.results import LowerBound, Result
 from uedp_bench.run import Speed
-from uedp_bench.runner import Settings
-from uedp_bench.scheduler import plan_jobs, run_jobs
-from uedp_bench.spec import expand, parse_spec
 
 SOURCE = {"users": 120, "valid_users": 5, "test_users": 10, "public_users": 20}
 MODEL = {"vocabulary_size": 200, "units": 16, "embedding": 16}

@@ -25,11 +25,11 @@ import torch
 from torch import Tensor
 
 from uedp_bench.corpus import Index
+from uedp_bench.harness.spec import parse_spec, read_spec
 from uedp_bench.learner import row_seeds
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import models, sources, tasks
 from uedp_bench.run import Run, Speed
-from uedp_bench.spec import parse_spec, read_spec
 from uedp_bench.training.device import keep_freed_memory
 from uedp_bench.training.federated import Federation, Server, train_federated
 from uedp_bench.training.local import LocalTraining

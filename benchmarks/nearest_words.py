@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from uedp_bench.mechanisms._nearest import Nearest
-from uedp_bench.mechanisms._word_noise import WordNoise
+from uedp_bench.mechanisms.words.noise import WordNoise
+from uedp_bench.text.nearest import Nearest
 
 
 def main() -> None:

@@ -14,9 +14,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.sheets import Sheet, sheets
 from uedp_bench.leaderboard.table import sheet_markdown
 
 OF_THE_MACHINE = ("train s", "peak MB")

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from uedp_bench.leaderboard.board_cells import number
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.sheets import number
 from uedp_bench.results import Result
-from uedp_bench.statistics import seed_estimate
+from uedp_bench.statistics.intervals import seed_estimate
 
 # Lyu, He and Li 2020, Tables 2 to 7: accuracy of the main task, empirical privacy (percent).
 PRINTED: dict[str, dict[str, tuple[str, str]]] = {

@@ -9,7 +9,6 @@ in float64) and where those in use here end; and the bound on all that the end i
 
 from __future__ import annotations
 
-from uedp_bench.accounting.beyond import identified, mass, moved
 from uedp_bench.accounting.events import (
     Gaussian,
     PoissonSampled,
@@ -19,6 +18,7 @@ from uedp_bench.accounting.events import (
     SentenceSampledGaussian,
 )
 from uedp_bench.accounting.ledger import proven_at
+from uedp_bench.accounting.sampler_end_delta import identified, mass, moved
 
 ENDS = {"float32": 5.7681, "float64, Box-Muller": 8.5716}
 """Deviations that other samplers never exceed: sqrt(48 ln 2) and sqrt(106 ln 2)."""

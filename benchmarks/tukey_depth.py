@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from uedp_bench.mechanisms._tukey_depth import Depth, TukeyDepth
+from uedp_bench.mechanisms.documents.tukey_depth import Depth, TukeyDepth
 
 Depths = NDArray[np.int64]
 SIZE = 768

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from uedp_bench.harness.utility import headline_of
 from uedp_bench.results import Headline, Result
-from uedp_bench.utility import headline_of
 
 NOTHING = "learned nothing"
 """What a row says whose model is no better than what needs no private text."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.files.printable import plain
 from uedp_bench.leaderboard.loading import Loaded
 from uedp_bench.results import Result
 

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import UnknownNameError
+from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard import learning
 from uedp_bench.leaderboard.metrics import metric
-from uedp_bench.public_sizes import NOTE
 from uedp_bench.results import Headline, LowerBound, Result, RunSpec, SkippedAttack
 
 
@@ -271,7 +271,7 @@ def _stat(values: list[float]) -> Stat | None:
         return Stat(value=values[0], n=1)
     if {math.inf, -math.inf} <= set(values):
         return None
-    from uedp_bench.statistics import seed_estimate
+    from uedp_bench.statistics.intervals import seed_estimate
 
     # Sums and squares of the largest floats are none.
     largest = max(map(abs, values))

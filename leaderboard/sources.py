@@ -11,9 +11,9 @@ from time import monotonic
 from typing import Protocol
 
 from uedp_bench.errors import InputError
-from uedp_bench.reading import logged_result, stored_result
+from uedp_bench.harness.result_files import logged_result, stored_result
+from uedp_bench.harness.tracking import logged_results, logged_runs
 from uedp_bench.results import Result
-from uedp_bench.tracking import logged_results, logged_runs
 
 COPIES = {"mlartifacts", "mlruns"}
 """Folders in which MLflow keeps copies of results: not read."""

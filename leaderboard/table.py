@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.cli.terminal import plain
+from uedp_bench.files.printable import plain
+from uedp_bench.leaderboard.board_cells import PER_DISTANCE, Sheet, sheets
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
-from uedp_bench.leaderboard.sheets import PER_DISTANCE, Sheet, sheets
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -13,9 +13,15 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Channel, PublishedOnly
-from uedp_bench.statistics import fraction_estimate, mean_estimate, ratio_estimate
+from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
 from uedp_bench.task import Task
-from uedp_bench.words import Occurrences, Substitution, Unlabelled, draw, word_labels
+from uedp_bench.text.word_occurrences import (
+    Occurrences,
+    Substitution,
+    Unlabelled,
+    draw,
+    word_labels,
+)
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus

@@ -348,7 +348,7 @@ def test_a_lone_file_registers_and_may_not_take_a_name(tmp_path):
     assert f"{file}:Shuffle and {twin}:Shuffle" in both.stderr
     taken = command_line("list", "--plugin", thief)
     assert taken.returncode == 1
-    assert "uedp_bench.mechanisms.uedp:UeDP (uedp-bench" in taken.stderr
+    assert "uedp_bench.mechanisms.private_training.uedp:UeDP (uedp-bench" in taken.stderr
     assert f"{thief}:Shuffle" in taken.stderr
 
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from uedp_bench.errors import InputError
-from uedp_bench.json_files import MOST_DEPTH
+from uedp_bench.files.json_files import MOST_DEPTH
 from uedp_bench.results import (
     SCHEMA_VERSION,
     Estimate,

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import MOST_SHOWN, InputError, nearest, shown
+from uedp_bench.files.printable import plain
 
 MOST_PART, MOST_PATH = 255, 4095
 """Bytes of a name between two slashes, and of a whole path, on every usual system."""

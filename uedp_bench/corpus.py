@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from uedp_bench.errors import CapabilityError, InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.entities import DetectionParams
+    from uedp_bench.text.entities import DetectionParams
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from uedp_bench.component import Component
 from uedp_bench.errors import InputError, PluginError, UnknownNameError
-from uedp_bench.regular_files import open_regular
+from uedp_bench.files.regular_files import open_regular
 
 C = TypeVar("C", bound=type[Component[Any]])
 

@@ -18,13 +18,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
-from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import InputError
-from uedp_bench.json_files import MOST_SHOWN, FormError, faults, file_text, parse
+from uedp_bench.files.json_files import MOST_SHOWN, FormError, faults, file_text, parse
+from uedp_bench.files.output_folder import write_atomically
+from uedp_bench.files.printable import plain
+from uedp_bench.files.regular_files import MOST_PATH_SHOWN, shown_path
 from uedp_bench.migrations import SCHEMA_VERSION as SCHEMA_VERSION
 from uedp_bench.migrations import migrated
-from uedp_bench.output_folder import write_atomically
-from uedp_bench.regular_files import MOST_PATH_SHOWN, shown_path
 from uedp_bench.selection import Selection
 
 

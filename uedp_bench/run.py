@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.corpus import SPLITS
-from uedp_bench.randomness import Name, Stream, shared_stream
+from uedp_bench.randomness.streams import Name, Stream, shared_stream
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from uedp_bench.leaderboard.sheets import NONE, number
+from uedp_bench.leaderboard.board_cells import NONE, number
 
 ROWS, COLUMNS, TABLES, ITEMS = 200, 40, 60, 8
 """What a page shows at most; the raw result has all of it."""

@@ -24,9 +24,9 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard.board_cells import PER_DISTANCE, at_distances, number
 from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table
-from uedp_bench.leaderboard.sheets import PER_DISTANCE, at_distances, number
 from uedp_bench.results import LowerBound
 
 _NOTIONS = {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from uedp_bench.leaderboard.board_cells import number, stat_text
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.page import run_page
 from uedp_bench.leaderboard.rows import Row
@@ -19,7 +20,6 @@ from uedp_bench.leaderboard.run_pages.figures import Figure
 from uedp_bench.leaderboard.run_pages.readings import Reading, readings, tiles
 from uedp_bench.leaderboard.run_pages.spec_text import repeat
 from uedp_bench.leaderboard.run_pages.taking_part import taking_part
-from uedp_bench.leaderboard.sheets import number, stat_text
 from uedp_bench.results import Result
 
 

@@ -96,7 +96,7 @@ def _components(spec: RunSpec) -> Iterator[tuple[str, ComponentSpec]]:
 def _fields(kind: str, name: str) -> dict[str, FieldInfo] | None:
     """Parameters of a component; None for a plug-in's that is not loaded."""
     from uedp_bench import registry
-    from uedp_bench.spec import NO_MODEL
+    from uedp_bench.harness.spec import NO_MODEL
 
     if kind == "model" and name == NO_MODEL:
         return {}

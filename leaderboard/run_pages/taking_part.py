@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table
-from uedp_bench.public_sizes import NOTE
 from uedp_bench.results import Result
 
 _ROWS = (

@@ -95,7 +95,7 @@ def _counts(result: Result, details: _Details, named: Named) -> Iterator[Problem
 def _sides(given: _Sides) -> Any:
     import numpy as np
 
-    from uedp_bench.attacks._audit_bounds import Sides
+    from uedp_bench.accounting.bounds.audits import Sides
 
     return Sides(np.array(given.members), np.array(given.nonmembers))
 
@@ -104,7 +104,7 @@ def _again(
     result: Result, details: _Details, named: Named, at: list[int]
 ) -> tuple[LowerBound, ...]:
     """The bounds that the scores give, in the order in which the audit gives them."""
-    from uedp_bench.attacks._audit_bounds import Target, lower_bounds
+    from uedp_bench.accounting.bounds.audits import Target, lower_bounds
 
     params: Any = named.found.create(named.ref.params).params if named.found else None
     if params.canary == "entity":
@@ -138,7 +138,7 @@ def _near(a: float, b: float) -> bool:
 
 
 def _metrics(details: _Details, bounds: tuple[LowerBound, ...]) -> dict[str, float]:
-    from uedp_bench.statistics import auc
+    from uedp_bench.statistics.roc import auc
 
     found = {
         "epsilon_lower_bound": bounds[0].epsilon,

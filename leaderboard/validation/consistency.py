@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from uedp_bench.harness.provenance import names_place
+from uedp_bench.harness.utility import PUBLIC_ONLY, has_learned
 from uedp_bench.leaderboard.published import PLACE
 from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
 from uedp_bench.leaderboard.validation.ranges import SLACK
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
-from uedp_bench.provenance import names_place
 from uedp_bench.results import Estimate, Result
-from uedp_bench.utility import PUBLIC_ONLY, has_learned
 
 _ORDERED = (
     ("tpr_at_0.1pct_fpr", "tpr_at_1pct_fpr"),

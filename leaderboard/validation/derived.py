@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 from uedp_bench import registry
 from uedp_bench.accounting.events import Claim
 from uedp_bench.errors import InputError
+from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.identity import of_other_versions
 from uedp_bench.leaderboard.validation.report import plain
 from uedp_bench.mechanism import CorpusStats, Events
-from uedp_bench.pipeline import Pipeline
 from uedp_bench.results import ComponentSpec, Result
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from uedp_bench.json_files import FormError, faults, file_text, parse
+from uedp_bench.files.json_files import FormError, faults, file_text, parse
 from uedp_bench.leaderboard.validation.report import Problem, error, place, plain, shown
 from uedp_bench.migrations import migrated
 from uedp_bench.results import SCHEMA_VERSION, Result

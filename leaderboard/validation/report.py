@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from uedp_bench.cli import terminal
-from uedp_bench.json_files import MOST_SHOWN
+from uedp_bench.files import printable as terminal
+from uedp_bench.files.json_files import MOST_SHOWN
 
 FEW = 4
 """Parts of a list or object that is repeated, not only named."""

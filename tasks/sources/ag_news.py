@@ -14,14 +14,14 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
-from uedp_bench.entities import DetectionParams, add_entities
 from uedp_bench.errors import InputError
-from uedp_bench.randomness import shared_stream
+from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources._files import find_file, find_optional, require_path
-from uedp_bench.tasks.sources._public import add_public
-from uedp_bench.tasks.sources._read import open_text
-from uedp_bench.tasks.sources._splits import TRAIN, SplitParams, cut_missing_splits
+from uedp_bench.tasks.sources.reading.files import find_file, find_optional, require_path
+from uedp_bench.tasks.sources.reading.public_text import add_public
+from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
+from uedp_bench.tasks.sources.reading.text_files import open_text
+from uedp_bench.text.entities import DetectionParams, add_entities
 
 LABELS: tuple[str, ...] = ("World", "Sports", "Business", "Sci/Tech")
 _TRAIN = ("train.csv", "train.jsonl", "train*.csv", "train*.jsonl")

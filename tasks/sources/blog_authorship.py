@@ -14,16 +14,16 @@ from pydantic import Field, model_validator
 
 from uedp_bench.component import at
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, dense_ids
-from uedp_bench.entities import DetectionParams, add_entities
 from uedp_bench.errors import InputError
-from uedp_bench.randomness import shared_stream
+from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources._files import find_file, require_path
-from uedp_bench.tasks.sources._public import add_public, read_public
-from uedp_bench.tasks.sources._read import open_text
-from uedp_bench.tasks.sources._simple_sentences import simple_sentences
-from uedp_bench.tasks.sources._splits import TRAIN, SplitParams, cut_missing_splits
-from uedp_bench.tasks.sources._topics import TopicParams, topic_shares
+from uedp_bench.tasks.sources.reading.files import find_file, require_path
+from uedp_bench.tasks.sources.reading.public_text import add_public, read_public
+from uedp_bench.tasks.sources.reading.simple_sentences import simple_sentences
+from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
+from uedp_bench.tasks.sources.reading.text_files import open_text
+from uedp_bench.tasks.sources.reading.topics import TopicParams, topic_shares
+from uedp_bench.text.entities import DetectionParams, add_entities
 
 FILES = ("blogs.jsonl", "all_users*.jsonl", "blog*.jsonl")
 GENDERS: tuple[str, ...] = ("female", "male")

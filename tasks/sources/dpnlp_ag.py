@@ -10,14 +10,14 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.entities import DetectionParams, add_entities
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources._files import find_file, require_path
-from uedp_bench.tasks.sources._public import add_public
-from uedp_bench.tasks.sources._read import open_text
 from uedp_bench.tasks.sources.ag_news import clean
+from uedp_bench.tasks.sources.reading.files import find_file, require_path
+from uedp_bench.tasks.sources.reading.public_text import add_public
+from uedp_bench.tasks.sources.reading.text_files import open_text
+from uedp_bench.text.entities import DetectionParams, add_entities
 
 LABELS: tuple[str, ...] = ("0", "1", "2", "3")
 PERSONS: tuple[str, ...] = ("bush", "kerry", "arafat", "blair", "sharon")

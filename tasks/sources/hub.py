@@ -12,8 +12,8 @@ from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.source import Source
-from uedp_bench.tasks.sources._columns import ColumnParams, corpus_of_columns
-from uedp_bench.tasks.sources._splits import split_index
+from uedp_bench.tasks.sources.reading.columns import ColumnParams, corpus_of_columns
+from uedp_bench.tasks.sources.reading.splits import split_index
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict

@@ -10,13 +10,13 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus, dense_ids
-from uedp_bench.entities import DetectionParams, add_entities
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources._jsonl import class_ids, find_splits, read_records, read_splits
-from uedp_bench.tasks.sources._public import add_public
-from uedp_bench.tasks.sources._splits import SplitParams, cut_missing_splits
+from uedp_bench.tasks.sources.reading.jsonl import class_ids, find_splits, read_records, read_splits
+from uedp_bench.tasks.sources.reading.public_text import add_public
+from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
+from uedp_bench.text.entities import DetectionParams, add_entities
 
 GROUPS: tuple[str, ...] = (
     "alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware",

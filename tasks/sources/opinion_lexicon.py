@@ -13,10 +13,10 @@ from uedp_bench.corpus import SPLITS, Corpus, IntArray, dense_ids
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources._files import find_file
-from uedp_bench.tasks.sources._public import add_public
-from uedp_bench.tasks.sources._read import open_text
-from uedp_bench.tasks.sources._splits import TRAIN
+from uedp_bench.tasks.sources.reading.files import find_file
+from uedp_bench.tasks.sources.reading.public_text import add_public
+from uedp_bench.tasks.sources.reading.splits import TRAIN
+from uedp_bench.tasks.sources.reading.text_files import open_text
 
 LABELS: tuple[str, ...] = ("negative", "positive")
 FILES: tuple[str, ...] = ("negative-words.txt", "positive-words.txt")

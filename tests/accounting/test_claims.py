@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.accounting.moments import moments_epsilon
+from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.cli.main import run_cli
 
 DELTA = 1e-5

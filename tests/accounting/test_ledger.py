@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from uedp_bench.accounting.accountants.choice import account
 from uedp_bench.accounting.assumptions import FRESH, REAL_VALUED, SECRET, general
 from uedp_bench.accounting.events import (
     AnyEvent,
@@ -26,7 +27,6 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
-from uedp_bench.accounting.proven import account
 from uedp_bench.errors import InputError, PrivacyError
 
 DELTA = 1e-5

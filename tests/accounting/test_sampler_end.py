@@ -18,7 +18,7 @@ from uedp_bench.accounting.sampler_end import (
     gamma_end,
     tail_mass,
 )
-from uedp_bench.mechanisms._laplace_channel import LaplaceChannel
+from uedp_bench.mechanisms.representations.laplace_channel import LaplaceChannel
 from uedp_bench.training.clipping import GaussianNoise
 
 TAIL = 3.6541528853610088

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uedp_bench.accounting.accountants.renyi import ORDERS, renyi
 from uedp_bench.accounting.events import (
     Claim,
     Gaussian,
@@ -20,7 +21,6 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.accounting.renyi import ORDERS, renyi
 from uedp_bench.accounting.selection import (
     Trials,
     best_of_random,

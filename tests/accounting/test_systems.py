@@ -7,11 +7,11 @@ import math
 import pytest
 
 from uedp_bench import registry
-from uedp_bench.account import account
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+from uedp_bench.budget.account import account
+from uedp_bench.budget.composition import Subject
 from uedp_bench.errors import InputError
-from uedp_bench.subject import Subject
 
 
 def both(name: str, delta: float = 1e-5, **settings: object) -> tuple[Guarantee, Guarantee]:
@@ -113,7 +113,7 @@ def test_federated_ner_never_underrates_uneven_shards() -> None:
 
 def test_epsilons_of_federated_ner_come_from_batches_of_one() -> None:
     """Table 2 with the orders and conversion of that time's library; its 0.022 is cut off."""
-    from uedp_bench.accounting.moments import log_moment
+    from uedp_bench.accounting.accountants.moments import log_moment
 
     orders = [1 + i / 10 for i in range(1, 100)] + [*range(12, 64), 128, 256, 512]
     whole = [int(order) for order in orders if order == int(order) and order > 1]

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from uedp_bench import registry
-from uedp_bench.account import DELTA
 from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+from uedp_bench.budget.account import DELTA
+from uedp_bench.budget.composition import names
 from uedp_bench.cli.main import run_cli
-from uedp_bench.subject import names
 
 CONLL = [
     "account", "uedp", "--set", "users=946", "--set", "users_per_round=50", "--set", "rounds=50",

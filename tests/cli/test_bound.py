@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting import epsilon_lower_bound
-from uedp_bench.accounting.lower_bounds import METHODS
+from uedp_bench.accounting.bounds.lower_bounds import METHODS
 from uedp_bench.cli.main import run_cli
 
 COUNTS = ["--canaries", "1000", "--guesses", "200", "--correct", "180"]

@@ -10,7 +10,7 @@ import pytest
 from hostile import answer
 
 from uedp_bench.cli.console import console, echo
-from uedp_bench.cli.terminal import plain
+from uedp_bench.files.printable import plain
 
 ESCAPES = (
     "\x1b[31mred",

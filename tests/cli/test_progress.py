@@ -11,8 +11,8 @@ from rich.console import Console
 from tiny import USER_DP, runs
 
 from uedp_bench.cli.progress import Bars, Lines
+from uedp_bench.harness.scheduler import Job, Message
 from uedp_bench.results import Cost, Result
-from uedp_bench.scheduler import Job, Message
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from hostile import NAMES, answer, damaged, mutated, rounds
 
 from uedp_bench.errors import InputError
-from uedp_bench.mechanisms._embedding import read_embedding
-from uedp_bench.mechanisms._public_list import PublicList
-from uedp_bench.tasks.sources._public import read_public
+from uedp_bench.mechanisms.deidentification.public_list import PublicList
+from uedp_bench.tasks.sources.reading.public_text import read_public
+from uedp_bench.text.word_vectors import read_embedding
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -91,7 +91,7 @@ USUAL: dict[str, tuple[list[str], ...]] = {
 
 @pytest.fixture
 def nothing_runs(monkeypatch, tmp_path):
-    from uedp_bench.spec import expand, parse_spec
+    from uedp_bench.harness.spec import expand, parse_spec
 
     def stop(*_, **__):
         raise InputError("stopped here")
@@ -101,7 +101,7 @@ def nothing_runs(monkeypatch, tmp_path):
         "uedp_bench.cli.run.benchmark",
         lambda data, options, as_json: expand(parse_spec(data), options.max_runs) and None,
     )
-    monkeypatch.setattr("uedp_bench.tradeoff.study_of", stop)
+    monkeypatch.setattr("uedp_bench.harness.tradeoff.study_of", stop)
     (tmp_path / "a.txt").write_text("1\n2\n")
     (tmp_path / "b.txt").write_text("0\n1\n")
     (tmp_path / "x.csv").write_text("text,user\na b,1\nc,2\nd,3\ne,4\n")

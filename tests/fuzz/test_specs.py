@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hostile import answer, as_yaml, damaged, mutated, rounds
 
-from uedp_bench.spec import expand, identity, packaged_specs, parse_spec, read_spec
+from uedp_bench.harness.spec import expand, identity, packaged_specs, parse_spec, read_spec
 
 SPECS = {name: read_spec(name) for name in packaged_specs()}
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from uedp_bench.harness.spec import expand, parse_spec, read_spec
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 from uedp_bench.results import Result
-from uedp_bench.spec import expand, parse_spec, read_spec
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "leaderboard" / "results" / "bloggers"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench import tracking
 from uedp_bench.errors import InputError, TrackingError
+from uedp_bench.harness import tracking
 from uedp_bench.leaderboard import sources
 from uedp_bench.leaderboard.loading import Loader, load_results
 from uedp_bench.leaderboard.sources import Experiment, Folder

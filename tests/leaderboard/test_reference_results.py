@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from uedp_bench.harness.spec import expand, parse_spec, read_spec
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
-from uedp_bench.spec import expand, parse_spec, read_spec
 
 COMMITTED = Path(__file__).parents[2] / "leaderboard" / "results" / "quickstart"
 NULL_EXPOSURE = 1.4427  # 1 / ln 2 bits

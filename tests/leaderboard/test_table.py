@@ -14,9 +14,9 @@ from rich.console import Console
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.board_cells import number, sheets, stat_text
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.rows import aggregate, select
-from uedp_bench.leaderboard.sheets import number, sheets, stat_text
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.table import render, to_csv, to_json, to_markdown
 from uedp_bench.results import (

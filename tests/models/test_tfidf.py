@@ -11,11 +11,11 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from uedp_bench.errors import InputError
-from uedp_bench.models._terms import SPECIALS, TermVocabulary
-from uedp_bench.models._tfidf_network import TfidfNetwork
+from uedp_bench.harness.runner import Settings, execute, load_corpus
+from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.models.networks.tfidf import TfidfNetwork
+from uedp_bench.models.vocabularies.terms import SPECIALS, TermVocabulary
 from uedp_bench.registry import models
-from uedp_bench.runner import Settings, execute, load_corpus
-from uedp_bench.spec import expand, parse_spec
 
 PUBLIC = ["The cat sat, on the mat.", "A dog ran in the park", "Birds sing in tall old trees",
           "the cat and the dog sing"]  # fmt: skip

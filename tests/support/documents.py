@@ -40,9 +40,9 @@ class HashedSentences:
 @pytest.fixture
 def hashed_sentences(monkeypatch, tmp_path):
     """The encoder above in place of pretrained ones, and a cache of this test's own."""
-    monkeypatch.setattr("uedp_bench.sentences.SentenceEmbedder", HashedSentences)
+    monkeypatch.setattr("uedp_bench.text.sentences.SentenceEmbedder", HashedSentences)
     monkeypatch.setattr(
-        "uedp_bench.sentences.split_sentences",
+        "uedp_bench.text.sentences.split_sentences",
         lambda texts: [[part for part in text.split(" / ") if part] for text in texts],
     )
     monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "cache"))

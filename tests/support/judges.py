@@ -7,11 +7,11 @@ from typing import ClassVar
 from uedp_bench.accounting.events import PrivacyUnit
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Params
-from uedp_bench.mechanisms.user_dp import UserDP
+from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.registry import attacks, mechanisms, sources
 from uedp_bench.release import Scorer
 from uedp_bench.results import Estimate, LowerBound
-from uedp_bench.tasks.sources.embedded import Embedded
+from uedp_bench.tasks.sources.embedded.source import Embedded
 
 
 class VerdictParams(Params):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from uedp_bench.mechanisms.user_dp import UserDP, UserDPParams
+from uedp_bench.mechanisms.private_training.user_dp import UserDP, UserDPParams
 from uedp_bench.registry import mechanisms
 
 

@@ -13,7 +13,7 @@ from toy import ToyLearner
 from uedp_bench.corpus import SPLITS, IntArray, Spans
 from uedp_bench.learner import Batch, Losses
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.randomness import Stream
+from uedp_bench.randomness.streams import Stream
 from uedp_bench.run import Run
 
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from uedp_bench import registry
 from uedp_bench.component import Params
 from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
-from uedp_bench.models._classifier_network import Given
-from uedp_bench.models.vocabulary import WordVocabulary
+from uedp_bench.models.networks.classifier import Given
+from uedp_bench.models.vocabularies.words import WordVocabulary
 
 
 class _Mean(nn.Module):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench import registry
+from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.results import RunSpec
-from uedp_bench.spec import expand, parse_spec
 
 SPIES = Path(__file__).parent / "spies.py"
 SOURCE = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 20}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import text_encoders
 
+from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.results import Result
-from uedp_bench.runner import Settings, execute
-from uedp_bench.spec import expand, parse_spec
 
 MODEL = {"name": text_encoders.MeanOfWords.name, "params": {"width": 8}}
 PLAIN = {"name": "noiseless", "params": {"epochs": 1}}

@@ -10,12 +10,12 @@ from word_tables import Table
 
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.spec import apply_setting, expand, parse_spec
 from uedp_bench.release import PublishedOnly
 from uedp_bench.results import ComponentSpec
-from uedp_bench.runner import Settings, execute
-from uedp_bench.spec import apply_setting, expand, parse_spec
 from uedp_bench.tasks.word_substitution import WordSubstitution
-from uedp_bench.words import word_labels
+from uedp_bench.text.word_occurrences import word_labels
 
 TEST, TRAIN = SPLITS.index("test"), SPLITS.index("train")
 

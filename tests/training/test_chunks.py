@@ -11,7 +11,7 @@ from learners import flat
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.mechanisms.user_dp import UserDP
+from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.registry import models, tasks
 from uedp_bench.run import Run, Speed
 

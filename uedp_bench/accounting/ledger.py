@@ -11,8 +11,19 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal
 
+from uedp_bench.accounting.accountants.choice import (
+    Answer,
+    Refusal,
+    account,
+    happens,
+    noise_multiplier,
+    rounds_of,
+)
+from uedp_bench.accounting.accountants.curve import Asked
+from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
+from uedp_bench.accounting.accountants.local import LOCAL
 from uedp_bench.accounting.assumptions import NoiseSource, general
-from uedp_bench.accounting.curve import Asked
+from uedp_bench.accounting.by_unit import Stated, stated
 from uedp_bench.accounting.events import (
     Adjacency,
     Claim,
@@ -25,17 +36,6 @@ from uedp_bench.accounting.events import (
     Protected,
 )
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.accounting.library import pld_epsilon, rdp_epsilon
-from uedp_bench.accounting.local import LOCAL
-from uedp_bench.accounting.proven import (
-    Answer,
-    Refusal,
-    account,
-    happens,
-    noise_multiplier,
-    rounds_of,
-)
-from uedp_bench.accounting.stated import Stated, stated
 from uedp_bench.errors import InputError, PrivacyError
 
 
@@ -224,7 +224,7 @@ def _claimed_answer(claim: Claim, delta: float) -> Answer:
 
 
 def _claimed_epsilon(claim: Claim, delta: float) -> float:
-    from uedp_bench.accounting.moments import moments_epsilon
+    from uedp_bench.accounting.accountants.moments import moments_epsilon
 
     base, count = rounds_of(claim.event)
     fixed = isinstance(base, FixedSizeSampled) and claim.accountant == "rdp"

@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.accounting.beyond import whole, within
+from uedp_bench.accounting.accountants.choice import Refusal, rounds_of
+from uedp_bench.accounting.accountants.renyi import ORDERS, Array, renyi
+from uedp_bench.accounting.by_unit import stated
 from uedp_bench.accounting.events import AnyEvent, NonPrivate, PrivacyEvent, Protected, Repeated
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.accounting.proven import Refusal, rounds_of
-from uedp_bench.accounting.renyi import ORDERS, Array, renyi
-from uedp_bench.accounting.stated import stated
+from uedp_bench.accounting.sampler_end_delta import whole, within
 from uedp_bench.errors import InputError
 from uedp_bench.selection import Selection
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from uedp_bench.accounting.guarantee import Guarantee
-    from uedp_bench.calibration import Solution
-    from uedp_bench.subject import Composition, Subject
+    from uedp_bench.budget.calibration import Solution
+    from uedp_bench.budget.composition import Composition, Subject
 
 Settings = Annotated[
     list[str] | None,
@@ -63,7 +63,7 @@ def account_command(
       uedp-bench account deidentify+user-dp --set users=946
       uedp-bench account --events runs/ID/result.json --delta 1e-6
     """  # noqa: D301
-    from uedp_bench.account import DELTA, account, read_events, solved_noise
+    from uedp_bench.budget.account import DELTA, account, read_events, solved_noise
     from uedp_bench.registry import load_plugins
 
     load_plugins(plugin or [])
@@ -75,7 +75,7 @@ def account_command(
             raise InputError("--set does not go with --events: the events hold all parameters")
         _print(read_events(events).prove(delta, points), {}, as_json)
         return
-    from uedp_bench.subject import Composition, Subject
+    from uedp_bench.budget.composition import Composition, Subject
 
     name = mechanism or ""
     given, delta = _settings(name, settings, delta)
@@ -120,11 +120,11 @@ def calibrate_command(
       uedp-bench calibrate uedp-group --epsilon 8 --set sampling_rate=0.1 --set rounds=60
         --set sentences_per_user=6 --set protected_sentences=3
     """  # noqa: D301
-    from uedp_bench.account import DELTA
-    from uedp_bench.calibration import Target, default_parameter
-    from uedp_bench.calibration import solve as solve_for
+    from uedp_bench.budget.account import DELTA
+    from uedp_bench.budget.calibration import Target, default_parameter
+    from uedp_bench.budget.calibration import solve as solve_for
+    from uedp_bench.budget.composition import Subject, needs_parameter
     from uedp_bench.registry import load_plugins
-    from uedp_bench.subject import Subject, needs_parameter
 
     load_plugins(plugin or [])
     if "+" in mechanism:
@@ -171,8 +171,8 @@ def _settings(
     mechanism: str, settings: Sequence[str] | None, delta: float | None
 ) -> tuple[dict[str, Any], float | None]:
     """Parameters, and delta wherever it was given; a mechanism that has a delta gets the same."""
-    from uedp_bench.settings import parse_setting
-    from uedp_bench.subject import has_parameter
+    from uedp_bench.budget.composition import has_parameter
+    from uedp_bench.harness.settings import parse_setting
 
     given: dict[str, Any] = {}
     parts = [word.strip() for word in mechanism.split("+")]
@@ -221,7 +221,7 @@ def _print(guarantees: Sequence[Guarantee], told: Mapping[str, Any], as_json: bo
     from rich.markup import escape
     from rich.table import Table
 
-    from uedp_bench.accounting.calibrate import at_least
+    from uedp_bench.accounting.noise_search import at_least
 
     out = console()
     if not guarantees:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.cli.console import AsJson, print_json
-from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import InputError, shown
-from uedp_bench.regular_files import read_regular, read_text, shown_path
+from uedp_bench.files.printable import plain
+from uedp_bench.files.regular_files import read_regular, read_text, shown_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +78,7 @@ def bound_command(
     if members is None or nonmembers is None:
         missing, there = ("--members", "--nonmembers")[:: 1 if members is None else -1]
         raise InputError(f"{missing} FILE: missing beside {there}; a bound compares both")
-    from uedp_bench.accounting.lower_bounds import ESTIMATES, epsilon_lower_bound
+    from uedp_bench.accounting.bounds.lower_bounds import ESTIMATES, epsilon_lower_bound
 
     epsilon = epsilon_lower_bound(
         read_scores(members, "--members"),
@@ -117,7 +117,7 @@ def one_run_command(
     \b
     uedp-bench bound one-run --canaries 1000 --guesses 200 --correct 180 --delta 1e-5
     """  # noqa: D301
-    from uedp_bench.accounting.one_run import one_run_bound, one_run_f_dp_bound
+    from uedp_bench.accounting.bounds.one_run import one_run_bound, one_run_f_dp_bound
 
     bound = one_run_f_dp_bound if f_dp else one_run_bound
     epsilon = bound(canaries, guesses, correct, delta=delta, confidence=confidence)

@@ -9,7 +9,7 @@ import typer
 
 from uedp_bench.cli.console import AsJson, PluginFiles, console, print_json
 from uedp_bench.errors import InputError
-from uedp_bench.settings import parse_setting
+from uedp_bench.harness.settings import parse_setting
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -54,11 +54,11 @@ def describe_command(
     uedp-bench data describe conll2003 --path data/conll2003 --set entity_types=[PER] --json
     uedp-bench data describe conll2003 --path data/conll2003 --detector presidio
     """  # noqa: D301
-    from uedp_bench import detection
     from uedp_bench.component import parse_params
-    from uedp_bench.describe_data import describe, tables
-    from uedp_bench.entities import DetectionParams
     from uedp_bench.registry import load_plugins, sources
+    from uedp_bench.text import detection
+    from uedp_bench.text.describe_data import describe, tables
+    from uedp_bench.text.entities import DetectionParams
 
     load_plugins(plugin or [])
     values: dict[str, Any] = dict(_parameter(text) for text in settings or [])

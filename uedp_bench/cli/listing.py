@@ -27,8 +27,8 @@ def list_command(
     uedp-bench list mechanisms --json
     uedp-bench list --plugin my_mechanism.py
     """  # noqa: D301
+    from uedp_bench.harness.descriptions import package, summary
     from uedp_bench.registry import REGISTRIES, load_plugins
-    from uedp_bench.summaries import package, summary
 
     load_plugins(plugin or [])
     if kind is not None and kind not in REGISTRIES:
@@ -79,9 +79,9 @@ def describe_command(
     uedp-bench describe source/text --json
     uedp-bench describe dpnr
     """  # noqa: D301
+    from uedp_bench.budget.composition import describe_system
+    from uedp_bench.harness.descriptions import describe_component
     from uedp_bench.registry import load_plugins
-    from uedp_bench.subject import describe_system
-    from uedp_bench.summaries import describe_component
 
     load_plugins(plugin or [])
     system = name.removeprefix("system/")

@@ -18,10 +18,10 @@ from uedp_bench import __version__
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.run import quickstart_command, run_command
-from uedp_bench.cli.terminal import plain
 from uedp_bench.cli.tradeoff import tradeoff_command
 from uedp_bench.errors import InputError, UedpBenchError, shown
-from uedp_bench.output_folder import FULL
+from uedp_bench.files.output_folder import FULL
+from uedp_bench.files.printable import plain
 
 INTERRUPTED = 130
 MOST_SAID = 2_000

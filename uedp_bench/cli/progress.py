@@ -21,9 +21,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from uedp_bench.cli.terminal import plain
+from uedp_bench.files.printable import plain
+from uedp_bench.harness.scheduler import Job, Message
 from uedp_bench.results import Result
-from uedp_bench.scheduler import Job, Message
 
 LINE_SECONDS = 60.0
 """Without a terminal, at most so long is nothing printed."""

@@ -175,8 +175,8 @@ def run_command(
       uedp-bench run spec.yaml --out runs/mine
     """  # noqa: D301
     from uedp_bench import registry
-    from uedp_bench.settings import parse_setting
-    from uedp_bench.spec import apply_setting, parse_spec, read_spec
+    from uedp_bench.harness.settings import parse_setting
+    from uedp_bench.harness.spec import apply_setting, parse_spec, read_spec
 
     registry.load_plugins(plugin or [])
     data: dict[str, Any] = read_spec(spec) if spec else {}
@@ -213,7 +213,7 @@ def quickstart_command(
     no_tracking: NoTracking = False,
 ) -> None:
     """Benchmark six mechanisms on the embedded corpus: a few minutes on two cores."""
-    from uedp_bench.spec import read_spec
+    from uedp_bench.harness.spec import read_spec
 
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(out, device, workers, threads, tracking)
@@ -268,12 +268,12 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
 
 def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
     from uedp_bench.cli.progress import display
-    from uedp_bench.output_folder import only_process
-    from uedp_bench.retraining import check_retrainings
+    from uedp_bench.files.output_folder import only_process
+    from uedp_bench.harness.retraining import check_retrainings
+    from uedp_bench.harness.runner import Settings as RunSettings
+    from uedp_bench.harness.scheduler import default_workers, plan_jobs, resume, run_jobs
+    from uedp_bench.harness.spec import expand, parse_spec
     from uedp_bench.run import Speed
-    from uedp_bench.runner import Settings as RunSettings
-    from uedp_bench.scheduler import default_workers, plan_jobs, resume, run_jobs
-    from uedp_bench.spec import expand, parse_spec
     from uedp_bench.training.device import choose_device
 
     runs = expand(parse_spec(data), options.max_runs)
@@ -308,7 +308,7 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
 
 def _shortfalls(results: Sequence[Result]) -> list[str]:
     """One line for each mechanism and source of which fewer units trained than were declared."""
-    from uedp_bench.public_sizes import shortfall
+    from uedp_bench.harness.public_sizes import shortfall
 
     return list(dict.fromkeys(line for each in results if (line := shortfall(each))))
 
@@ -316,7 +316,7 @@ def _shortfalls(results: Sequence[Result]) -> list[str]:
 @contextmanager
 def _writing_to(out: Path) -> Iterator[None]:
     """Says in one line that a folder which could be written cannot be any more."""
-    from uedp_bench.output_folder import FULL
+    from uedp_bench.files.output_folder import FULL
 
     try:
         yield
@@ -329,7 +329,7 @@ def _writing_to(out: Path) -> Iterator[None]:
 
 def _complaints(failures: Sequence[Result]) -> list[str]:
     """One line for each different error, with the runs that it ended."""
-    from uedp_bench.scheduler import MOST_FAILURES
+    from uedp_bench.harness.scheduler import MOST_FAILURES
 
     runs: dict[str, list[str]] = {}
     for result in failures:
@@ -348,7 +348,7 @@ def _tracking(uri: str | None, off: bool) -> str | None:
 
 
 def _seeds(text: str) -> list[int]:
-    from uedp_bench.yaml_reading import MOST_WHOLE
+    from uedp_bench.files.yaml_files import MOST_WHOLE
 
     try:
         seeds = [int(part) for part in text.split(",")]
@@ -374,8 +374,8 @@ class Tracker:
         """The result with the run that it was logged as."""
         if self._options.tracking is None or self.error is not None:
             return result
+        from uedp_bench.harness.tracking import log_result
         from uedp_bench.results import write_result
-        from uedp_bench.tracking import log_result
 
         folder, uri = self._options.out / result.id, self._options.tracking or None
         try:

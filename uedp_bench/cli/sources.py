@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uedp_bench.cli.terminal import plain
 from uedp_bench.errors import InputError
+from uedp_bench.files.printable import plain
 
 if TYPE_CHECKING:
     from uedp_bench.leaderboard.loading import Loaded, Loader
@@ -64,9 +64,9 @@ def loader_of(
     Raises:
         InputError: if a tracking URI stands alone.
     """
+    from uedp_bench.harness.tracking import default_uri
     from uedp_bench.leaderboard.loading import Loader
     from uedp_bench.leaderboard.sources import Experiment, Folder
-    from uedp_bench.tracking import default_uri
 
     if uri and not experiments:
         raise InputError(f"--tracking-uri {uri}: name an --experiment there, such as uedp-bench")

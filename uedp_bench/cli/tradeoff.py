@@ -12,8 +12,8 @@ from uedp_bench.cli.console import AsJson, PluginFiles, console, print_json
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
+    from uedp_bench.harness.tradeoff import Choice, Point, Study
     from uedp_bench.results import ComponentSpec, Estimate, RunSpec
-    from uedp_bench.tradeoff import Choice, Point, Study
 
 EXAMPLE = "epsilon=[5,10,20]"
 ADVERSARIES = ("posterior", "map")
@@ -87,9 +87,9 @@ def tradeoff_command(
       uedp-bench tradeoff vickrey --source opinion-lexicon --path data/opinion_lexicon
         --set embedding=glove.txt --set epsilon=1 --set candidates=all --budget 0.06
     """  # noqa: D301
+    from uedp_bench.harness.tradeoff import Budget, study_of
+    from uedp_bench.harness.tradeoff import plot as write_plot
     from uedp_bench.registry import load_plugins
-    from uedp_bench.tradeoff import Budget, study_of
-    from uedp_bench.tradeoff import plot as write_plot
     from uedp_bench.training.device import choose_device
 
     load_plugins(plugin or [])
@@ -125,8 +125,8 @@ def _runs(
     mechanism: str, source: str, path: Path | None, settings: Sequence[str], choosing: bool
 ) -> list[RunSpec]:
     """One run for every setting of the mechanism; defaults are filled in."""
-    from uedp_bench.settings import parse_setting
-    from uedp_bench.spec import apply_setting, expand, parse_spec
+    from uedp_bench.harness.settings import parse_setting
+    from uedp_bench.harness.spec import apply_setting, expand, parse_spec
 
     if "+" in mechanism:
         raise InputError(f"tradeoff {mechanism}: give one mechanism at a time")
@@ -161,14 +161,14 @@ def _grid(study: Study, settings: Sequence[ComponentSpec]) -> list[Point]:
 def _chosen(study: Study, runs: Sequence[RunSpec], budget: Any) -> Choice:
     from rich.console import Console
 
-    from uedp_bench.tradeoff import select_for
+    from uedp_bench.harness.tradeoff import select_for
 
     with Console(stderr=True).status("measure") as status:
         return select_for(study, runs[0].mechanism[0], budget, status.update)
 
 
 def _as_json(points: Sequence[Point], found: Choice | None) -> dict[str, Any]:
-    from uedp_bench.tradeoff import NOTE
+    from uedp_bench.harness.tradeoff import NOTE
 
     def flat(point: Point) -> dict[str, Any]:
         return {
@@ -189,7 +189,7 @@ def _as_json(points: Sequence[Point], found: Choice | None) -> dict[str, Any]:
 def _print(points: Sequence[Point], found: Choice | None) -> None:
     from rich.table import Table
 
-    from uedp_bench.tradeoff import NOTE
+    from uedp_bench.harness.tradeoff import NOTE
 
     varied = _varied(points)
     table = Table(box=None, header_style="bold")

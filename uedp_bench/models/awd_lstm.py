@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from uedp_bench.model import TextEncoder, Vocabulary
-from uedp_bench.models._word_model import WordModel, WordParams
+from uedp_bench.models.vocabularies.word_model import WordModel, WordParams
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.models._lstm_network import NetworkShape
+    from uedp_bench.models.networks.lstm import NetworkShape
 
 
 class AWDLSTMParams(WordParams):
@@ -58,20 +58,20 @@ class AWDLSTM(WordModel[AWDLSTMParams], TextEncoder[AWDLSTMParams]):
 
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
         """See `LanguageModel`."""
-        from uedp_bench.models._lstm_network import RecurrentNetwork
+        from uedp_bench.models.networks.lstm import RecurrentNetwork
 
         return RecurrentNetwork(self._shape(vocabulary, output_bias=True), seed)
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """See `TextEncoder`."""
-        from uedp_bench.models._lstm_encoder import ConcatPooling
+        from uedp_bench.models.networks.lstm_encoder import ConcatPooling
 
         if vocabulary is None:
             raise TypeError(f"{self.name} reads a vocabulary of words")
         return ConcatPooling(self._shape(vocabulary, output_bias=False), seed)
 
     def _shape(self, vocabulary: Vocabulary, *, output_bias: bool) -> NetworkShape:
-        from uedp_bench.models._lstm_network import Dropout, LayerShape, NetworkShape
+        from uedp_bench.models.networks.lstm import Dropout, LayerShape, NetworkShape
 
         params = self.params
         sizes = [params.embedding, *[params.units] * (params.layers - 1), params.embedding]

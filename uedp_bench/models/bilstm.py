@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 
 from uedp_bench.errors import InputError
 from uedp_bench.model import TextEncoder, Vocabulary
-from uedp_bench.models._word_model import WordParams, WordText
-from uedp_bench.models.vocabulary import WordVocabulary
+from uedp_bench.models.vocabularies.word_model import WordParams, WordText
+from uedp_bench.models.vocabularies.words import WordVocabulary
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.models._lstm_encoder import BidirectionalNetwork
+    from uedp_bench.models.networks.lstm_encoder import BidirectionalNetwork
 
 _SIZE = 100  # of word vectors, where neither a number nor a file says otherwise
 
@@ -67,7 +67,7 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams]):
         words = _words(vocabulary)
         if self.params.embedding is None:
             return self._network(words.size, self.params.embedding_size or _SIZE, seed)
-        from uedp_bench.mechanisms._embedding import read_embedding
+        from uedp_bench.text.word_vectors import read_embedding
 
         public = read_embedding(self.params.embedding, "bilstm.embedding")
         at = torch.tensor([public.find(word) for word in words.words])
@@ -94,7 +94,7 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams]):
         return module
 
     def _network(self, words: int, size: int, seed: int) -> BidirectionalNetwork:
-        from uedp_bench.models._lstm_encoder import BidirectionalNetwork
+        from uedp_bench.models.networks.lstm_encoder import BidirectionalNetwork
 
         units, dropout = self.params.units, self.params.dropout
         return BidirectionalNetwork(words, size, units, dropout=dropout, seed=seed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import Field
 
 from uedp_bench.model import Vocabulary
-from uedp_bench.models._word_model import WordModel, WordParams
+from uedp_bench.models.vocabularies.word_model import WordModel, WordParams
 
 if TYPE_CHECKING:
     from torch import nn
@@ -45,7 +45,7 @@ class _CIFG(WordModel[P]):
 
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
         """The network; its output is the projection times the shared embedding."""
-        from uedp_bench.models._lstm_network import LayerShape, NetworkShape, RecurrentNetwork
+        from uedp_bench.models.networks.lstm import LayerShape, NetworkShape, RecurrentNetwork
 
         size, units = self.params.embedding, self.params.units
         shape = NetworkShape(

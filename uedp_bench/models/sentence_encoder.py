@@ -11,9 +11,9 @@ from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
-from uedp_bench.pretrained import encoders_version, readable
-from uedp_bench.sentences import SentenceEmbedder, document_means, split_sentences
-from uedp_bench.vector_cache import cached_vectors
+from uedp_bench.text.pretrained import encoders_version, readable
+from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
+from uedp_bench.text.vector_cache import cached_vectors
 
 if TYPE_CHECKING:
     from torch import nn
@@ -103,6 +103,6 @@ class SentenceEncoder(TextEncoder[SentenceEncoderParams]):
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """The projection, if any; see `TextEncoder`."""
-        from uedp_bench.models._encoder_network import Projection
+        from uedp_bench.models.networks.encoder import Projection
 
         return Projection(self.feature_size(), self.params.projection, seed)

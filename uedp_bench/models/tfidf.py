@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from uedp_bench.model import TextEncoder, Vocabulary
-from uedp_bench.models._terms import TermVocabulary
-from uedp_bench.models._word_model import WordParams
+from uedp_bench.models.vocabularies.terms import TermVocabulary
+from uedp_bench.models.vocabularies.word_model import WordParams
 
 if TYPE_CHECKING:
     from torch import nn
@@ -67,7 +67,7 @@ class Tfidf(TextEncoder[TfidfParams]):
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """See `TextEncoder`; nothing is drawn."""
-        from uedp_bench.models._tfidf_network import TfidfNetwork
+        from uedp_bench.models.networks.tfidf import TfidfNetwork
 
         if not isinstance(vocabulary, TermVocabulary):
             raise TypeError("tfidf reads a vocabulary of terms")

@@ -20,7 +20,7 @@ from uedp_bench.accounting.events import Gaussian
 from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
-from uedp_bench.randomness import Stream
+from uedp_bench.randomness.streams import Stream
 from uedp_bench.run import Run
 from uedp_bench.training.chunks import chunk_size, chunks
 from uedp_bench.training.clipping import GaussianNoise, clipped_sum

@@ -19,10 +19,10 @@ from filelock import FileLock
 from torch import nn
 
 from uedp_bench import registry
+from uedp_bench.harness.spec import component_identity
 from uedp_bench.learner import Learner
 from uedp_bench.results import RunSpec
 from uedp_bench.run import Run
-from uedp_bench.spec import component_identity
 from uedp_bench.training.plain import PlainTraining, train_plain
 
 _PHASE, _SECONDS = "pretrain", "pretraining_seconds"

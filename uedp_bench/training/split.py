@@ -14,7 +14,7 @@ from torch import nn
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Learner, Losses, SplitLearner
-from uedp_bench.randomness import Stream
+from uedp_bench.randomness.streams import Stream
 from uedp_bench.run import Run
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from whole_results import HOSTILE, everything, failed, minimal, spec
 
+from uedp_bench.harness.spec import expand, parse_spec, read_spec
 from uedp_bench.leaderboard.page import run_page
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.guarantee_cards import event_text, protected
@@ -21,7 +22,6 @@ from uedp_bench.leaderboard.run_pages.page import run_context
 from uedp_bench.leaderboard.run_pages.spec_text import COMMAND, repeat, spec_yaml
 from uedp_bench.leaderboard.site import build
 from uedp_bench.results import ComponentSpec, Result, read_result
-from uedp_bench.spec import expand, parse_spec, read_spec
 
 REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 VOID = {"meta", "link", "img", "br", "input", "hr"}

@@ -8,8 +8,8 @@ import pytest
 
 from uedp_bench.errors import InputError
 from uedp_bench.registry import sources
-from uedp_bench.tasks.sources import _topics
 from uedp_bench.tasks.sources.blog_authorship import read_bloggers
+from uedp_bench.tasks.sources.reading import topics as _topics
 
 THEMES = (
     "guitar band song concert album drums singer",

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uedp_bench.describe_data import describe
 from uedp_bench.errors import InputError
 from uedp_bench.registry import sources
+from uedp_bench.text.describe_data import describe
 
 DOC = "-DOCSTART- -X- O O\n\n"
 TRAIN = (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from uedp_bench.errors import InputError
 from uedp_bench.registry import sources
-from uedp_bench.tasks.sources._splits import SplitParams, cut_missing_splits
+from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
 
 ROWS = [
     {"body": "Ann met Bo, in Rome", "who": "u1", "topic": "b", "age": "old", "part": "train",

@@ -1,0 +1,1 @@
+"""Audits: canaries with coins, and the epsilon that they refute."""

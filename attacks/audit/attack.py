@@ -1,0 +1,265 @@
+"""The audit: canary users with a fair coin each, and the epsilon that telling them apart refutes.
+
+One training run suffices (Steinke, Nasr, Jagielski 2023); retrainings sharpen the bound. What may
+be concluded from which canaries is in `docs/audits.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.bounds.audits import Sides, Target, headline, lower_bounds
+from uedp_bench.attack import Attack, Leakage
+from uedp_bench.attacks._planting import person_type
+from uedp_bench.attacks.audit.canaries import (
+    AuditCanary,
+    CanaryRows,
+    PlantedAudit,
+    Sizes,
+    draw_rows,
+    draw_texts,
+    draw_users,
+    plant_texts,
+    word_pool,
+)
+from uedp_bench.attacks.audit.scores import TextProbe, text_scores, update_scores
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError
+from uedp_bench.release import Completer, Updates
+from uedp_bench.run import Run
+from uedp_bench.statistics.resampling import checked
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import BoolArray, Corpus, FloatArray
+    from uedp_bench.release import Release
+
+NOT_INJECTED = (
+    "no update was replaced: the mechanism does not train in rounds of clipped updates, or no "
+    "canary took part"
+)
+
+
+class AuditParams(Params):
+    """Parameters of `audit`."""
+
+    canary: Literal["user", "entity", "update"] = Field(
+        default="user",
+        description="user: all text of a user is one canary; entity: `spread` other users mention "
+        "it too; update: a user sends a random direction (federated mechanisms)",
+    )
+    canaries: int = Field(
+        default=100, ge=20, description="canary users; each is in by a fair coin of its own"
+    )
+    spread: int | None = Field(
+        default=None, ge=0, description="other users that mention an entity canary"
+    )
+    sentences: int = Field(
+        default=1, ge=1, description="rows in which each of them mentions it (entity)"
+    )
+    adjacency: Literal["add-or-remove", "replace-one"] = Field(
+        default="add-or-remove",
+        description="what excluded means: the user has no text, or keeps its own text",
+    )
+    user_rows: int | None = Field(
+        default=None,
+        ge=1,
+        description="rows of a canary user; default: all that it had. With 1, the audit speaks of "
+        "the unit record too",
+    )
+    retrainings: int = Field(
+        default=0,
+        ge=0,
+        description="trainings, half of them with one more canary, for a bound from independent "
+        "trials (user, update)",
+    )
+    delta: float | None = Field(
+        default=None, ge=0, lt=1, description="of the bounds; default: the run's"
+    )
+    canary_words: int = Field(default=5, ge=2, le=8, description="words of a canary")
+    prefix_words: int = Field(default=2, ge=1, description="words of it that are given")
+    word_pool: int = Field(
+        default=500, ge=2, description="canaries are made of this many most frequent words"
+    )
+    references: int = Field(
+        default=32, ge=2, description="random suffixes that a canary's loss is compared with"
+    )
+
+    @model_validator(mode="after")
+    def _fits_the_canary(self) -> AuditParams:
+        if self.prefix_words >= self.canary_words:
+            raise ValueError(f"prefix_words is {self.prefix_words}: it must be below canary_words")
+        entity = self.canary == "entity"
+        if entity and self.spread is None:
+            raise ValueError("canary is 'entity': give spread, the other users that mention it")
+        if not entity and (self.spread is not None or self.sentences != 1):
+            raise ValueError(f"spread and sentences are of entity canaries, not of {self.canary!r}")
+        if entity and self.adjacency == "replace-one":
+            raise ValueError("adjacency 'replace-one' is for user and update canaries only")
+        if self.retrainings and (entity or self.adjacency == "replace-one"):
+            raise ValueError("retrainings add or remove a canary of kind 'user' or 'update' only")
+        if self.retrainings == 1:
+            raise ValueError("retrainings is 1: two at least, one with the canary and one without")
+        return self
+
+
+class Audit(Attack[AuditParams]):
+    """Plants canary users by fair coins and bounds epsilon from below by telling who is in.
+
+    Everything that the mechanism sees beside the canaries is the same whatever the coins: words,
+    texts, users and rows are drawn without them, and public sizes are those of all canaries.
+    """
+
+    name = "audit"
+    source = (
+        "Steinke, Nasr, Jagielski 2023 (one training run); Andrew et al. 2024 (random updates); "
+        "Carlini et al. 2019 (canaries)"
+    )
+    Params = AuditParams
+    needs: ClassVar[tuple[type, ...]] = (Completer, Updates)
+    replaces_users = True
+    planted_type = PlantedAudit
+
+    def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
+        """See `Attack`."""
+        return {"retrainings": self.params.retrainings}
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedAudit]:
+        """Puts all canaries in; the rows of excluded ones are withdrawn by the runner.
+
+        Raises:
+            InputError: if there are too few users or words, or no entity types for entity canaries.
+        """
+        p = self.params
+        if p.canary == "entity" and person_type(corpus) is None:
+            raise InputError("audit.canary is 'entity', but the source declares no entity types")
+        if p.canary == "entity" and corpus.detector is not None:
+            raise InputError(
+                f"audit.canary is 'entity', but {corpus.detector.detector} says what an entity is, "
+                "and does not find names of random words: use canary=user, or labelled entities"
+            )
+        words, notes = word_pool(corpus, p.word_pool)
+        if p.references >= (space := len(words) ** (p.canary_words - p.prefix_words)):
+            raise InputError(
+                f"audit.references is {p.references}: {len(words)} words make only {space} suffixes"
+            )
+        count = p.canaries + (1 if p.retrainings else 0)
+        sizes = Sizes(count, p.spread or 0, p.sentences, p.user_rows)
+        users, others = draw_users(corpus, sizes, rng)
+        lengths = (p.prefix_words, p.canary_words - p.prefix_words)
+        texts = draw_texts(corpus, words, count, lengths, rng)
+        rows = [draw_rows(corpus, u, o, sizes, rng) for u, o in zip(users, others, strict=True)]
+        coins = rng.random(count) < 0.5
+        coins[p.canaries :] = True
+        canaries = tuple(
+            AuditCanary(user=user, text=text, others=tuple(more), included=coin, rows=len(part.own))
+            for user, text, more, coin, part in zip(
+                users, texts, others, coins.tolist(), rows, strict=True
+            )
+        )
+        # A user that is replaced keeps its own text where the coin says so.
+        holds = coins if p.adjacency == "replace-one" else np.ones(count, dtype=bool)
+        chosen = np.flatnonzero(holds).tolist()
+        planted = PlantedAudit(
+            canaries=canaries[: p.canaries],
+            subject=canaries[-1] if p.retrainings else None,
+            words=words,
+            notes=notes,
+            withdrawn=self._withdrawn(rows, coins),
+            injected=tuple(c.user for c in canaries if c.included) if p.canary == "update" else (),
+        )
+        named_after = p.prefix_words if p.canary == "entity" else None
+        return plant_texts(
+            corpus, [rows[i] for i in chosen], [texts[i] for i in chosen], named_after
+        ), planted
+
+    def run(self, release: Release, planted: PlantedAudit, corpus: Corpus, run: Run) -> Leakage:
+        """Scores every canary, and bounds epsilon from the scores of both sides."""
+        notes, p = list(planted.notes), self.params
+        wanted: type = Updates if p.canary == "update" else Completer
+        if not isinstance(release, wanted):
+            reason = f"{p.canary} canaries need a release that is {wanted.__name__}"
+            return Leakage({}, {"notes": [*notes, reason]})
+        scores, details = self._scores(release, planted.canaries, planted, run, run)
+        included = np.array([canary.included for canary in planted.canaries])
+        one_run = Sides(scores[included], scores[~included])
+        if p.canary == "update" and not run.diagnostics.get("injected_updates"):
+            notes.append(NOT_INJECTED)
+        trials = self._trials(planted, corpus, run)
+        delta = run.delta if p.delta is None else p.delta
+        bounds = lower_bounds(one_run, trials, self._targets(planted), delta)
+        metrics = headline(one_run, trials, bounds, delta, run.shared("audit", "bootstrap"))
+        details |= {
+            "canaries": len(included),
+            "included": int(included.sum()),
+            "delta": delta,
+            "scores": {name: side.tolist() for name, side in one_run._asdict().items()},
+            "notes": notes,
+        }
+        if trials is not None:
+            details["retrainings"] = {n: side.tolist() for n, side in trials._asdict().items()}
+        return Leakage(metrics, details, bounds)
+
+    def _withdrawn(self, rows: list[CanaryRows], coins: BoolArray) -> tuple[int, ...]:
+        """Rows that nobody trains on: spare ones of all canaries, all of excluded ones."""
+        out = [part.spare for part in rows]
+        if self.params.adjacency == "add-or-remove":
+            for part, coin in zip(rows, coins.tolist(), strict=True):
+                out += [] if coin else [part.own, part.others]
+        return tuple(np.sort(np.concatenate(out)).tolist())
+
+    def _targets(self, planted: PlantedAudit) -> tuple[Target, ...]:
+        """The guarantees that the canaries speak of, the main one first."""
+        p = self.params
+        if p.canary == "entity":
+            spread = p.spread or 0
+            where = (spread, spread * p.sentences)
+            return (Target("user-entity", "add-or-remove", *where),)
+        targets = [Target("user", p.adjacency)]
+        subject = () if planted.subject is None else (planted.subject,)
+        if all(canary.rows == 1 for canary in (*planted.canaries, *subject)):
+            targets.append(Target("record", p.adjacency))
+        return tuple(targets)
+
+    def _scores(
+        self,
+        release: Any,
+        canaries: tuple[AuditCanary, ...],
+        planted: PlantedAudit,
+        training: Run,
+        run: Run,
+    ) -> tuple[FloatArray, dict[str, Any]]:
+        """(canaries,) scores, high for included ones; `training` has the seed of the release."""
+        p = self.params
+        if p.canary == "update":
+            scores, norm = update_scores(release, canaries, training)
+            return scores, {"update_norm": norm, "weights": len(release.update())}
+        probe = TextProbe(planted.words, p.prefix_words, p.references)
+        return text_scores(release, canaries, probe, run), {}
+
+    def _trials(self, planted: PlantedAudit, corpus: Corpus, run: Run) -> Sides | None:
+        """Scores of the subject over trainings with and without it, seeds all different.
+
+        Which half has it is fixed in advance; only the trainings are random, independently.
+        """
+        if planted.subject is None:
+            return None
+        mask = np.zeros(corpus.user_count, dtype=bool)
+        users = corpus.users[corpus.where("train")]
+        mask[users[users >= 0]] = True
+        seeds = run.shared("audit", "retrainings").choice(
+            2**31, size=self.params.retrainings, replace=False
+        )
+        scores, inside = np.empty(len(seeds)), np.arange(len(seeds)) % 2 == 0
+        for i, seed in enumerate(seeds.tolist()):
+            mask[planted.subject.user] = inside[i]
+            release = run.retrain(mask, mechanism="same", seed=seed)
+            training = Run(seed, run.stats)
+            found, _ = self._scores(release, (planted.subject,), planted, training, run)
+            scores[i] = found[0]
+            run.progress("audit: retrainings", i + 1, len(seeds))
+        checked(scores, "scores of retrainings")
+        return Sides(scores[inside], scores[~inside])

@@ -1,0 +1,1 @@
+"""Membership inference, on every release that gives losses or classes."""

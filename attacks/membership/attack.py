@@ -1,0 +1,175 @@
+"""Membership inference: was this record, or this user, in the training data?
+
+Scores are those of the literature, of language models (`_scores`) and of classifiers
+(`_shadow_scores`); users are judged by the mean of their records. An AUC means little without the
+one that words alone reach, which is measured beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.attack import Attack, Leakage
+from uedp_bench.attacks.membership.classes import Shadows, class_scores
+from uedp_bench.attacks.membership.language import language_scores
+from uedp_bench.attacks.membership.records import PlantedMembership, digest, records_of
+from uedp_bench.attacks.membership.report import report
+from uedp_bench.component import Params, at
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import Classifier, Published, Scorer
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+
+__all__ = ["Membership", "MembershipParams", "PlantedMembership"]
+
+VECTORS = (
+    "the classifier takes published vectors, and nobody but the mechanism can make those of "
+    "records that were held out"
+)
+"""Note."""
+
+
+class MembershipParams(Params):
+    """Parameters of `membership`."""
+
+    held_out_fraction: float = Field(
+        default=0.1, gt=0.0, le=0.5, description="training users that are held out as non-members"
+    )
+    held_out_users: int = Field(
+        default=200, ge=10, description="hold out at least this many users, or refuse"
+    )
+    min_k: float = Field(
+        default=0.2, gt=0.0, le=1.0, description="tokens that Min-K% and Min-K%++ look at"
+    )
+    reference_rows: int = Field(
+        default=1000,
+        ge=1,
+        description="the reference model is trained on public users if they have this many rows, "
+        "else on the users of the valid split",
+    )
+    shadow_models: int = Field(
+        default=4,
+        ge=0,
+        exclude_if=at(4),
+        description="classifiers only: models trained on a random half of members and non-members "
+        "each, and on all other training users; even, and 0 leaves the loss alone",
+    )
+    shadow_mechanism: Literal["same", "none"] = Field(
+        default="same",
+        exclude_if=at("same"),
+        description="how they are trained. same: by the run's mechanism; none: without noise on "
+        "the original text, once for all mechanisms of a seed",
+    )
+
+    @model_validator(mode="after")
+    def _halves(self) -> MembershipParams:
+        if self.shadow_models % 2:
+            raise ValueError(
+                f"shadow_models is {self.shadow_models}: give an even number, for each record is "
+                "in half of them"
+            )
+        return self
+
+
+class Membership(Attack[MembershipParams]):
+    """Tells training records and users from held-out ones by what a model says of them.
+
+    `auc` is of a score that is fixed in advance. For language models: the loss relative to a
+    reference model that saw neither side, or the loss where there is nobody to train a reference
+    on. For classifiers: RMIA.
+    """
+
+    name = "membership"
+    source = (
+        "Yeom et al. 2018 (loss); Carlini et al. 2021 (zlib, ratio); Shi et al. 2024 (Min-K%); "
+        "Zhang et al. 2025 (Min-K%++); Carlini et al. 2022 (LiRA); Zarifzadeh et al. 2024 (RMIA)"
+    )
+    Params = MembershipParams
+    needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier)
+    holds_out = True
+    planted_type = PlantedMembership
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedMembership]:
+        """Holds out whole users, uniformly, and draws equally many members from the rest.
+
+        Rows of the held-out users in `valid` are held out too; their test rows stay.
+
+        Raises:
+            InputError: if the train split has too few users.
+        """
+        p, train = self.params, corpus.where("train")
+        users = np.unique(corpus.users[train & (corpus.users >= 0)])
+        size = max(p.held_out_users, int(p.held_out_fraction * len(users)))
+        if len(users) < 2 * size:
+            raise InputError(
+                f"membership: the train split has {len(users)} users; holding out {size} (at "
+                f"least held_out_users = {p.held_out_users}) and as many members needs {2 * size}"
+            )
+        drawn = rng.permutation(users)[: 2 * size]
+        out, members = np.sort(drawn[:size]), np.sort(drawn[size:])
+        rows = np.flatnonzero(train & np.isin(corpus.users, drawn)).tolist()
+        planted = PlantedMembership(
+            members=tuple(members.tolist()),
+            non_members=tuple(out.tolist()),
+            rows=tuple(rows),
+            digests=tuple(digest(corpus.texts[row]) for row in rows),
+        )
+        moved = corpus.where("train", "valid") & np.isin(corpus.users, out)
+        return corpus.with_split(moved, "held_out"), planted
+
+    def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
+        """One reference model for language models, the shadow models for classifiers."""
+        if Scorer in needs:
+            return {"": 1}
+        return {"shadow_models": self.params.shadow_models} if Classifier in needs else {}
+
+    def run(
+        self, release: Release, planted: PlantedMembership, corpus: Corpus, run: Run
+    ) -> Leakage:
+        """Scores all members and non-members, and how well each score tells them apart."""
+        if isinstance(release, Classifier) and not isinstance(release, Scorer):
+            return self._of_classifier(release, planted, corpus, run)
+        if not isinstance(release, Scorer):
+            raise CapabilityError(
+                f"membership needs a Scorer or a Classifier, not {type(release).__name__}"
+            )
+        records, replaced = records_of(planted, corpus)
+        p = self.params
+        high, details = language_scores(release, records, corpus, p.reference_rows, p.min_k, run)
+        run.progress("membership: statistics", 2, 3)
+        main = "ratio" if "ratio" in high else "loss"
+        metrics, found = report(records, high, main, None, run)
+        return Leakage(metrics, _joined(details, found, planted, replaced))
+
+    def _of_classifier(
+        self, release: Classifier, planted: PlantedMembership, corpus: Corpus, run: Run
+    ) -> Leakage:
+        if isinstance(release, Published) and release.published.vectors is not None:
+            return Leakage({}, {"notes": [VECTORS]})
+        records, replaced = records_of(planted, corpus)
+        shadows = Shadows(self.params.shadow_models, self.params.shadow_mechanism)
+        records, high, main, details = class_scores(
+            release, (records, planted), corpus, shadows, run
+        )
+        metrics, found = report(records, high, main, main, run)
+        return Leakage(metrics, _joined(details, found, planted, replaced))
+
+
+def _joined(
+    scored: dict[str, Any], found: dict[str, Any], planted: PlantedMembership, replaced: int
+) -> dict[str, Any]:
+    """Details of scores and of their statistics, with how many are behind them."""
+    return {
+        **scored,
+        **found,
+        "notes": [*scored["notes"], *found["notes"]],
+        "users": {"members": len(planted.members), "non_members": len(planted.non_members)},
+        "records_replaced_by_other_attacks": replaced,
+    }

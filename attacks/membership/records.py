@@ -1,0 +1,98 @@
+"""Who is in and who is out, and the records by which membership is judged."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from uedp_bench.attack import Planted
+from uedp_bench.errors import InputError
+from uedp_bench.statistics.roc import Scores
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+
+
+class PlantedMembership(Planted):
+    """Who is in and who is out.
+
+    Attributes:
+        members, non_members: user ids, equally many.
+        rows: the records that are scored: training rows of members, and what were training rows
+            of non-members.
+        digests: CRC-32 of the text of each, to recognise records that were replaced afterwards.
+    """
+
+    members: tuple[int, ...]
+    non_members: tuple[int, ...]
+    rows: tuple[int, ...]
+    digests: tuple[int, ...]
+
+
+class Records(NamedTuple):
+    """What is scored: rows of the corpus (records,), with `users` and `member` (records,) of each.
+
+    `texts` are theirs, in the same order.
+    """
+
+    rows: IntArray
+    texts: list[str]
+    users: IntArray
+    member: BoolArray
+
+    def sides(self, values: FloatArray) -> tuple[Scores, Scores]:
+        """Scores of members and of non-members; `values` are high for members."""
+        return _sides(values, self.users, self.member)
+
+    def by_user(self, values: FloatArray) -> tuple[Scores, Scores]:
+        """The same of users, each with the mean of its records."""
+        users, first, of_record = np.unique(self.users, return_index=True, return_inverse=True)
+        means = np.bincount(of_record, weights=values) / np.bincount(of_record)
+        return _sides(means, users, self.member[first])
+
+    def only(self, keep: BoolArray, why: str) -> Records:
+        """The records (records,) that `keep` marks.
+
+        Raises:
+            InputError: if nothing is left on one side; `why` says what took it.
+        """
+        member = self.member[keep]
+        if not member.any() or member.all():
+            raise InputError(f"membership: {why} every record of one side")
+        texts = [self.texts[i] for i in np.flatnonzero(keep).tolist()]
+        return Records(self.rows[keep], texts, self.users[keep], member)
+
+
+def _sides(values: FloatArray, users: IntArray, member: BoolArray) -> tuple[Scores, Scores]:
+    return Scores(values[member], users[member]), Scores(values[~member], users[~member])
+
+
+def digest(text: str) -> int:
+    """CRC-32 of a text."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def records_of(planted: PlantedMembership, corpus: Corpus) -> tuple[Records, int]:
+    """The records to score, and how many other attacks have replaced since.
+
+    Replaced records (canaries) differ from held-out ones by what was planted, not by training.
+
+    Raises:
+        InputError: if nothing is left on one side.
+    """
+    same = np.array(
+        [
+            digest(corpus.texts[row]) == expected
+            for row, expected in zip(planted.rows, planted.digests, strict=True)
+        ]
+    )
+    # Members whom an audit withdrew were not trained on.
+    rows = np.array(planted.rows, dtype=np.int64)
+    same &= corpus.where("train")[rows] | np.isin(corpus.users[rows], planted.non_members)
+    users = corpus.users[rows]
+    every = Records(
+        rows, [corpus.texts[row] for row in planted.rows], users, np.isin(users, planted.members)
+    )
+    return every.only(same, "other attacks replaced"), int((~same).sum())

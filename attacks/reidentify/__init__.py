@@ -1,0 +1,1 @@
+"""Documents linked to their authors."""

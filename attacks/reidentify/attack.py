@@ -1,0 +1,224 @@
+"""Re-identification: whose document is this? Published documents are linked to known authors.
+
+The attacker has some original documents of each author, and ranks the authors for every published
+document by how similar it is to theirs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks.reidentify.linking import (
+    Division,
+    TextProfiles,
+    VectorProfiles,
+    divide,
+    recalls,
+)
+from uedp_bench.component import Params
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import Encoder, Published
+from uedp_bench.results import Estimate
+from uedp_bench.statistics.intervals import mean_estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+
+RANKS = (1, 10)
+
+
+class ReidentifyParams(Params):
+    """Parameters of `reidentify`."""
+
+    known: float = Field(
+        default=0.5, gt=0.0, lt=1.0, description="share of each author's rows that are known"
+    )
+    authors: int = Field(
+        default=1000, ge=2, description="candidates at most: drawn among users with two rows"
+    )
+    rows: int = Field(
+        default=20, ge=2, description="rows of an author that are used at most, known ones included"
+    )
+
+
+class _Linked(NamedTuple):
+    """The attack's data.
+
+    Attributes:
+        division: authors, known and hidden rows of the corpus.
+        known: the known rows, original.
+        told: their published versions.
+        queries: published versions of the hidden rows.
+        originals: the hidden rows, original.
+        owner: (known,) index of the author.
+        told_owner: (told,) index of the author.
+        asked: (queries,) which hidden row each was made from.
+        truth: (hidden,) index of the author.
+    """
+
+    division: Division
+    known: Corpus
+    told: Corpus
+    queries: Corpus
+    originals: Corpus
+    owner: IntArray
+    told_owner: IntArray
+    asked: IntArray
+    truth: IntArray
+
+    def recalls(self, similarities: Iterator[FloatArray]) -> FloatArray:
+        """(hidden, ranks) hits of each hidden row: the mean of its published versions.
+
+        A row that was not published cannot be linked: it is a miss.
+        """
+        size = len(self.truth)
+        hits = recalls(similarities, self.truth[self.asked], RANKS)
+        counts = np.maximum(np.bincount(self.asked, minlength=size), 1)
+        sums = [np.bincount(self.asked, weights=each, minlength=size) for each in hits.T]
+        return np.stack(sums, axis=1) / counts[:, None]
+
+
+class Reidentify(Attack[ReidentifyParams]):
+    """Links published documents back to their authors by retrieval.
+
+    Similarity is the cosine of TF-IDF vectors (words and characters), or of representations where
+    vectors were published. The same attack on the original text is the ceiling. Authors and
+    documents are drawn from the original train split, so that they are the same for all mechanisms
+    of a seed; a document that a mechanism dropped is a miss.
+    """
+
+    name = "reidentify"
+    version = 2
+    source = (
+        "authorship attribution by profiles, on n-grams: Stamatatos 2009; "
+        "Narayanan et al. 2012 (linking at scale)"
+    )
+    Params = ReidentifyParams
+    needs: ClassVar[tuple[type, ...]] = (Published,)
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Nothing."""
+        return corpus, Planted()
+
+    def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
+        """Recall at 1 and at 10, of published and of original documents.
+
+        Raises:
+            InputError: if fewer than two authors have two rows in the train split, or none of the
+                documents to link was published.
+        """
+        if not isinstance(release, Published):
+            raise CapabilityError(f"reidentify needs a Published, not {type(release).__name__}")
+        linked = self._link(release.published, corpus, run)
+        authors = len(linked.division.authors)
+        run.progress("reidentify: original text", 0, 2)
+        text = TextProfiles(linked.known.texts, linked.owner, authors)
+        found = {"unprotected": recalls(
+            text.similarities(linked.originals.texts), linked.truth, RANKS
+        )}  # fmt: skip
+        run.progress("reidentify: published", 1, 2)
+        vectors = _by_vectors(release, linked)
+        if linked.queries.vectors is None:
+            found["text"] = linked.recalls(text.similarities(linked.queries.texts))
+        if vectors is not None:
+            found["representation"] = vectors
+        main = "text" if "text" in found else "representation"
+        return self._measured(found, main, linked, run)
+
+    def _link(self, published: Corpus, corpus: Corpus, run: Run) -> _Linked:
+        """Joins published rows with the rows that they were made from; canaries have none."""
+        usable = corpus.where("train") & (corpus.origin >= 0)
+        p = self.params
+        division = divide(corpus, usable, p.known, (p.authors, p.rows), run.shared("reidentify"))
+        if len(division.authors) < 2:
+            raise InputError(
+                f"reidentify: {len(division.authors)} authors have two rows in the train split; at "
+                "least 2 are needed"
+            )
+        told, of_known = _made_from(published, corpus, division.known)
+        queries, asked = _made_from(published, corpus, division.hidden)
+        if not len(queries):
+            raise InputError("reidentify: none of the documents to link was published")
+
+        def author(rows: IntArray) -> IntArray:
+            return np.searchsorted(division.authors, corpus.users[rows])
+
+        return _Linked(
+            division,
+            corpus.take(division.known),
+            published.take(told),
+            published.take(queries),
+            corpus.take(division.hidden),
+            author(division.known),
+            author(division.known[of_known]),
+            asked,
+            author(division.hidden),
+        )
+
+    def _measured(
+        self, found: dict[str, FloatArray], main: str, linked: _Linked, run: Run
+    ) -> Leakage:
+        """Metrics and details from (queries, ranks) hits by what was compared."""
+        authors, rng = len(linked.division.authors), run.shared("reidentify", "bootstrap")
+        table = {
+            name: {
+                f"recall_at_{k}": mean_estimate(hits[:, i], rng, linked.truth)
+                for i, k in enumerate(RANKS)
+            }
+            for name, hits in found.items()
+        }
+        chance = {f"recall_at_{k}": min(1.0, k / authors) for k in RANKS}
+        metrics = {
+            **table[main],
+            "recall_at_1_unprotected": table["unprotected"]["recall_at_1"],
+            "recall_at_1_chance": Estimate(value=chance["recall_at_1"]),
+        }
+        if main == "text" and "representation" in table:
+            metrics["recall_at_1_representation"] = table["representation"]["recall_at_1"]
+        details: dict[str, Any] = {
+            "compared": main,
+            "recalls": {
+                name: {metric: value.model_dump(mode="json") for metric, value in row.items()}
+                for name, row in table.items()
+            },
+            "chance": chance,
+            "authors": authors,
+            "known_rows": len(linked.division.known),
+            "queries": len(linked.truth),
+            "not_published": len(linked.truth) - len(np.unique(linked.asked)),
+        }
+        return Leakage(metrics, details)
+
+
+def _by_vectors(release: Release, linked: _Linked) -> FloatArray | None:
+    """Hits by representations; None where the release shows none.
+
+    Where vectors were published, those of known rows are recognised: only the mechanism can make
+    them. Where text was, the attacker asks the released encoder for both sides.
+    """
+    told, queries, owner = linked.told.vectors, linked.queries.vectors, linked.told_owner
+    if told is None or queries is None:
+        if not isinstance(release, Encoder):
+            return None
+        told, owner = release.representations(linked.known), linked.owner
+        queries = release.representations(linked.queries)
+    profiles = VectorProfiles(told, owner, len(linked.division.authors))
+    return linked.recalls(profiles.similarities(queries))
+
+
+def _made_from(published: Corpus, corpus: Corpus, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Published rows that were made from `rows` of the corpus, and the place in `rows` of each."""
+    last = max(int(each.origin.max(initial=-1)) for each in (corpus, published))
+    place = np.full(last + 2, -1, dtype=np.int64)  # an origin of -1 looks at the last
+    place[corpus.origin[rows]] = np.arange(len(rows))
+    found = place[published.origin]
+    made = np.flatnonzero(found >= 0)
+    return made, found[made]

@@ -1,0 +1,256 @@
+"""Attribute inference: does a released representation give away private attributes of its author?
+
+The attack model and the empirical privacy of Lyu, He and Li 2020 (sections 4.2, 4.3 and 4.5), and
+the fairness of the main task over the same attributes (section 4.6).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks._truth import target_of
+from uedp_bench.attacks.representations.empirical_privacy import (
+    PRESENCE,
+    Inferred,
+    Means,
+    describe,
+    empirical_privacy,
+)
+from uedp_bench.attacks.representations.fairness import fairness
+from uedp_bench.attacks.representations.perceptron import (
+    Examples,
+    Perceptron,
+    PerceptronParams,
+    fit,
+)
+from uedp_bench.attacks.representations.projection import Colour, Method, projection
+from uedp_bench.attacks.representations.seen import Seen, check_splits, see
+from uedp_bench.component import at
+from uedp_bench.corpus import or_alone
+from uedp_bench.errors import CapabilityError, InputError, nearest
+from uedp_bench.release import Encoder
+from uedp_bench.statistics.intervals import mean_estimate
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+
+
+View = Literal["released", "row-centred"]
+
+
+class AttributeInferenceParams(PerceptronParams):
+    """Parameters of `attribute-inference`."""
+
+    views: tuple[View, ...] = Field(
+        default=("released", "row-centred"),
+        min_length=1,
+        description="what the attacker learns from: representations as released, or less the mean "
+        "of their row, which undoes noise that all coordinates share; of several, for each "
+        "attribute the one with the least valid loss",
+    )
+
+    attributes: tuple[str, ...] = Field(
+        default=(),
+        description="attributes to infer; by default all that the source declares, but what the "
+        "task predicts",
+    )
+    empirical: Literal["auto", "accuracy", "f1"] = Field(
+        default="auto",
+        description="empirical privacy is 1 - mean accuracy, or 1 - F1 of presence over all "
+        "attributes; auto: F1 where the classes of every attribute are absent and present",
+    )
+    projection: Literal["none", Method] = Field(
+        default="none",
+        exclude_if=at("none"),
+        description="keeps a map of the released test rows in two dimensions with their classes of "
+        "every attribute, which whoever has the result then sees; none: nothing of single rows is "
+        "kept",
+    )
+    projection_rows: int = Field(
+        default=500,
+        ge=1,
+        le=5000,
+        exclude_if=at(500),
+        description="test rows on the map at most, drawn uniformly",
+    )
+
+    @model_validator(mode="after")
+    def _rows_of_a_map(self) -> AttributeInferenceParams:
+        if self.projection == "none" and self.projection_rows != 500:
+            raise ValueError(
+                f"projection_rows is {self.projection_rows}, and projection is 'none': set it to "
+                "'pca' or 'tsne', or leave projection_rows out"
+            )
+        return self
+
+
+class AttributeInference(Attack[AttributeInferenceParams]):
+    """Infers each private attribute by a perceptron on the released representation.
+
+    One attacker for each attribute is fitted on the released train split, chosen by the valid
+    split and scored on the released test split. `empirical_privacy_released` is that of the
+    paper's attacker, who learns from representations as they are.
+    """
+
+    name = "attribute-inference"
+    source = (
+        "Lyu, He and Li 2020, Differentially Private Representation for NLP, sections 4.2 to 4.6; "
+        "Coavoux et al. 2018"
+    )
+    Params = AttributeInferenceParams
+    needs: ClassVar[tuple[type, ...]] = (Encoder,)
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Plants nothing; refuses before training what could not be attacked after it.
+
+        Raises:
+            InputError: for no attributes, an unknown one, one with a single class, or one that F1
+                does not fit.
+        """
+        names = self._attributes(corpus)
+        check_splits(corpus, self.name)
+        self._mean(names, corpus)
+        for name in names:
+            for split in ("train", "test"):
+                _check_classes(corpus, name, corpus.attributes[name][corpus.where(split)], split)
+        return corpus, Planted()
+
+    def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
+        """Fits one attacker for each attribute and scores them."""
+        if not isinstance(release, Encoder):
+            raise CapabilityError(f"{self.name} needs an Encoder, not {type(release).__name__}")
+        names = self._private(release, corpus)
+        most = self.params.train_rows
+        sample = None if most is None else (most, run.shared(self.name, "sample"))
+        train = see(release, corpus, "train", self.name, sample)
+        valid, test = (see(release, corpus, split, self.name) for split in ("valid", "test"))
+        found = []
+        for number, name in enumerate(names):
+            run.progress(f"{self.name}: {name}", number, len(names))
+            found.append(self._infer(name, corpus, (train, valid, test), run))
+        rng = run.shared(self.name, "bootstrap")
+        metrics, details = empirical_privacy(found, self._mean(names, corpus), rng)
+        for one in found:
+            known, users = one.known, one.users[one.known]
+            right = (one.said == one.truth)[known].astype(np.float64)
+            common = (one.majority == one.truth)[known].astype(np.float64)
+            metrics[f"accuracy_{one.name}"] = mean_estimate(right, rng, users)
+            metrics[f"majority_{one.name}"] = mean_estimate(common, rng, users)
+        gaps, groups = fairness(release, corpus, test, rng)
+        details["rows"] = {"train": len(train), "valid": len(valid), "test": len(test)}
+        details["attributes"] = {one.name: describe(one, rng) for one in found}
+        if self.params.projection != "none":
+            details["projection"] = projection(
+                self.params.projection,
+                test.inputs,
+                {one.name: Colour(one.classes, one.truth) for one in found},
+                _label(release, corpus, test),
+                (self.params.projection_rows, run.shared(self.name, "projection")),
+            )
+        return Leakage(metrics | gaps, details | groups)
+
+    def _private(self, release: Release, corpus: Corpus) -> tuple[str, ...]:
+        """Attributes to infer: what a classifier is there to predict only where it is named."""
+        names = self._attributes(corpus)
+        if self.params.attributes:
+            return names
+        return tuple(name for name in names if name != target_of(release)) or names
+
+    def _attributes(self, corpus: Corpus) -> tuple[str, ...]:
+        declared = tuple(corpus.attribute_names)
+        if not declared:
+            raise InputError(f"{self.name}: the source declares no private attributes to infer")
+        for name in self.params.attributes:
+            if name not in declared:
+                near = nearest(name, declared)
+                hint = f"did you mean {near!r}?" if near else f"it has {', '.join(declared)}"
+                raise InputError(
+                    f"{self.name}.attributes: the source has no attribute {name!r}; {hint}"
+                )
+        return tuple(dict.fromkeys(self.params.attributes)) or declared
+
+    def _infer(
+        self, name: str, corpus: Corpus, seen: tuple[Seen, Seen, Seen], run: Run
+    ) -> Inferred:
+        classes, column = corpus.attribute_names[name], corpus.attributes[name]
+        sides = []
+        for side, split in zip(seen, ("train", "valid"), strict=False):
+            targets = column[side.rows]
+            if split == "train":
+                _check_classes(corpus, name, targets, split)
+            elif not (targets >= 0).any():
+                raise InputError(f"{self.name}: {name!r} is unknown in all of the {split} split")
+            sides.append(Examples(side.inputs[targets >= 0], targets[targets >= 0]))
+        truth = column[seen[2].rows]
+        _check_classes(corpus, name, truth, "test")
+        # A class that training rows lack gets half a row, so that its probability is not 0.
+        counts = np.bincount(sides[0].targets, minlength=len(classes)) + 0.5
+        prior = np.log(counts / counts.sum())
+        use = f"{self.name}/{name}"
+        models: dict[str, Perceptron] = {
+            view: fit((_seen_as(view, sides[0]), _seen_as(view, sides[1])), prior, self.params,
+                      run, use)
+            for view in dict.fromkeys(self.params.views)
+        }  # fmt: skip
+        said = {
+            view: model.logits(_inputs_as(view, seen[2].inputs)).argmax(axis=1)
+            for view, model in models.items()
+        }
+        common = int(np.bincount(truth[truth >= 0]).argmax())
+        return Inferred(
+            name,
+            classes,
+            truth,
+            said,
+            min(models, key=lambda view: min(models[view].losses)),
+            np.full(len(truth), common),
+            or_alone(corpus.users[seen[2].rows]),
+            models,
+        )
+
+    def _mean(self, names: tuple[str, ...], corpus: Corpus) -> Means:
+        """Which of the two definitions of empirical privacy applies."""
+        others = [name for name in names if corpus.attribute_names[name] != PRESENCE]
+        if self.params.empirical == "f1" and others:
+            raise InputError(
+                f"{self.name}.empirical is 'f1', which needs attributes with the classes absent "
+                f"and present; {others[0]!r} is none: use 'accuracy'"
+            )
+        if self.params.empirical == "auto":
+            return "accuracy" if others else "f1"
+        return self.params.empirical
+
+
+def _label(release: Release, corpus: Corpus, test: Seen) -> Colour | None:
+    """What the main task predicts of the test rows; None for no class of a row."""
+    target = target_of(release)
+    if target != "label":
+        return Colour(corpus.attribute_names[target], corpus.attributes[target][test.rows])
+    if corpus.labels is None:
+        return None
+    return Colour(corpus.label_names, corpus.labels[test.rows])
+
+
+def _inputs_as(view: str, inputs: FloatArray) -> FloatArray:
+    return inputs if view == "released" else inputs - inputs.mean(axis=1, keepdims=True)
+
+
+def _seen_as(view: str, examples: Examples) -> Examples:
+    return Examples(_inputs_as(view, examples.inputs), examples.targets)
+
+
+def _check_classes(corpus: Corpus, name: str, values: IntArray, split: str) -> None:
+    there = np.unique(values[values >= 0])
+    if len(there) < 2:
+        names = corpus.attribute_names[name]
+        only = f"one class ({names[there[0]]})" if len(there) else "no known value"
+        raise InputError(
+            f"attribute-inference.attributes: {name!r} has {only} in the {split} split; two are "
+            "needed: name the attributes to infer without it"
+        )

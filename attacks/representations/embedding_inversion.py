@@ -1,0 +1,174 @@
+"""Embedding inversion: which words of a text does its released representation give away?
+
+The multi-label attack of Song and Raghunathan 2020 (section 3), judged against what the label of
+a text says about its words, for the label is what the representation is there to tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks._truth import target_of, true_classes
+from uedp_bench.attacks.representations.label_prior import LabelledWords, fit_prior
+from uedp_bench.attacks.representations.multilabel import (
+    Predictor,
+    WordScores,
+    best_threshold,
+    score_words,
+)
+from uedp_bench.attacks.representations.perceptron import Examples, PerceptronParams, fit
+from uedp_bench.attacks.representations.seen import Seen, check_splits, see
+from uedp_bench.corpus import or_alone
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import Encoder
+from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+_WORD = r"(?u)\b\w+\b"
+
+
+class EmbeddingInversionParams(PerceptronParams):
+    """Parameters of `embedding-inversion`."""
+
+    words: int = Field(
+        default=1000, ge=2, description="words that are predicted: the most frequent of train text"
+    )
+    top: int = Field(
+        default=10, ge=1, description="words that are guessed for each text (precision, recall)"
+    )
+
+
+class EmbeddingInversion(Attack[EmbeddingInversionParams]):
+    """Predicts the set of words of a text by a perceptron on its released representation.
+
+    It is fitted on the released train split, whose text the attacker knows, chosen by the valid
+    split and scored on the released test split, where the words are those of the original text.
+    """
+
+    name = "embedding-inversion"
+    source = "Song and Raghunathan 2020, Information Leakage in Embedding Models, section 3"
+    Params = EmbeddingInversionParams
+    needs: ClassVar[tuple[type, ...]] = (Encoder,)
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Plants nothing; refuses before training what could not be attacked after it.
+
+        Raises:
+            InputError: for a source without train, valid or test rows.
+        """
+        check_splits(corpus, self.name)
+        return corpus, Planted()
+
+    def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
+        """Fits the attacker and the label prior, and sets their scores side by side.
+
+        Raises:
+            InputError: if there are no words to predict, or none in the test split.
+        """
+        if not isinstance(release, Encoder):
+            raise CapabilityError(f"{self.name} needs an Encoder, not {type(release).__name__}")
+        most = self.params.train_rows
+        sample = None if most is None else (most, run.shared(self.name, "sample"))
+        train = see(release, corpus, "train", self.name, sample)
+        valid, test = (see(release, corpus, split, self.name) for split in ("valid", "test"))
+        targets = self._words(corpus, (train, valid, test))
+        labels, count = self._classes(release, corpus)
+        sides = [
+            LabelledWords(words, labels[seen.rows])
+            for words, seen in zip(targets, (train, valid, test), strict=True)
+        ]
+        prior = fit_prior(sides[0], sides[2], count)
+        run.progress(self.name, 0, 1)
+        examples = (Examples(train.inputs, targets[0]), Examples(valid.inputs, targets[1]))
+        model = fit(examples, prior.overall, self.params, run, self.name)
+
+        def by_inputs(side: Seen) -> Predictor:
+            return lambda rows: model.logits(side.inputs[rows])
+
+        def by_label(side: LabelledWords) -> Predictor:
+            return lambda rows: prior.by_label[side.labels[rows]]
+
+        attacker, of_prior = (
+            score_words(on_test, targets[2], self.params.top, best_threshold(on_valid, targets[1]))
+            for on_valid, on_test in (
+                (by_inputs(valid), by_inputs(test)),
+                (by_label(sides[1]), by_label(sides[2])),
+            )
+        )
+        users = or_alone(corpus.users[test.rows])
+        details = {
+            "words": targets[0].shape[1],
+            "rows": {"train": len(train), "valid": len(valid), "test": len(test)},
+            "rows_without_words": int((attacker.words == 0).sum()),
+            "label_prior_weight": prior.weight,
+            "epoch": model.epoch,
+            "valid_loss": list(model.losses),
+        }
+        rng = run.shared(self.name, "bootstrap")
+        return Leakage(_metrics((attacker, of_prior), self.params.top, users, rng), details)
+
+    def _classes(self, release: Release, corpus: Corpus) -> tuple[IntArray, int]:
+        """Classes (rows,) that the representation is there to tell, and how many there are.
+
+        Rows without one are a class of their own, the first.
+        """
+        if target_of(release) == "label" and corpus.labels is None:
+            return np.zeros(len(corpus), np.int64), 1
+        classes = true_classes(release, corpus, self.name) + 1
+        return classes, 1 + int(classes.max(initial=0))
+
+    def _words(self, corpus: Corpus, sides: tuple[Seen, ...]) -> list[Any]:
+        """Sparse (rows, words) of each side; words most frequent first, for that breaks ties."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        texts = [[corpus.texts[row] for row in side.rows.tolist()] for side in sides]
+        counter = CountVectorizer(
+            binary=True, max_features=self.params.words, token_pattern=_WORD, dtype=np.float32
+        )
+        try:
+            first = counter.fit_transform(texts[0])
+        except ValueError as error:
+            raise InputError(
+                f"{self.name}: the text of the train split has no words to predict"
+            ) from error
+        targets = [first, *(counter.transform(side) for side in texts[1:])]
+        if not targets[2].nnz:
+            raise InputError(
+                f"{self.name}: no text of the test split has one of the {first.shape[1]} words "
+                "that are predicted; raise words"
+            )
+        order = np.argsort(-np.asarray(first.sum(axis=0)).ravel(), kind="stable")
+        return [side[:, order] for side in targets]
+
+
+def _metrics(
+    scores: tuple[WordScores, WordScores], top: int, users: IntArray, rng: np.random.Generator
+) -> dict[str, Estimate]:
+    """Gains first; then the attacker's numbers and those of the label prior."""
+    attacker, prior = scores
+    some = attacker.words > 0
+    gained = (attacker.average_precision - prior.average_precision)[some]
+    metrics = {
+        "gain_bits": mean_estimate(prior.bits - attacker.bits, rng, users),
+        "gain_average_precision": mean_estimate(gained, rng, users[some]),
+    }
+    for score, end in ((attacker, ""), (prior, "_prior")):
+        guesses, marked = np.full(len(users), float(top)), score.chosen + score.words
+        ap = score.average_precision[some]
+        metrics |= {
+            f"bits{end}": mean_estimate(score.bits, rng, users),
+            f"average_precision{end}": mean_estimate(ap, rng, users[some]),
+            f"precision_at_{top}{end}": ratio_estimate(score.hits, guesses, rng, users),
+            f"recall_at_{top}{end}": ratio_estimate(score.hits, score.words, rng, users),
+            f"f1{end}": ratio_estimate(2 * score.right, marked, rng, users),
+        }
+    return metrics

@@ -1,0 +1,1 @@
+"""The secret sharer: canaries, exposure and extraction."""

@@ -1,0 +1,130 @@
+"""What the secret-sharer attack plants, and the numbers of each canary."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from uedp_bench.attack import Planted
+from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import FloatArray
+
+BINS = 30
+"""Of the histogram of reference losses."""
+
+
+class Canary(BaseModel):
+    """A planted secret.
+
+    Attributes:
+        kind: "word", or "entity": its suffix is labelled as a name.
+        text: words joined by single spaces.
+        p_u, p_e: probabilities that a user shares it, and that it replaces a sharer's example;
+            None where its spread was chosen.
+        expected_sharers, expected_occurrences: in the training split, by the probabilities.
+        sharers, occurrences: as drawn.
+        spread: other users that mention it, seen from one that does; None unless it was chosen.
+        sentences: rows of those other users that mention it; None with `spread`.
+        detected: whether the run's detector finds its whole name; None where the source's own
+            labels say what an entity is, where it was drawn into no row, and of word canaries.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["word", "entity"]
+    text: str
+    p_u: float | None
+    p_e: float | None
+    expected_sharers: float
+    expected_occurrences: float
+    sharers: int
+    occurrences: int
+    spread: int | None = None
+    sentences: int | None = None
+    detected: bool | None = None
+
+
+class Plan(NamedTuple):
+    """What is to be planted: by probabilities, or by the number of other users that mention it.
+
+    Attributes:
+        kind: of the canary.
+        rate: share of the training rows that it is expected to replace; the rarest are planted
+            first.
+        how: p_u and p_e, or the spread that is chosen.
+    """
+
+    kind: Literal["word", "entity"]
+    rate: float
+    how: tuple[float, float] | int
+
+
+class PlantedCanaries(Planted):
+    """All canaries, the words that they and their references are made of, and remarks."""
+
+    canaries: tuple[Canary, ...]
+    words: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Ranking(NamedTuple):
+    """How one canary compares with its references; `bits` is its exposure by rank."""
+
+    loss: float
+    references: FloatArray
+    rank: int
+    bits: float
+
+
+def random_suffixes(
+    words: tuple[str, ...], suffix: str, count: int, rng: np.random.Generator
+) -> list[str]:
+    """`count` different suffixes of as many words, uniform among all but the canary's own."""
+    base, places = len(words), {word: i for i, word in enumerate(words)}
+    powers = base ** np.arange(len(suffix.split()), dtype=np.int64)
+    own = int(np.dot([places[word] for word in suffix.split()], powers))
+    codes = rng.choice(base ** len(powers) - 1, size=count, replace=False)
+    codes = codes + (codes >= own)
+    digits = codes[:, None] // powers % base
+    return [" ".join(words[i] for i in row) for row in digits.tolist()]
+
+
+def canary_details(
+    canaries: tuple[Canary, ...],
+    rankings: list[Ranking],
+    beamed: list[bool | None],
+    notes: list[str],
+) -> dict[str, Any]:
+    """The table of canaries, and the losses around the most exposed one, as JSON values."""
+    table = []
+    for canary, ranking, found in zip(canaries, rankings, beamed, strict=True):
+        row = canary.model_dump() | {
+            "loss": ranking.loss if math.isfinite(ranking.loss) else None,
+            "rank": ranking.rank,
+            "exposure": ranking.bits,
+            "beam_search": found,
+            "extrapolated_exposure": None,
+            "ks_pvalue": None,
+        }
+        losses = np.append(ranking.references, ranking.loss)
+        if np.isfinite(losses).all() and np.ptp(ranking.references) > 0.0:
+            fit = extrapolated_exposure([ranking.loss], ranking.references)
+            row["extrapolated_exposure"] = float(fit.exposure[0])
+            row["ks_pvalue"] = fit.ks_pvalue
+        table.append(row)
+    details: dict[str, Any] = {"null_exposure": NULL_MEAN, "canaries": table, "notes": notes}
+    at = int(np.argmax([row["extrapolated_exposure"] or row["exposure"] for row in table]))
+    finite = rankings[at].references[np.isfinite(rankings[at].references)]
+    if len(finite):
+        counts, edges = np.histogram(finite, bins=BINS)
+        details["reference_losses"] = {
+            "canary": canaries[at].text,
+            "loss": table[at]["loss"],
+            "edges": edges.tolist(),
+            "counts": counts.tolist(),
+        }
+    return details

@@ -1,0 +1,1 @@
+"""Original words from published ones."""

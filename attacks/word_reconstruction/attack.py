@@ -1,0 +1,220 @@
+"""Word reconstruction: which word was put in, given the word that came out?
+
+Four adversaries who know the mechanism: two Bayesian ones with the word frequencies of the corpus
+as prior, one who looks at neighbours of the published word, and a masked language model that looks
+at the published words around it. One who knows nothing but the most frequent word is the floor.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks.word_reconstruction.alignment import AlignedRow, aligned_rows
+from uedp_bench.attacks.word_reconstruction.masked_model import Case, masked_guesses
+from uedp_bench.attacks.word_reconstruction.posterior import Posterior, guess_errors
+from uedp_bench.component import MayBePath, Params
+from uedp_bench.corpus import or_alone
+from uedp_bench.errors import CapabilityError
+from uedp_bench.release import Channel, Published
+from uedp_bench.results import Estimate
+from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
+from uedp_bench.text.word_occurrences import Occurrences, Prior, draw
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.release import Release, WordChannel
+    from uedp_bench.run import Run
+
+NO_CHANNEL = "words were not replaced one by one by a mechanism that can be sampled"
+NO_MODEL = "masked_model names no model"
+NO_WORDS = "no published text whose words can be told to belong to original ones"
+
+
+class WordReconstructionParams(Params):
+    """How well the adversary knows the channel, and its language model."""
+
+    samples: int = Field(
+        default=100,
+        ge=2,
+        multiple_of=2,
+        description="substitutes drawn for each word: one half estimates the channel, the other "
+        "half is what the adversary is tested on",
+    )
+    masked_model: Annotated[str | None, MayBePath()] = Field(
+        default=None,
+        description="hub id or directory of a masked language model (transformers); none: that "
+        "adversary is left out",
+    )
+    masked_words: int = Field(
+        default=500, ge=1, description="words that it guesses, drawn at random, at most"
+    )
+
+
+class WordReconstruction(Attack[WordReconstructionParams]):
+    """Expected inference error of adversaries who see the substitute of a word.
+
+    The error of a guess is 1 unless it is the word itself; the expectation is over words as often
+    as they occur. Intervals are bootstrapped over words, and over users where published text is
+    looked at.
+    """
+
+    name = "word-reconstruction"
+    source = (
+        "Xu et al. 2021 (PrivateNLP), equations (3) and (4); Shokri et al. 2012 (optimal "
+        "adversary); Tong et al. 2023 (masked language model)"
+    )
+    Params = WordReconstructionParams
+    needs: ClassVar[tuple[type, ...]] = (Channel, Published)
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Nothing."""
+        return corpus, Planted()
+
+    def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
+        """See the class; which adversary was left out, and why, is in the details."""
+        if not isinstance(release, Channel | Published):
+            raise CapabilityError(
+                f"word-reconstruction needs a Channel or what was Published, not "
+                f"{type(release).__name__}"
+            )
+        rng = run.shared("attack", self.name)
+        channel = getattr(release, "word_channel", None)
+        metrics: dict[str, Estimate] = {}
+        details: dict[str, Any] = {}
+        rows = corpus.only("train", "valid", "test")
+        if channel is not None:
+            metrics, details = bayesian(rows, channel, self.params.samples, rng)
+        else:
+            details["bayesian"] = f"left out: {NO_CHANNEL}"
+        shown = getattr(release, "published", None)
+        aligned = [] if shown is None else list(aligned_rows(rows, shown, channel))
+        if channel is None and aligned:
+            metrics |= _by_position(rows, aligned, rng)
+        details["aligned_rows"] = len(aligned)
+        found, why = self._masked(rows, aligned, run, rng)
+        return Leakage(metrics | found, details | {"masked_lm": why})
+
+    def _masked(
+        self, rows: Corpus, aligned: list[AlignedRow], run: Run, rng: np.random.Generator
+    ) -> tuple[dict[str, Estimate], Any]:
+        p = self.params
+        if p.masked_model is None:
+            return {}, f"left out: {NO_MODEL}"
+        places = [(row, i) for row in aligned for i in range(len(row.original))]
+        if not places:
+            return {}, f"left out: {NO_WORDS}"
+        drawn = rng.permutation(len(places))[: p.masked_words]
+        chosen = [places[i] for i in drawn.tolist()]
+        cases = [Case(row.published, row.at[i], row.original[i]) for row, i in chosen]
+        field = f"{self.name}.masked_model"
+        guesses = masked_guesses(p.masked_model, cases, run.device, field)
+        together = or_alone(rows.users)[[row.row for row, _ in chosen]]
+        error = mean_estimate(~guesses.right, rng, together)
+        possible = float(guesses.possible.mean())
+        return {"inference_error_masked_lm": error}, {"words": len(cases), "one_token": possible}
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Substitutes of the words of a prior.
+
+    Attributes:
+        known: (support, draws) from which the adversary learns the channel.
+        tested: (support, draws) on which it is tested.
+    """
+
+    known: IntArray
+    tested: IntArray
+
+
+def bayesian(
+    rows: Corpus, channel: WordChannel, samples: int, rng: np.random.Generator
+) -> tuple[dict[str, Estimate], dict[str, Any]]:
+    """Errors of the adversaries who know the prior and the channel, and details.
+
+    What an adversary learnt from samples is right about those samples more often than about
+    others, so it is tested on others: then the error is one that an adversary attains. On the
+    samples that it learnt from, the error is too small; the truth of one who knows the channel
+    exactly lies between (`plug_in` in the details).
+
+    Args:
+        rows: private rows; how often words occur in them is the prior.
+        channel: how words are replaced.
+        samples: even number of substitutes of each word.
+        rng: of the substitutes and the intervals.
+
+    Raises:
+        InputError: if no word of the rows is in the vocabulary.
+    """
+    every = Occurrences.of(rows, channel)
+    prior = Prior.of(every)
+    drawn = draw(prior.words, samples, channel, rng)
+    halves = Halves(drawn[:, : samples // 2], drawn[:, samples // 2 :])
+    posterior = Posterior.estimate(prior, halves.known, len(channel.words))
+    error, plug_in = posterior.errors(halves.tested), posterior.errors(halves.known)
+    guess, chosen = _nearest_guess(prior, halves, channel)
+
+    def mean(values: FloatArray) -> Estimate:
+        return ratio_estimate(values * prior.weight, prior.weight, rng)
+
+    metrics = {
+        "inference_error": mean(error.posterior),
+        "inference_error_map": mean(error.best),
+        "inference_error_nearest": mean(guess_errors(prior, halves.tested, guess)),
+        "inference_error_prior": Estimate(value=float(1.0 - prior.weight.max())),
+    }
+    details = {
+        "words": len(prior.words),
+        "occurrences": len(every.word),
+        "unknown": int((every.word < 0).sum()),
+        "substitutes_seen": float(posterior.seen[halves.tested].mean(axis=1) @ prior.weight),
+        "plug_in": {
+            "inference_error": float(plug_in.posterior @ prior.weight),
+            "inference_error_map": float(plug_in.best @ prior.weight),
+        },
+        "nearest_guesses": chosen,
+    }
+    return metrics, details
+
+
+def _nearest_guess(prior: Prior, halves: Halves, channel: WordChannel) -> tuple[IntArray, str]:
+    """(vocabulary,) the published word or its nearest other one, whichever is right more often.
+
+    The choice looks at the samples that the adversary knows, not at those that test it.
+    """
+    from uedp_bench.text.nearest import Nearest
+
+    itself = np.arange(len(channel.words))
+    if len(itself) < 2:
+        return itself, "the published word"
+    shown = np.unique(np.concatenate([halves.known, halves.tested], axis=None))
+    other = itself.copy()
+    vectors = channel.vectors.astype(np.float64)
+    other[shown] = Nearest(vectors)(vectors[shown], excluded=shown)[0][:, 0]
+    wrong = [guess_errors(prior, halves.known, guess) @ prior.weight for guess in (itself, other)]
+    if wrong[0] <= wrong[1]:
+        return itself, "the published word"
+    return other, "its nearest neighbour"
+
+
+def _by_position(
+    rows: Corpus, aligned: list[AlignedRow], rng: np.random.Generator
+) -> dict[str, Estimate]:
+    """Without a channel: the guess is the published word in the same place."""
+    wrong = [
+        word != row.published[at]
+        for row in aligned
+        for word, at in zip(row.original, row.at, strict=True)
+    ]
+    row_of = np.repeat([row.row for row in aligned], [len(row.original) for row in aligned])
+    common = Counter(word for row in aligned for word in row.original).most_common(1)[0][1]
+    return {
+        "inference_error_nearest": mean_estimate(wrong, rng, or_alone(rows.users)[row_of]),
+        "inference_error_prior": Estimate(value=1.0 - common / len(wrong)),
+    }

@@ -1,0 +1,1 @@
+"""De-identification: mentions found, and replaced by surrogates."""

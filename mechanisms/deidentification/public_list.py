@@ -1,0 +1,124 @@
+"""A public list of surfaces, and where a text has one of them.
+
+An occurrence begins and ends at the border of a word and has, case-folded and with single spaces,
+the surface of a line: as two mentions are of the same entity. A word is a run of letters, digits,
+underscores and combining marks; any other character that is not white space is a word by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+from uedp_bench.corpus import normalise_surface
+from uedp_bench.errors import InputError
+from uedp_bench.files.regular_files import read_text, shown_path
+from uedp_bench.mechanisms.deidentification.mentions import Interval
+
+MOST_BYTES = 2**28
+"""Of a list."""
+
+Trie: TypeAlias = "dict[str, Trie]"
+"""Words that may follow, each after a space where one stands before it; "" ends a surface."""
+
+
+class PublicList:
+    """Surfaces to look for; the time for a text does not grow with their number.
+
+    Attributes:
+        surfaces: normalised.
+    """
+
+    def __init__(self, surfaces: Iterable[str]) -> None:
+        self.surfaces = frozenset(filter(None, map(normalise_surface, surfaces)))
+        self._root: Trie = {}
+        for surface in self.surfaces:
+            node = self._root
+            for word, spaced, _, _ in _words(surface):
+                node = node.setdefault(f" {word}" if spaced else word, {})
+            node[""] = {}
+
+    @staticmethod
+    def read(path: Path, field: str) -> PublicList:
+        """The list in a text file of one surface a line, in UTF-8; blank lines do not count.
+
+        Args:
+            path: of the file.
+            field: the parameter that names it, for messages.
+
+        Raises:
+            InputError: if there is no such file, it is not UTF-8, or has no surface.
+        """
+        found = PublicList(read_text(path, field, MOST_BYTES).split("\n"))
+        if not found.surfaces:
+            raise InputError(f"{field}: {shown_path(path)} has no surface; write one a line")
+        return found
+
+    def keeps(self, placeholders: Iterable[str], field: str) -> None:
+        """Checks that no surface occurs in a placeholder, or could reach into one.
+
+        Raises:
+            InputError: otherwise.
+        """
+        for surface in sorted(self.surfaces):
+            if "<" in surface or ">" in surface:
+                raise InputError(
+                    f"{field}: {surface!r} has an angle bracket, which marks placeholders; use "
+                    "style=remove or leave it out"
+                )
+        for placeholder in placeholders:
+            if self.occurrences(placeholder):
+                raise InputError(
+                    f"{field}: a surface of the list is part of the placeholder {placeholder}; use "
+                    "style=remove or leave it out"
+                )
+
+    def occurrences(self, text: str) -> list[Interval]:
+        """The pieces of the text that occurrences cover, in order; overlapping ones are one."""
+        words = list(_words(text))
+        covered: list[Interval] = []
+        for i, (_, _, start, _) in enumerate(words):
+            end = self._longest(words, i)
+            if end is None:
+                continue
+            if covered and start < covered[-1][1]:
+                start, last = covered.pop()
+                end = max(end, last)
+            covered.append((start, end))
+        return covered
+
+    def _longest(self, words: list[tuple[str, bool, int, int]], first: int) -> int | None:
+        """End of the longest occurrence that begins at a word."""
+        node, found = self._root.get(words[first][0]), None
+        at = first
+        while node is not None:
+            if "" in node:
+                found = words[at][3]
+            at += 1
+            if at == len(words):
+                break
+            word, spaced = words[at][:2]
+            node = node.get(f" {word}" if spaced else word)
+        return found
+
+
+def _words(text: str) -> Iterator[tuple[str, bool, int, int]]:
+    """Case-folded word, whether white space stands before it, start and end."""
+    last = 0
+    for match in _pattern().finditer(text):
+        start, end = match.span()
+        yield match.group().casefold(), start > last, start, end
+        last = end
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    # Combining marks are no letters to `re`, but case folding makes them from letters.
+    marks = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c)[0] == "M"]
+    letters = rf"\w{''.join(marks)}"
+    return re.compile(rf"[{letters}]+|[^\s{letters}]")

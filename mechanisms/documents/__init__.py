@@ -1,0 +1,1 @@
+"""Mechanisms that publish documents as vectors and protect their sentences."""

@@ -1,0 +1,107 @@
+"""Truncation: sentence vectors are clipped to a box, averaged, and get Laplace noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uedp_bench.accounting.events import Claim, LaplaceVector, PrivacyEvent
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats, Events
+from uedp_bench.mechanisms._local_noise import add_laplace
+from uedp_bench.mechanisms.documents.sentence_mechanism import (
+    ASSUMPTIONS,
+    DocumentMechanism,
+    DocumentParams,
+    Documents,
+)
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import FloatArray
+    from uedp_bench.run import Run
+
+Box = tuple["FloatArray", "FloatArray"]
+"""(d,) lower and (d,) upper ends."""
+
+_SHARE = 0.75  # of public documents that are inside the box, on each dimension
+_LEAST = 8  # public documents: with fewer, none is outside of the middle three quarters
+
+
+class TruncationParams(DocumentParams):
+    """Parameters of truncation."""
+
+
+class Truncation(DocumentMechanism[TruncationParams, Box]):
+    """Sentence vectors are clipped to a public box, averaged, and get Laplace noise.
+
+    Dimension j of a document of k sentences gets noise of scale d w_j / (k epsilon), w_j being the
+    width of the box: the middle 75 % of the public documents' mean vectors.
+    """
+
+    name = "truncation"
+    version = 2
+    source = "Meehan, Mrini, Chaudhuri 2022, Section 5.3, A.3; after Li and Clifton 2021"
+    Params = TruncationParams
+
+    def events(self, epsilon: float) -> Events:
+        """One noisy vector a document."""
+        return (
+            PrivacyEvent(
+                unit="sentence",
+                adjacency="replace-one",
+                event=self._laplace(epsilon),
+                assumptions=(
+                    *ASSUMPTIONS,
+                    "the sentence encoder and the box are public; widths of the box and 1/k are "
+                    "the units of scale and sensitivity, divided by d",
+                ),
+            ),
+        )
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """The same."""
+        return (
+            Claim(
+                unit="sentence",
+                adjacency="replace-one",
+                event=self._laplace(self.params.epsilon),
+                accountant="basic",
+                source=self.source,
+            ),
+        )
+
+    def fit(self, public: Documents, run: Run) -> Box:
+        """The box: the median interval of the public documents' mean vectors."""
+        if len(public) < _LEAST:
+            raise InputError(
+                f"{self.name} takes its box from public documents, and there are {len(public)} of "
+                f"at least {self.params.min_sentences} sentences; it needs {_LEAST}: set "
+                "source.public_share=0.1, say"
+            )
+        ends = [(1 - _SHARE) / 2, (1 + _SHARE) / 2]
+        low, high = np.quantile(public.means(), ends, axis=0)
+        return low, high
+
+    def protect(
+        self, documents: Documents, fitted: Box, rngs: Sequence[np.random.Generator]
+    ) -> tuple[FloatArray, float]:
+        """(documents, d) noisy means of clipped sentence vectors."""
+        low, high = fitted
+        means = Documents(np.clip(documents.vectors, low, high), documents.lengths).means()
+        sentences = documents.lengths[:, None]
+        scales = scale(low, high, self.params.epsilon) / sentences
+        return add_laplace(means, (high - low) / sentences, scales, rngs)
+
+    def _laplace(self, epsilon: float) -> LaplaceVector:
+        return LaplaceVector(scale=1.0 / epsilon, sensitivity=1.0)
+
+
+def scale(low: FloatArray, high: FloatArray, epsilon: float) -> FloatArray:
+    """(d,) Laplace scale of every dimension for a document of one sentence.
+
+    A dimension of width 0 is constant and public; it needs no noise, and gets none.
+    """
+    scales: FloatArray = len(low) * (high - low) / epsilon
+    return scales

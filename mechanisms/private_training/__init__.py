@@ -1,0 +1,1 @@
+"""Mechanisms that train with clipping and noise."""

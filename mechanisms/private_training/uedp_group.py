@@ -1,0 +1,187 @@
+"""User-entity DP by sampling sentences and accounting for the group: our own mechanism.
+
+Statement, proof and limits: `docs/mechanisms/uedp-group.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.accounting.events import (
+    FixedSizeSampled,
+    GroupRound,
+    PrivacyEvent,
+    Protected,
+    Repeated,
+    SentenceSampledGaussian,
+)
+from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.mechanisms.private_training.parameters import (
+    ServerParams,
+    as_drawn,
+    size_refusals,
+    users_of,
+)
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.learner import Learner
+    from uedp_bench.run import Run
+
+ASSUMPTIONS = (
+    "every sentence is drawn with an independent coin; its gradient depends on it and the weights "
+    "alone and is clipped",
+    "the data set is that after keeping at most sentences_per_user sentences of every user",
+    "number of users, rate, cap, clip bound, noise and the server's step are public constants",
+    "vocabulary and initial weights do not depend on private text",
+)
+
+
+class UeDPGroupParams(ServerParams):
+    """Parameters of sentence sampling, and the point of the curve that the noise is chosen for."""
+
+    users: int | None = Field(
+        default=None, ge=1, description="public number of users; default: documented by the source"
+    )
+    sampling_rate: float = Field(
+        default=0.1, gt=0, le=1, description="q: probability of every sentence, each round"
+    )
+    rounds: int = Field(default=60, ge=1, description="rounds T")
+    sentences_per_user: int = Field(
+        default=6, ge=1, description="n: cap; further sentences of a user are dropped beforehand"
+    )
+    clip: float = Field(default=0.1, gt=0, description="c: l2 bound on a sentence's gradient")
+    epsilon: float = Field(
+        default=8.0, gt=0, description="target at the protected point; chooses the noise"
+    )
+    delta: float = Field(default=1e-5, gt=0, lt=1, description="of the target")
+    protected_sentences: int | None = Field(
+        default=None,
+        ge=0,
+        description="e: sentences of other users that mention the protected entity, at most; "
+        "default: protected_spread times protected_sentences_per_user",
+    )
+    protected_spread: int = Field(
+        default=3, ge=0, description="other users that mention the protected entity, at most"
+    )
+    protected_sentences_per_user: int = Field(
+        default=1, ge=1, description="sentences in which each of them does, at most"
+    )
+    noise_multiplier: float | None = Field(
+        default=None,
+        ge=0,
+        description="noise over clip; default: the smallest that meets the target",
+    )
+    server_learning_rate: float = Field(
+        default=0.05, gt=0, description="public constant that the noisy mean is multiplied by"
+    )
+    server_optimizer: Literal["sgd", "adam"] = Field(
+        default="adam", description="what the server steps with; sgd is federated averaging"
+    )
+
+
+class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
+    """Poisson-sampled sentences, per-sentence clipping, noise calibrated to the group."""
+
+    name = "uedp-group"
+    version = 2
+    unit = "user-entity"
+    fresh_noise = True
+    data_set = ("sentences_per_user",)
+    source = "docs/mechanisms/uedp-group.md"
+    Params = UeDPGroupParams
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """One round of sentence sampling a round."""
+        return self._events(self._round(self._noise(), self._users(stats)), self.params.rounds)
+
+    def units(self, stats: CorpusStats) -> PublicUnits:
+        """Users of the train split."""
+        # Rounds draw sentences, not users.
+        return PublicUnits("users", self._users(stats), None)
+
+    def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
+        """The number of users, with which the curve ends, must be public."""
+        return size_refusals(self.params.users, stats, self.name)
+
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """A sentence is a unit of one row whose local training is one gradient."""
+        from uedp_bench.corpus import Index
+        from uedp_bench.mechanisms.private_training.caps import capped_units
+        from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.local import LocalTraining
+        from uedp_bench.training.sampling import PoissonSampler
+
+        p, units = self.params, users_of(corpus)
+        capped = capped_units(units, p.sentences_per_user, run.shared(self.name, "cap"))
+        rows, users = np.sort(capped.rows), self._users(run.stats)
+        run.note(sentences_dropped_by_cap=len(units.rows) - len(rows))
+        sampler = PoissonSampler(len(rows), p.sampling_rate)
+        trained = train_federated(
+            Federation(
+                rounds=p.rounds,
+                units=Index(np.arange(len(rows) + 1), rows),
+                sampler=sampler,
+                local=LocalTraining(),
+                clip_bound=p.clip,
+                noise_multiplier=self._noise(),
+                # A public constant: the expected number of sentences of a round, at most.
+                denominator=p.sampling_rate * p.sentences_per_user * users,
+                server=p.server(),
+            ),
+            learner,
+            run,
+        )
+        if trained.gaussian is None:
+            raise RuntimeError(f"{self.name} always clips")
+        # With more users than declared, the curve would end too early.
+        event = self._round(trained.gaussian.noise_multiplier, max(users, len(units)))
+        drawn = as_drawn(event, sampler.event(trained.gaussian))
+        return trained.module, self._events(drawn, trained.rounds)
+
+    @property
+    def point(self) -> Protected:
+        """The protected point of the curve."""
+        p = self.params
+        if p.protected_sentences is not None:
+            # In e sentences there are at most e users.
+            return Protected(spread=p.protected_sentences)
+        return Protected(
+            spread=p.protected_spread, sentences_per_user=p.protected_sentences_per_user
+        )
+
+    def _users(self, stats: CorpusStats) -> int:
+        return stats.users if self.params.users is None else self.params.users
+
+    def _noise(self) -> float:
+        """Noise on the sum, in units of the clip bound of one sentence."""
+        from uedp_bench.accounting.noise_search import sentence_noise
+
+        p = self.params
+        if p.noise_multiplier is not None:
+            return p.noise_multiplier
+        target = (p.epsilon, p.delta)
+        return sentence_noise(p.sampling_rate, p.rounds, p.sentences_per_user, self.point, target)
+
+    def _round(self, noise: float, users: int) -> SentenceSampledGaussian:
+        return SentenceSampledGaussian(
+            rate=self.params.sampling_rate,
+            noise_multiplier=noise,
+            sentences_per_user=self.params.sentences_per_user,
+            users=users,
+        )
+
+    def _events(self, event: GroupRound | FixedSizeSampled, rounds: int) -> Events:
+        return (
+            PrivacyEvent(
+                unit="user-entity",
+                event=Repeated(count=rounds, event=event),
+                assumptions=ASSUMPTIONS,
+                protected=self.point,
+            ),
+        )

@@ -1,0 +1,1 @@
+"""Mechanisms on the representation between an encoder and a head."""

@@ -1,0 +1,181 @@
+"""Differentially private neural representations: Laplace noise between an encoder and a head."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting import systems
+from uedp_bench.accounting.accountants.local import before_dropout
+from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
+from uedp_bench.accounting.systems import Reading
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats, Events, RepresentationMechanism
+from uedp_bench.mechanisms._local_noise import spent
+from uedp_bench.mechanisms.representations.laplace_channel import FINENESS, LaplaceChannel
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.learner import Learner, Losses
+    from uedp_bench.run import Run
+    from uedp_bench.training.split import Draws
+
+SHARED = (
+    "noise is shared: one number is added to all coordinates of a row, so their differences are "
+    "published as they are"
+)
+TRAINING = "training text is the server's and has no protection"
+ASSUMPTIONS = (
+    "the text that is protected is the text sent at inference, not that of training",
+    "a text is sent once, or every time with the same noise",
+    f"noise is that of real numbers, rounded to a grid of at most 2^-{FINENESS - 1} of its scale",
+)
+
+
+class DPNRParams(Params):
+    """The noise, and how the classifier is trained with the same noise in the loop."""
+
+    epsilon: float | None = Field(
+        default=None,
+        gt=0,
+        description="of one coordinate, the paper's: Laplace noise of scale 1/epsilon",
+    )
+    total_epsilon: float | None = Field(
+        default=None,
+        gt=0,
+        description="proven for a word, in place of epsilon, which then follows from dimension "
+        "and word_dropout",
+    )
+    dimension: int = Field(
+        default=768, ge=1, description="k: coordinates of the representation; the model's"
+    )
+    word_dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="mu: probability that a word is dropped beforehand"
+    )
+    noise: Literal["independent", "shared"] = Field(
+        default="independent",
+        description="independent: a number for every coordinate, as in the paper; shared: one "
+        "number for all coordinates of a row, as in the code that its authors released, which "
+        "protects nothing",
+    )
+    epochs: int = Field(default=4, ge=1, description="passes over the training rows")
+    batch_size: int = Field(default=64, ge=1, description="rows a step")
+    learning_rate: float = Field(
+        default=5e-5, gt=0, description="of AdamW; the default is for a pretrained encoder"
+    )
+    weight_decay: float = Field(default=0.0, ge=0, description="decoupled (AdamW)")
+
+    @model_validator(mode="after")
+    def _one_epsilon(self) -> Self:
+        if self.epsilon is None and self.total_epsilon is None:
+            raise ValueError(
+                "needs the parameter 'epsilon' (of one coordinate) or 'total_epsilon' (proven)"
+            )
+        if self.epsilon is not None and self.total_epsilon is not None:
+            raise ValueError("epsilon and total_epsilon are both given; give one of them")
+        if math.isinf(1.0 / max(self.per_coordinate, 5e-324)):
+            raise ValueError("no representable noise is as large as this epsilon needs; raise it")
+        return self
+
+    @property
+    def per_coordinate(self) -> float:
+        """The paper's epsilon, 1/b."""
+        if self.epsilon is not None:
+            return self.epsilon
+        if self.total_epsilon is None:
+            raise RuntimeError("one of the two is given")
+        return before_dropout(self.total_epsilon, self.word_dropout) / self.dimension
+
+    def channel(self) -> LaplaceChannel:
+        """What a text is sent through."""
+        return LaplaceChannel(1.0 / self.per_coordinate, self.word_dropout, self.noise == "shared")
+
+
+class DPNR(RepresentationMechanism[DPNRParams]):
+    """Word dropout, extraction, normalisation to [0, 1], Laplace noise; trained with the same.
+
+    Training (Algorithm 1) draws fresh noise and drops other words at every step, and keeps the
+    epoch with the least loss on the rows of `valid`, which are perturbed too. At inference
+    (Algorithm 2) the owner of a text sends its perturbed representation, once.
+    """
+
+    name = "dpnr"
+    version = 2
+    unit = "word"
+    fresh_noise = True
+    source = "Lyu, He, Li 2020, Algorithms 1 and 2"
+    Params = DPNRParams
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """One noisy vector for a text that is sent; nothing protects the training text."""
+        return self._events(self.params.channel(), self.params.dimension)
+
+    def _events(self, channel: LaplaceChannel, dimension: int) -> Events:
+        """What is sent through a channel of so many coordinates."""
+        epsilon = spent([1.0 / channel.scale], self.params.per_coordinate)
+        (sent,) = _system(epsilon, dimension, channel.word_dropout).plan()
+        said: dict[str, object] = {"assumptions": (*sent.assumptions, *ASSUMPTIONS)}
+        if channel.shared:
+            said = {"assumptions": (), "event": NonPrivate(reason=SHARED)}
+        # Both are of one release, each for its own unit, also where no pipeline names the stage.
+        return (
+            sent.model_copy(update={**said, "stage": self.name}),
+            PrivacyEvent(unit="record", event=NonPrivate(reason=TRAINING), stage=self.name),
+        )
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """The paper's: the epsilon of one coordinate."""
+        p = self.params
+        return _system(p.per_coordinate, p.dimension, p.word_dropout).claims()
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The epsilon of one coordinate, which the paper calls that of the text."""
+        return (("one coordinate of the representation", self.params.per_coordinate),)
+
+    def channel(self) -> LaplaceChannel:
+        """Word dropout, normalisation and noise at these parameters."""
+        return self.params.channel()
+
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """Robust training (Algorithm 1).
+
+        Raises:
+            CapabilityError: if the learner's network is not in two parts.
+            InputError: if `dimension` is not that of its representations.
+        """
+        from uedp_bench.learner import on_device, row_seeds
+        from uedp_bench.training.split import SplitTraining, in_two_parts, train_split
+
+        p, channel = self.params, self.channel()
+        split = in_two_parts(learner, self.name)
+        if split.width != p.dimension:
+            raise InputError(
+                f"{self.name}.dimension is {p.dimension}, but the model's representation has "
+                f"{split.width} coordinates; set {self.name}.dimension to {split.width}"
+            )
+
+        def losses(module: nn.Module, rows: IntArray, draws: Draws) -> Losses:
+            if p.word_dropout > 0:
+                batch = split.masked_batch(rows, draws.rng, p.word_dropout)
+            else:
+                batch = split.batch(rows, row_seeds(draws.rng, rows.shape))
+            batch = on_device(batch, run.device)
+            z = channel.perturb_in_training(split.encode(module, batch), draws.noise)
+            return split.head_losses(module, z, batch)
+
+        plan = SplitTraining(p.epochs, p.batch_size, p.learning_rate, p.weight_decay)
+        module = train_split(plan, split, run, losses, losses)
+        run.note(noise_scale=channel.scale)
+        # What serves the release asks for the same channel.
+        return module, self._events(channel, split.width)
+
+
+def _system(epsilon: float, dimension: int, word_dropout: float) -> systems.DPNR:
+    params = {"epsilon": epsilon, "dimension": dimension, "word_dropout": word_dropout}
+    system: systems.DPNR = systems.DPNR.create(params)
+    return system

@@ -1,0 +1,1 @@
+"""Mechanisms that replace words one by one."""

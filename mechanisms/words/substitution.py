@@ -1,0 +1,327 @@
+"""Mechanisms that replace every word by one that is near to its vector plus noise."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
+from uedp_bench.accounting.systems import MetricDP as MetricSystem
+from uedp_bench.accounting.systems import Reading
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.mechanisms._local_noise import spent
+from uedp_bench.mechanisms.words.channel import EmbeddingChannel, split_words
+from uedp_bench.mechanisms.words.noise import Noise, WordNoise
+from uedp_bench.mechanisms.words.word_list import read_words, restrict
+from uedp_bench.text.nearest import Nearest
+from uedp_bench.text.nearest_approximate import ApproximateNearest
+from uedp_bench.text.word_vectors import Embedding, read_embedding
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.release import WordChannel
+    from uedp_bench.run import Run
+
+MASK = "<unk>"
+"""What stands for a word outside the vocabulary where the policy is `mask`."""
+
+_BATCH = 8192
+_SAMPLE = 2000
+
+APPROXIMATE = (
+    "search is hnsw: an approximate index publishes other words than the nearest ones that the "
+    "analysis is about"
+)
+
+KEPT = "unknown is keep: words outside the vocabulary are published as they are; drop or mask them"
+
+
+class WordParams(Params):
+    """The embedding, the noise, and what becomes of words outside the vocabulary."""
+
+    epsilon: float = Field(gt=0, description="per unit of distance between word vectors")
+    embedding: Path | None = Field(
+        default=None,
+        description="public word vectors: text, a word and its numbers a line (GloVe, fastText, "
+        "word2vec; .gz too), gensim's .kv, .model or .bin, the folder of a spaCy pipeline, or "
+        "spacy:NAME of an installed one; a run needs them, accounting does not",
+    )
+    vocabulary: tuple[Path, ...] = Field(
+        default=(),
+        description="files of public words, one a line: replace only these, and only by these; "
+        "without any, all words of the embedding",
+    )
+    noise: Noise = Field(
+        default="laplace",
+        description="laplace: density e^(-epsilon |z|); mahalanobis: the same for the regularised "
+        "Mahalanobis distance of the embedding",
+    )
+    regularisation: float | None = Field(
+        default=None, ge=0, le=1, description="lambda of mahalanobis, there 0.2 by default"
+    )
+    unknown: Literal["keep", "drop", "mask"] = Field(
+        default="mask",
+        description="words outside the vocabulary: published as they are, dropped, or <unk>",
+    )
+    search: Literal["exact", "hnsw"] = Field(
+        default="exact",
+        description="how the nearest words are found: exact, or by an approximate index of faiss, "
+        "and then nothing is proven",
+    )
+    words: int = Field(default=1, ge=1, description="words of a row at which epsilon is also given")
+    distances: tuple[Annotated[float, Field(ge=0)], ...] = Field(
+        default=(), description="distances at which epsilon is also given"
+    )
+
+    @model_validator(mode="after")
+    def _lambda_has_a_matrix(self) -> Self:
+        if self.noise == "laplace" and self.regularisation is not None:
+            raise ValueError("regularisation is given, but noise is laplace; use mahalanobis")
+        return self
+
+    @property
+    def weight(self) -> float | None:
+        """Lambda; None for `laplace`."""
+        if self.noise == "laplace":
+            return None
+        return 0.2 if self.regularisation is None else self.regularisation
+
+
+Search = Nearest | ApproximateNearest
+
+W = TypeVar("W", bound=WordParams)
+
+
+class WordMechanism(PublishingMechanism[W]):
+    """Every word of a private row gets noise of its own, then the word that `choose` picks.
+
+    A word is what stands between white space if the vocabulary has it, else its runs of letters
+    and digits and its other characters, each by itself; words are looked up as written, then in
+    lower case, and joined by single spaces. A row's noise is keyed by the run's seed and the row.
+    """
+
+    rowwise = True
+    at_inference = True
+    fresh_noise = True
+
+    @abstractmethod
+    def choose(self, search: Search, word: IntArray, noisy: FloatArray, coin: FloatArray) -> Any:
+        """(n,) words published for n words.
+
+        Args:
+            search: over the vectors of the vocabulary.
+            word: (n,) private words.
+            noisy: (n, d) their vectors plus noise.
+            coin: (n,) uniform in [0, 1).
+        """
+
+    @abstractmethod
+    def unproven(self) -> str:
+        """Why nothing can be proven at these parameters; empty where metric DP holds."""
+
+    def candidates(self) -> int:
+        """Words that the vocabulary must have."""
+        return 1
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """Metric DP for one word that is replaced by another of the vocabulary."""
+        return self._events(self.params.epsilon)
+
+    def _events(self, epsilon: float) -> Events:
+        reason = "; ".join(filter(None, (self.unproven(), self._approximate())))
+        if reason:
+            return (
+                PrivacyEvent(unit="word", adjacency="replace-one", event=NonPrivate(reason=reason)),
+            )
+        (event,) = self._system(epsilon).plan()
+        assumptions = (
+            *event.assumptions,
+            "neighbours differ in one word, by another of the vocabulary; that a word is outside "
+            "of it is published",
+            "noise is that of real numbers; labels and users of rows are not protected",
+        )
+        return (event.model_copy(update={"assumptions": assumptions}),)
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """Epsilon per unit of distance, with a note where another mechanism runs."""
+        return tuple(
+            claim.model_copy(
+                update={"note": "; ".join(filter(None, (self._approximate(), claim.note)))}
+            )
+            for claim in self._system(self.params.epsilon).claims()
+        )
+
+    def readings(self) -> tuple[Reading, ...]:
+        """Epsilon at the distances asked for."""
+        return self._system(self.params.epsilon).readings()
+
+    def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
+        """The corpus with the words of all rows outside the split `public` replaced.
+
+        Mentions of entities are not carried; labels, users and attributes stay.
+
+        Raises:
+            InputError: if the embedding is missing, malformed or too small.
+        """
+        embedding = self._embedding()
+        vectors = embedding.vectors
+        noise = self._noise(embedding)
+        search = self._search(embedding, run)
+        texts = list(corpus.texts)
+        private = np.flatnonzero(~corpus.where("public"))
+        tally = _Tally()
+        for batch in _batches(corpus, private, embedding):
+            drawn = [self._draw(row, noise, corpus, run) for row in batch]
+            word = np.concatenate([row.word for row in batch])
+            known = word >= 0
+            noisy = np.concatenate([each for each, _ in drawn])[known]
+            noisy += vectors[word[known]]
+            coin = np.concatenate([each for _, each in drawn])[known]
+            output = np.full(len(word), -1, dtype=np.int64)
+            if known.any():
+                output[known] = self.choose(search, word[known], noisy, coin)
+            tally.add(word, output)
+            ends = np.cumsum([len(row.word) for row in batch])[:-1]
+            for row, chosen in zip(batch, np.split(output, ends), strict=True):
+                texts[row.at] = self._joined(row.pieces, chosen, embedding)
+            run.progress("replace words", batch[-1].at + 1, len(texts))
+        self._note(tally, embedding, noise, run)
+        worth = [noise.spent] if noise.spent else []
+        return corpus.with_texts(texts), self._events(spent(worth, self.params.epsilon))
+
+    def word_channel(self, run: Run) -> WordChannel:
+        """The mechanism at these parameters, for any words and any generator."""
+        embedding = self._embedding()
+        search = self._search(embedding, run)
+        return EmbeddingChannel(embedding, self._noise(embedding), partial(self.choose, search))
+
+    def _draw(
+        self, row: _Row, noise: WordNoise, corpus: Corpus, run: Run
+    ) -> tuple[FloatArray, FloatArray]:
+        # The text is part of the key: the same noise on two texts would tell their difference.
+        # Planted rows have no origin; their place tells copies apart.
+        origin, user = int(corpus.origin[row.at]), int(corpus.users[row.at])
+        place = row.at if origin < 0 else -1
+        text = hashlib.sha256(corpus.texts[row.at].encode("utf-8", "surrogatepass")).hexdigest()
+        rng = run.stream().rng("row", origin, user, place, text)
+        return noise.sample(len(row.word), rng), rng.random(len(row.word))
+
+    def _joined(self, pieces: list[str], chosen: IntArray, embedding: Embedding) -> str:
+        unknown = self.params.unknown
+        words = [
+            embedding.words[at] if at >= 0 else (piece if unknown == "keep" else MASK)
+            for piece, at in zip(pieces, chosen.tolist(), strict=True)
+            if at >= 0 or unknown != "drop"
+        ]
+        return " ".join(words)
+
+    def _embedding(self) -> Embedding:
+        if self.params.embedding is None:
+            raise InputError(f"{self.name} needs the parameter 'embedding': a file of word vectors")
+        embedding = read_embedding(self.params.embedding, f"{self.name}.embedding")
+        field = "embedding"
+        if self.params.vocabulary:
+            field = "vocabulary"
+            words = read_words(self.params.vocabulary, f"{self.name}.vocabulary")
+            embedding = restrict(embedding, words, f"{self.name}.vocabulary")
+        if len(embedding.words) < self.candidates():
+            raise InputError(
+                f"{self.name}.{field} has {len(embedding.words)} words; at least "
+                f"{self.candidates()} are needed"
+            )
+        return embedding
+
+    def _search(self, embedding: Embedding, run: Run) -> Search:
+        if self.params.search == "exact":
+            return Nearest(embedding.vectors, run.device)
+        return ApproximateNearest(embedding.vectors)
+
+    def _approximate(self) -> str:
+        return "" if self.params.search == "exact" else APPROXIMATE
+
+    def _noise(self, embedding: Embedding) -> WordNoise:
+        p = self.params
+        return WordNoise(embedding.vectors, p.epsilon, p.weight, self.name)
+
+    def _system(self, epsilon: float) -> MetricSystem:
+        p = self.params
+        named = "euclidean" if p.weight is None else f"mahalanobis, lambda {p.weight:g}"
+        system: MetricSystem = MetricSystem.create(
+            {"epsilon": epsilon, "metric": named, "words": p.words, "distances": p.distances}
+        )
+        return system
+
+    def _note(self, tally: _Tally, embedding: Embedding, noise: WordNoise, run: Run) -> None:
+        readings = {**_epsilons(embedding, noise, run), **dict(self.readings())}
+        counts = {
+            "words_replaced": tally.words,
+            "words_unknown": tally.unknown,
+            "words_unchanged": tally.unchanged,
+        }
+        # Training rows and test rows are published by two calls.
+        total = {name: run.diagnostics.get(name, 0) + count for name, count in counts.items()}
+        run.note(**total, epsilon_at=readings, simulation_only=list(counts))
+
+
+@dataclass(frozen=True)
+class _Row:
+    at: int
+    pieces: list[str]
+    word: IntArray
+
+
+@dataclass
+class _Tally:
+    words: int = 0
+    unknown: int = 0
+    unchanged: int = 0
+
+    def add(self, word: IntArray, output: IntArray) -> None:
+        self.words += int((word >= 0).sum())
+        self.unknown += int((word < 0).sum())
+        self.unchanged += int(((word >= 0) & (word == output)).sum())
+
+
+def _batches(corpus: Corpus, rows: IntArray, embedding: Embedding) -> Iterator[list[_Row]]:
+    batch: list[_Row] = []
+    size = 0
+    for at in rows.tolist():
+        pieces = split_words(corpus.texts[at], embedding)
+        word = np.array([embedding.find(piece) for piece in pieces], dtype=np.int64)
+        batch.append(_Row(at, pieces, word))
+        size += len(pieces)
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _epsilons(embedding: Embedding, noise: WordNoise, run: Run) -> dict[str, float]:
+    """Epsilon d at percentiles of distances between words: a fact of the embedding alone."""
+    count = len(embedding.words)
+    if count < 2:
+        return {}
+    rng = np.random.Generator(np.random.PCG64(0))
+    points = noise.coordinates(embedding.vectors)
+    some = rng.choice(count, size=min(count, _SAMPLE), replace=False)
+    finder = Nearest(points, run.device)
+    _, nearest = finder(points[some], excluded=some)
+    first = rng.integers(count, size=10 * _SAMPLE)
+    second = (first + rng.integers(1, count, size=10 * _SAMPLE)) % count
+    pairs = np.linalg.norm(points[first] - points[second], axis=1)
+    return {
+        f"{kind}, {percent}th percentile": float(noise.epsilon * np.percentile(found, percent))
+        for kind, found in (("nearest neighbour", nearest[:, 0]), ("random pair", pairs))
+        for percent in (5, 50, 95)
+    }

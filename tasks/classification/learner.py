@@ -1,0 +1,124 @@
+"""What mechanisms train in text classification: labelled rows, and the loss of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.learner import Batch, Losses, row_seeds
+from uedp_bench.tasks.classification.inputs import InputReader
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.models.networks.classifier import ClassifierNetwork
+    from uedp_bench.tasks.classification.release import ClassifierRelease
+
+
+class ClassifierLearner:
+    """A classifier and the labelled rows that it learns from; see `learner.SplitLearner`.
+
+    Args:
+        reader: turns rows into inputs.
+        module: the network.
+        corpus: the rows, numbered from 0, each with a label; rows of `valid` are there for
+            mechanisms that choose a checkpoint.
+        score_rows: rows that the release classifies at once.
+        plan: of a stage on public data, how to train it; None for the private stage.
+        shows_update: the release tells how training moved the weights (for audits).
+
+    Attributes:
+        target: whose classes the labels are: "label", or the name of an attribute.
+    """
+
+    target: str = "label"
+
+    def __init__(
+        self,
+        reader: InputReader,
+        module: ClassifierNetwork,
+        corpus: Corpus,
+        *,
+        score_rows: int = 512,
+        plan: Mapping[str, Any] | None = None,
+        shows_update: bool = False,
+    ) -> None:
+        if corpus.labels is None:
+            raise RuntimeError("text-classification checks that the corpus has labels")
+        self.module: nn.Module = module
+        self.corpus, self.width = corpus, module.width
+        self.vocabulary: Vocabulary | None = reader.vocabulary
+        self.private, self.plan = plan is None, plan
+        self._reader, self._labels = reader, corpus.labels
+        self._score_rows, self._shows_update = score_rows, shows_update
+        self._rows = reader.read(corpus)
+        # Vectors go through linear layers alone, whatever the model is.
+        self.vectorised = self._rows.vectors is not None or reader.model.vectorised
+        width = max(self.width, len(corpus.label_names))
+        tokens = int(self._rows.lengths.max(initial=1))
+        given = self._rows.vectors is not None
+        self.row_size = width if given else reader.model.row_numbers(tokens, width)
+
+    @property
+    def truncated(self) -> int:
+        """Rows that lost tokens to the limit."""
+        return self._rows.truncated
+
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        """`vectors`, or `tokens` and `lengths`; `labels` and dropout `seeds` (rows,)."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        return self._labelled(self._rows.batch(chosen, self._reader.padding), chosen, seeds)
+
+    def masked_batch(
+        self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float
+    ) -> Batch:
+        """See `SplitLearner`; a frozen encoder encodes the masked texts anew."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        masked = self._reader.masked(self.corpus.take(chosen), rate, [rng] * len(chosen))
+        every = np.arange(len(chosen))
+        seeds = row_seeds(rng, chosen.shape)
+        return self._labelled(masked.batch(every, self._reader.padding), chosen, seeds)
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """Cross-entropy of each row's label."""
+        return self._cross_entropy(module(batch), batch)
+
+    def encode(self, module: nn.Module, batch: Batch) -> Tensor:
+        """(rows, d) representations."""
+        represented: Tensor = module.represent(batch)  # type: ignore[operator]
+        return represented
+
+    def head_losses(self, module: nn.Module, z: Tensor, batch: Batch) -> Losses:
+        """Cross-entropy of each row's label given its representation."""
+        seeds = batch["seeds"] if module.training else None
+        return self._cross_entropy(module.classify(z, seeds), batch)  # type: ignore[operator]
+
+    def release(self, module: nn.Module) -> ClassifierRelease:
+        """The classifier as its users, and anybody with its weights, can ask it."""
+        from uedp_bench.tasks._updates import difference
+        from uedp_bench.tasks.classification.release import ClassifierRelease, UpdatedClassifier
+
+        names = self.corpus.label_names
+        release = ClassifierRelease(self._reader, module, names, score_rows=self._score_rows)
+        # Trained in place, nothing is left to compare with.
+        if self._shows_update and module is not self.module:
+            release = UpdatedClassifier(release, difference(module, self.module))
+        release.target, release.takes_vectors = self.target, self.corpus.vectors is not None
+        return release
+
+    def _labelled(self, batch: Batch, rows: IntArray, seeds: IntArray) -> Batch:
+        import torch
+
+        labels = torch.from_numpy(self._labels[rows])
+        return {**batch, "labels": labels, "seeds": torch.from_numpy(seeds)}
+
+    @staticmethod
+    def _cross_entropy(logits: Tensor, batch: Batch) -> Losses:
+        import torch
+
+        nats = torch.nn.functional.cross_entropy(logits, batch["labels"], reduction="none")
+        return Losses(nats, torch.ones_like(nats))

@@ -1,0 +1,228 @@
+"""A released classifier: its classes, and the representations that pass between its two parts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.randomness.streams import Stream
+from uedp_bench.release import Release
+from uedp_bench.tasks._updates import ShowsUpdate, saved_update
+from uedp_bench.tasks.classification.inputs import InputReader, Rows
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from uedp_bench.learner import Batch
+    from uedp_bench.mechanism import RepresentationMechanism
+    from uedp_bench.model import TextEncoder, Vocabulary
+
+
+class ClassifierRelease(Release):
+    """Classifier and Encoder; `events` are set by the runner.
+
+    With a channel (`through`), what leaves the owner of a text is its perturbed representation, and
+    classes are those of perturbed representations.
+
+    Args:
+        reader: turns rows into inputs.
+        module: the network; it is put into evaluation mode.
+        classes: names of the classes.
+        score_rows: rows at once, at most.
+
+    Attributes:
+        target: whose classes they are: "label", or the name of an attribute.
+        takes_vectors: it classifies published vectors, not text.
+    """
+
+    view = "model weights, representations of inputs"
+    target: str = "label"
+    takes_vectors: bool = False
+
+    def __init__(
+        self, reader: InputReader, module: nn.Module, classes: tuple[str, ...], *, score_rows: int
+    ) -> None:
+        self.reader, self.module, self.classes = reader, module.eval(), classes
+        self.score_rows = score_rows
+        self._mechanism: RepresentationMechanism[Any] | None = None
+        self._noise = Stream.root(0, "", "seed")
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """Of the encoder."""
+        return self.reader.vocabulary
+
+    def through(self, mechanism: RepresentationMechanism[Any], noise: Stream) -> ClassifierRelease:
+        """The release with a mechanism's channel between encoder and head.
+
+        Args:
+            mechanism: whose `channel` it is.
+            noise: streams of it; each row's own is keyed by the row and its text.
+        """
+        served = copy(self)
+        served._mechanism, served._noise = mechanism, noise
+        return served
+
+    def class_logprobs(self, corpus: Corpus) -> FloatArray:
+        """See `Classifier`.
+
+        Raises:
+            UedpBenchError: if one is NaN.
+        """
+        import torch
+
+        def classify(z: Tensor) -> Tensor:
+            logits: Tensor = self.module.classify(z)  # type: ignore[operator]
+            return torch.log_softmax(logits.double(), dim=-1)
+
+        return self._each(corpus, classify, len(self.classes))
+
+    def representations(self, corpus: Corpus) -> FloatArray:
+        """See `Encoder`.
+
+        Raises:
+            UedpBenchError: if one is NaN.
+        """
+        return self._each(corpus, lambda z: z, int(self.module.width))  # type: ignore[arg-type]
+
+    @property
+    def draws_noise(self) -> bool:
+        """Where a mechanism perturbs representations."""
+        return self._mechanism is not None
+
+    def save(self, folder: Path) -> None:
+        """Writes weights, vocabulary and how to read rows; `load` reads them."""
+        import torch
+
+        folder.mkdir(parents=True, exist_ok=True)
+        reader, module = self.reader, self.module
+        if reader.vocabulary is not None:
+            reader.vocabulary.save(folder / "vocabulary")
+        given = _is_given(module)
+        if not given:
+            reader.model.save_encoder(module.encoder, folder / "encoder")  # type: ignore[arg-type]
+        head: Any = module.head
+        torch.save({k: v.cpu() for k, v in head.state_dict().items()}, folder / "head.pt")
+        content = {
+            "model": _named(reader.model),
+            "preprocessing": reader.preprocessing,
+            "max_tokens": reader.max_tokens,
+            "classes": self.classes,
+            "target": self.target,
+            "takes_vectors": self.takes_vectors,
+            "vectors": int(module.width) if given else None,  # type: ignore[arg-type]
+            "hidden": [layer.out_features for layer in head][:-1],
+            "channel": None if self._mechanism is None else _named(self._mechanism),
+            "noise": {"key": self._noise.key.hex(), "source": self._noise.source},
+            "score_rows": self.score_rows,
+        }
+        (folder / "release.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+    @staticmethod
+    def load(folder: Path) -> ClassifierRelease:
+        """The release that `save` wrote, on the CPU.
+
+        Raises:
+            InputError: if there is none in the folder.
+        """
+        import torch
+
+        from uedp_bench.models.networks.classifier import ClassifierNetwork, Given
+        from uedp_bench.registry import mechanisms, models
+
+        path = folder / "release.json"
+        if not path.is_file():
+            raise InputError(f"{folder} holds no saved classifier: {path.name} is missing")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        model: TextEncoder[Any] = models.create(**content["model"])
+        saved = folder / "vocabulary"
+        vocabulary = model.load_vocabulary(saved) if saved.is_dir() else None
+        width = content["vectors"]
+        encoder = Given(width) if width else model.load_encoder(vocabulary, folder / "encoder")
+        classes = tuple(content["classes"])
+        module = ClassifierNetwork(encoder, len(classes), content["hidden"], 0.0, seed=0)
+        module.head.load_state_dict(torch.load(folder / "head.pt", weights_only=True))
+        reader = InputReader(
+            model, vocabulary, content["preprocessing"], content["max_tokens"], "cpu"
+        )
+        release = ClassifierRelease(reader, module, classes, score_rows=content["score_rows"])
+        if (update := saved_update(folder)) is not None:
+            release = UpdatedClassifier(release, update)
+        # Neither stands in releases that were saved before there were such.
+        release.target = content.get("target", "label")
+        release.takes_vectors = content.get("takes_vectors", False)
+        if content["channel"] is None:
+            return release
+        if (saved_noise := content.get("noise")) is None:
+            noise = Stream.root(content["seed"], "", "seed")
+        else:
+            noise = Stream(bytes.fromhex(saved_noise["key"]), saved_noise["source"])
+        return release.through(mechanisms.create(**content["channel"]), noise)
+
+    def _each(self, corpus: Corpus, last: Callable[[Tensor], Tensor], size: int) -> FloatArray:
+        """(rows, size) of the last step on each row's representation, as released."""
+        import torch
+
+        rngs = self._rngs(corpus)
+        rows = self._read(corpus, rngs)
+        out = np.empty((len(rows), size))
+        device = next(self.module.parameters()).device
+        with torch.no_grad():
+            for chosen in self._batches(rows):
+                inputs = rows.batch(chosen, self.reader.padding)
+                batch: Batch = {name: value.to(device) for name, value in inputs.items()}
+                z: Tensor = self.module.represent(batch)  # type: ignore[operator]
+                if self._mechanism is not None:
+                    z = self._mechanism.channel().perturb(z, [rngs[row] for row in chosen])
+                out[chosen] = last(z).double().cpu().numpy()
+        if np.isnan(out).any():
+            raise UedpBenchError("the released classifier gives NaN: its weights are not finite")
+        return out
+
+    def _read(self, corpus: Corpus, rngs: list[np.random.Generator]) -> Rows:
+        if self.takes_vectors and corpus.vectors is None:
+            raise InputError("the classifier takes published vectors, and was given text")
+        rate = 0.0 if self._mechanism is None else self._mechanism.channel().word_dropout
+        return self.reader.masked(corpus, rate, rngs) if rate > 0 else self.reader.read(corpus)
+
+    def _rngs(self, corpus: Corpus) -> list[np.random.Generator]:
+        """One generator a row: its key and what it holds, so that equal texts share no noise."""
+        if self._mechanism is None:
+            return []
+        vectors = corpus.vectors
+        contents = (
+            text.encode("utf-8", "surrogatepass") if vectors is None else vectors[row].tobytes()
+            for row, text in enumerate(corpus.texts)
+        )
+        return [
+            self._noise.rng(key, hashlib.sha256(content).hexdigest())
+            for key, content in zip(corpus.keys.tolist(), contents, strict=True)
+        ]
+
+    def _batches(self, rows: Rows) -> Iterator[IntArray]:
+        """Row numbers, rows of similar length together."""
+        order = np.argsort(rows.lengths, kind="stable")
+        for start in range(0, len(order), self.score_rows):
+            yield order[start : start + self.score_rows]
+
+
+class UpdatedClassifier(ShowsUpdate, ClassifierRelease):
+    """The same, and `Updates`."""
+
+
+def _named(component: Any) -> dict[str, Any]:
+    return {"name": component.name, "params": component.params.model_dump(mode="json")}
+
+
+def _is_given(module: nn.Module) -> bool:
+    from uedp_bench.models.networks.classifier import Given
+
+    return isinstance(module.encoder, Given)

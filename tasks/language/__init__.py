@@ -1,0 +1,1 @@
+"""Next-word prediction."""

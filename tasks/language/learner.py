@@ -1,0 +1,106 @@
+"""What mechanisms train in next-word prediction: rows of text, and the loss of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.learner import Batch, Losses
+from uedp_bench.tasks._text_rows import IGNORED, Preprocessing, TextRows, encode_targets
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.model import LanguageModel, Vocabulary
+    from uedp_bench.tasks.language.release import LanguageModelRelease
+
+
+class LanguageModelLearner:
+    """A language model and the rows that it learns from; see `uedp_bench.learner.Learner`.
+
+    Args:
+        model: made `module`.
+        module: the network.
+        vocabulary: its tokens.
+        corpus: the rows, numbered from 0.
+        preprocessing: of every text, in training and when the release is asked.
+        max_tokens: targets of a row after the first so many are left out of training, its end
+            token among them; None for no limit but the model's own.
+        score_rows: rows that the release scores at once.
+        plan: of a stage on public data, how to train it; None for the private stage.
+        shows_update: the release tells how training moved the weights (for audits).
+
+    Attributes:
+        truncated: rows that lost targets to `max_tokens` or to the model's own limit.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel[Any],
+        module: nn.Module,
+        vocabulary: Vocabulary,
+        corpus: Corpus,
+        *,
+        preprocessing: Preprocessing = "none",
+        max_tokens: int | None = None,
+        score_rows: int = 512,
+        plan: Mapping[str, Any] | None = None,
+        shows_update: bool = False,
+    ) -> None:
+        self.model, self.module, self.corpus = model, module, corpus
+        self.vocabulary: Vocabulary | None = vocabulary
+        self.vectorised: bool = model.vectorised
+        self.private, self.plan = plan is None, plan
+        self._vocabulary, self._preprocessing = vocabulary, preprocessing
+        self._score_rows, self._shows_update = score_rows, shows_update
+        # A row's inputs are as many as its targets; the model's limit counts begin and end.
+        limits = [max_tokens, None if (own := model.max_length()) is None else own - 1]
+        limit = min((value for value in limits if value is not None), default=None)
+        rows = encode_targets(corpus.texts, vocabulary, preprocessing)
+        self.truncated = sum(limit is not None and len(row) > limit for row in rows)
+        self._rows = TextRows.build([row[:limit] for row in rows], vocabulary)
+        self.row_size = int(self._rows.lengths.max(initial=1)) * vocabulary.size
+
+    @property
+    def tokens(self) -> int:
+        """Targets of all rows."""
+        return len(self._rows.flat)
+
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        """`tokens` and `targets` (rows, longest of these rows) and dropout `seeds` (rows,)."""
+        import torch
+
+        tokens, targets = self._rows.padded(np.asarray(rows, dtype=np.int64))
+        return {
+            "tokens": torch.from_numpy(tokens),
+            "targets": torch.from_numpy(targets),
+            "seeds": torch.from_numpy(seeds),
+        }
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """Cross-entropy of each row; dropout acts where the module is in training mode."""
+        from uedp_bench.models.networks.cross_entropy import token_nats
+
+        targets = batch["targets"]
+        seeds = batch["seeds"] if module.training else None
+        nats = token_nats(module(batch["tokens"], seeds), targets)
+        return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
+
+    def release(self, module: nn.Module) -> LanguageModelRelease:
+        """The model as anybody with its weights, and where asked for those before, can ask it."""
+        from uedp_bench.tasks._updates import difference
+        from uedp_bench.tasks.language.release import LanguageModelRelease, UpdatedLanguageModel
+
+        release = LanguageModelRelease(
+            self.model,
+            module,
+            self._vocabulary,
+            preprocessing=self._preprocessing,
+            score_rows=self._score_rows,
+        )
+        if not self._shows_update or module is self.module:  # trained in place: nothing is left
+            return release
+        return UpdatedLanguageModel(release, difference(module, self.module))

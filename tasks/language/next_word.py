@@ -1,0 +1,269 @@
+"""Next-word prediction: perplexity and accuracy, beside the share of unknown words and floors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field
+
+from uedp_bench.component import MayBePath, Params
+from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.model import LanguageModel
+from uedp_bench.release import Scorer
+from uedp_bench.task import Task
+from uedp_bench.tasks._pretraining import public_stage
+from uedp_bench.tasks._text_rows import Preprocessing, TextRows, encode_targets, prepare
+from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
+from uedp_bench.tasks.language.learner import LanguageModelLearner
+from uedp_bench.tasks.language.ngrams import NGramModel
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+_BOOTSTRAP_SEED = 2022
+
+
+class NextWordParams(Params):
+    """How text becomes tokens, and what happens before private training."""
+
+    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
+        default="public", description=DESCRIPTION
+    )
+    preprocessing: Preprocessing = Field(
+        default="none", description="'paper': lower case without punctuation (Lai et al.)"
+    )
+    pretraining_epochs: int = Field(
+        default=0, ge=0, description="passes over the public split before private training"
+    )
+    pretraining_learning_rate: float = Field(
+        default=5e-3, gt=0, description="of Adam, on the public split"
+    )
+    pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
+    max_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="targets of a training row (its end token among them) past this many are left "
+        "out; the number of such rows is in the cost",
+    )
+
+
+class NextWord(Task[NextWordParams]):
+    """Learn to predict each word of a row from those before it.
+
+    Perplexity is exp(sum of nats / words) on the original test rows: words are the
+    whitespace-separated words of the preprocessed text and one end per row, so that vocabularies
+    compare; nats are summed over all tokens and the end. A word outside the vocabulary is predicted
+    by predicting that it is one, which flatters: `oov_rate` is the share of such targets, and
+    `perplexity_known` and `accuracy` leave them out. N-grams see the same tokens, share the
+    divisor, and are counted on the training rows without privacy; unigrams are the floor that a
+    model must beat. The floor of `accuracy` is `constant_accuracy`: the known target that is most
+    frequent in training, predicted everywhere.
+    """
+
+    name = "next-word"
+    version = 2
+    source = "Lai et al. 2022 (UeDP), section VI; McMahan et al. 2018"
+    Params = NextWordParams
+    needs: ClassVar[tuple[type, ...]] = (Scorer,)
+    models = LanguageModel
+    by_vocabulary = True
+    utility = (
+        "perplexity",
+        "accuracy",
+        "oov_rate",
+        "perplexity_known",
+        "accuracy_with_unknown",
+        "perplexity_token",
+        "unigram_perplexity",
+        "bigram_perplexity",
+        "constant_accuracy",
+    )
+    floors: ClassVar[Mapping[str, str]] = MappingProxyType({"unigrams": "unigram_perplexity"})
+    counted = ("unigram_perplexity", "bigram_perplexity", "constant_accuracy")
+
+    def __init__(self, params: NextWordParams | None = None, model: Any = None) -> None:
+        super().__init__(params, model)
+        self._last: tuple[tuple[Corpus, str], tuple[FloatArray, FloatArray, int]] | None = None
+
+    def vocabulary(self, corpus: Corpus) -> Vocabulary:
+        """See `Task`; "private" takes the training split, canaries and all.
+
+        A pretrained model brings its own, whatever the parameter says.
+
+        Raises:
+            InputError: if vectors were published in place of text.
+        """
+        if corpus.vectors is not None:
+            raise InputError(
+                "next-word learns from text, and the mechanism publishes vectors: use it for "
+                "text-classification"
+            )
+        return make_vocabulary(
+            self._model(), self.params.vocabulary, corpus, self.params.preprocessing
+        )
+
+    def stages(
+        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
+    ) -> Sequence[LanguageModelLearner]:
+        """See `Task`.
+
+        Raises:
+            InputError: if there is nothing to train on, or public pre-training is asked for
+                without public text.
+        """
+        if vocabulary is None:
+            raise InputError("next-word needs a vocabulary")
+        module = self._model().build(vocabulary, run.shared_seed("init"))
+        stages = []
+        missing = "the corpus has no public text: give source.public files, or set it to 0"
+        if (before := public_stage(self.params, corpus, missing)) is not None:
+            stages.append(self._learner(module, vocabulary, before[0], run, before[1]))
+        train = corpus.only("train")
+        if not len(train):
+            raise InputError("the corpus has no row in the split 'train'")
+        stages.append(self._learner(module, vocabulary, train, run))
+        return stages
+
+    def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
+        """See `Task`.
+
+        Raises:
+            InputError: if the corpus has no test rows.
+        """
+        vocabulary: Vocabulary | None = getattr(release, "vocabulary", None)
+        if not isinstance(release, Scorer) or vocabulary is None:
+            raise CapabilityError("next-word scores releases that are Scorers with a vocabulary")
+        test = corpus.only("test")
+        if not len(test):
+            raise InputError("the corpus has no row in the split 'test' to score")
+        how = self.params.preprocessing
+        scores = release.token_logprobs(test.texts)
+        rows = TextRows.build(encode_targets(test.texts, vocabulary, how), vocabulary)
+        words = np.array([len(text.split()) + 1.0 for text in prepare(test.texts, how)])
+        users = or_alone(test.users)
+        nats = -np.concatenate([score.logp for score in scores])
+        right = np.concatenate([score.correct for score in scores])
+        known = _known(rows, vocabulary)
+
+        def share(of: BoolArray, among: BoolArray) -> Estimate:
+            return _ratio(rows.row_sums(of & among), rows.row_sums(among), users)
+
+        every, in_rows = np.ones_like(known), rows.row_sums
+        unigrams, bigrams, most = self._counted(corpus, vocabulary, rows)
+        return {
+            "perplexity": _perplexity(in_rows(nats), words, users),
+            "accuracy": share(right, known),
+            "oov_rate": share(~known, every),
+            "perplexity_known": _perplexity(in_rows(nats * known), in_rows(known), users),
+            "accuracy_with_unknown": share(right, every),
+            "perplexity_token": _perplexity(in_rows(nats), rows.lengths, users),
+            "unigram_perplexity": _perplexity(in_rows(unigrams), words, users),
+            "bigram_perplexity": _perplexity(in_rows(bigrams), words, users),
+            "constant_accuracy": share(rows.flat == most, known),
+        }
+
+    def _counted(
+        self, corpus: Corpus, vocabulary: Vocabulary, rows: TextRows
+    ) -> tuple[FloatArray, FloatArray, int]:
+        """Nats of unigrams and bigrams, and the known target that is most frequent in training.
+
+        A run asks twice where its model saw public text before, and counts once.
+        """
+        key = corpus, vocabulary.fingerprint
+        if self._last is None or self._last[0][0] is not corpus or self._last[0][1] != key[1]:
+            one, two = (self.ngrams(n, corpus, vocabulary) for n in (1, 2))
+            train = encode_targets(
+                corpus.only("train").texts, vocabulary, self.params.preprocessing
+            )
+            flat = TextRows.build(train, vocabulary)
+            most = np.bincount(flat.flat[_known(flat, vocabulary)]).argmax()
+            self._last = key, (one.nats(rows), two.nats(rows), int(most))
+        return self._last[1]
+
+    def load(self, folder: Path) -> Release:
+        """See `Task`."""
+        from uedp_bench.tasks.language.release import LanguageModelRelease
+
+        return LanguageModelRelease.load(folder)
+
+    def ngrams(self, order: int, corpus: Corpus, vocabulary: Vocabulary) -> NGramModel:
+        """The floor of an order, counted on the training rows without privacy.
+
+        Without validation rows, every tenth training row chooses the weights instead.
+        """
+        train, valid = (
+            encode_targets(corpus.only(split).texts, vocabulary, self.params.preprocessing)
+            for split in ("train", "valid")
+        )
+        if not valid and len(train) > 1:
+            train, valid = [row for i, row in enumerate(train) if i % 10], train[::10]
+        rows = (TextRows.build(targets, vocabulary) for targets in (train, valid))
+        return NGramModel(order, vocabulary.size, *rows)
+
+    def ngram_perplexity(self, order: int, corpus: Corpus, vocabulary: Vocabulary) -> float:
+        """Perplexity per word of an n-gram model on the test rows."""
+        texts, how = corpus.only("test").texts, self.params.preprocessing
+        rows = TextRows.build(encode_targets(texts, vocabulary, how), vocabulary)
+        words = sum(len(text.split()) + 1 for text in prepare(texts, how))
+        return float(np.exp(self.ngrams(order, corpus, vocabulary).nats(rows).sum() / words))
+
+    def _model(self) -> LanguageModel[Any]:
+        if not isinstance(self.model, LanguageModel):
+            raise CapabilityError("next-word needs a language model (such as lstm-small)")
+        return self.model
+
+    def _learner(
+        self,
+        module: nn.Module,
+        vocabulary: Vocabulary,
+        corpus: Corpus,
+        run: Run,
+        plan: Mapping[str, Any] | None = None,
+    ) -> LanguageModelLearner:
+        learner = LanguageModelLearner(
+            self._model(),
+            module,
+            vocabulary,
+            corpus,
+            preprocessing=self.params.preprocessing,
+            max_tokens=self.params.max_tokens,
+            score_rows=run.speed.score_rows,
+            plan=plan,
+            shows_update=bool(run.injected),
+        )
+        run.count({"rows_truncated": learner.truncated})
+        return learner
+
+
+def _known(rows: TextRows, vocabulary: Vocabulary) -> BoolArray:
+    """(tokens,) whether a target is in the vocabulary; ends of rows are."""
+    outside = -1 if vocabulary.unknown is None else vocabulary.unknown
+    return np.asarray(rows.flat != outside)
+
+
+def _ratio(top: ArrayLike, bottom: ArrayLike, users: IntArray) -> Estimate:
+    """Every metric sees the same resamples of users."""
+    from uedp_bench.statistics.intervals import ratio_estimate
+
+    return ratio_estimate(top, bottom, np.random.default_rng(_BOOTSTRAP_SEED), users)
+
+
+def _perplexity(nats: ArrayLike, divisor: ArrayLike, users: IntArray) -> Estimate:
+    from uedp_bench.results import Estimate
+
+    rate = _ratio(nats, divisor, users)
+    with np.errstate(over="ignore"):  # a broken model may be infinitely surprised
+        low, high = (None if x is None else float(np.exp(x)) for x in (rate.low, rate.high))
+        return Estimate(value=float(np.exp(rate.value)), low=low, high=high)

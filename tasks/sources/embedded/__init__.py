@@ -1,0 +1,1 @@
+"""The embedded corpus: generated text that needs no file."""

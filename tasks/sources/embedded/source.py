@@ -1,0 +1,178 @@
+"""`embedded`: an invented corpus of short personal messages, made from a seed in seconds.
+
+A grammar with five topics writes the sentences; Faker names people, places, organisations and
+days. Nothing in it belongs to anyone. Texts are tokens between single spaces; only names keep
+their capitals.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from typing import ClassVar, Final, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.corpus import SPLITS, Corpus, Spans
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.source import Source, SourceParams
+from uedp_bench.tasks.sources.embedded.authors import FRIENDS, Author, make_authors
+from uedp_bench.tasks.sources.embedded.grammar import Rules, Scene, join, parse_rules, uniforms
+from uedp_bench.tasks.sources.embedded.rules import AUTHORS, NAMED, NEGATIVE, POSITIVE, SENTENCES
+from uedp_bench.tasks.sources.embedded.topics import TOPICS
+from uedp_bench.tasks.sources.embedded.world import (
+    ENTITY_TYPES,
+    PHONES,
+    build_world,
+    phone_numbers,
+)
+from uedp_bench.tasks.sources.reading.public_text import add_public
+
+SENTIMENTS: Final = ("negative", "neutral", "positive")
+NAMED_SHARE: Final = 0.5
+"""Probability that a sentence is written with entities."""
+
+LEAST_SENTENCES: Final = 2
+
+
+MOST_USERS: Final = PHONES // (1 + FRIENDS)
+"""Every author and friend has a phone number of their own, and fictitious numbers are few."""
+
+
+class EmbeddedParams(SourceParams):
+    """Parameters of `embedded`."""
+
+    users: int = Field(default=4000, ge=50, description="users of the train split")
+    valid_users: int = Field(default=200, ge=0, description="users of the valid split")
+    test_users: int = Field(default=400, ge=1, description="users of the test split")
+    public_users: int = Field(
+        default=1500, ge=0,
+        description="other authors, whose text is public: vocabulary, pre-training, references",
+    )  # fmt: skip
+    sentences: float = Field(
+        default=6.0, ge=LEAST_SENTENCES, le=100,
+        description="mean number of sentences a user writes (each at least 2)",
+    )  # fmt: skip
+    seed: int = Field(default=1, ge=0, description="of the corpus; independent of a run's seed")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Users of each split."""
+        return {"train": self.users, "valid": self.valid_users, "test": self.test_users,
+                "public": self.public_users}  # fmt: skip
+
+    @model_validator(mode="after")
+    def _enough_phones(self) -> Self:
+        total = sum(self.sizes.values())
+        if total > MOST_USERS:
+            raise ValueError(
+                f"users, valid_users, test_users and public_users are {total} together; "
+                f"at most {MOST_USERS}, so that every person has a fictitious phone number"
+            )
+        return self
+
+
+class Embedded(Source[EmbeddedParams]):
+    """Invented messages of invented people, with entities, topics, sentiments and attributes."""
+
+    name: ClassVar[str] = "embedded"
+    source: ClassVar[str] = "generated; entity types as in Lai et al., Table I"
+    Params: ClassVar[type[EmbeddedParams]] = EmbeddedParams
+    needs_path: ClassVar[bool] = False
+    generated: ClassVar[bool] = True
+
+    def load(self) -> Corpus:
+        """The corpus: users of train, valid, test and public in this order, rows by user."""
+        return add_public(_cached(self.params), self.params)
+
+    def documented(self) -> CorpusStats:
+        """Counts of the train split, which anybody can generate."""
+        train = _cached(self.params).only("train")
+        return CorpusStats(
+            users=len(np.unique(train.users)),
+            rows=len(train),
+            sensitive_rows=int(train.sensitive.sum()),
+            entities=len(np.unique(train.entities.entity)),
+            public=True,
+        )
+
+
+_NO_FILES = {name: SourceParams.model_fields[name].default for name in SourceParams.model_fields}
+"""What does not matter for what is generated."""
+
+
+def _cached(params: EmbeddedParams) -> Corpus:
+    """The generated corpus, once for all that share its parameters; files are left to others."""
+    return _generate(params.model_copy(update=_NO_FILES))
+
+
+@lru_cache(maxsize=2)
+def _generate(params: EmbeddedParams) -> Corpus:
+    world, phones = build_world(params.seed), phone_numbers(params.seed)
+    rows = _Rows()
+    first = 0
+    for split, count in params.sizes.items():
+        rng = np.random.default_rng([params.seed, 2, SPLITS.index(split)])
+        people = phones[(1 + FRIENDS) * first : (1 + FRIENDS) * (first + count)]
+        authors = make_authors(people, world, len(TOPICS), rng)
+        # A gamma mixture of Poisson counts: most write little, a few write much.
+        extra = rng.poisson((params.sentences - LEAST_SENTENCES) * rng.gamma(2.0, 0.5, count))
+        draw = uniforms(rng)
+        for user, author in enumerate(authors):
+            for _ in range(LEAST_SENTENCES + int(extra[user])):
+                rows.write(author, draw, (first + user, SPLITS.index(split)))
+        first += count
+    return rows.corpus()
+
+
+class _Rows:
+    """Writes sentences and keeps the columns of the corpus.
+
+    The grammar is parsed once and merged for each topic and sentiment.
+    """
+
+    def __init__(self) -> None:
+        base = parse_rules(SENTENCES) | parse_rules(NAMED)
+        moods: tuple[Rules, ...] = (parse_rules(NEGATIVE), {}, parse_rules(POSITIVE))
+        self.topics = tuple(TOPICS)
+        self.wording: list[list[Rules]] = [
+            [{**base, **parse_rules(text), **mood} for mood in moods] for text in TOPICS.values()
+        ]
+        self.classes = {
+            name: [parse_rules(text) for text in classes.values()]
+            for name, classes in AUTHORS.items()
+        }
+        self.texts: list[str] = []
+        self.mentions: list[tuple[int, int, int, int]] = []
+        self.values: list[tuple[int, ...]] = []
+
+    def write(self, author: Author, draw: Iterator[float], where: tuple[int, int]) -> None:
+        """Adds one sentence of an author; `where` is its user and split."""
+        u = next(draw) * author.topics[-1]
+        topic = min(bisect_right(author.topics, u), len(self.topics) - 1)
+        sentiment = int(next(draw) * len(SENTIMENTS))
+        entity = partial(author.entity, topic=self.topics[topic])
+        own = (self.classes[name][value] for name, value in author.classes.items())
+        scene = Scene((self.wording[topic][sentiment], *own), entity, draw)
+        text, found = join(scene.write("named" if next(draw) < NAMED_SHARE else "plain"))
+        self.mentions += [(len(self.texts), *mention) for mention in found]
+        self.texts.append(text)
+        self.values.append((*where, topic, sentiment, *author.classes.values()))
+
+    def corpus(self) -> Corpus:
+        """The corpus of all sentences written so far."""
+        user, split, topic, sentiment, *own = np.array(self.values, dtype=np.int64).T.copy()
+        names = {name: tuple(classes) for name, classes in AUTHORS.items()}
+        return Corpus(
+            texts=tuple(self.texts),
+            groups={"user": user},
+            split=split,
+            entities=Spans.build(self.texts, self.mentions),
+            entity_types=ENTITY_TYPES,
+            labels=topic,
+            label_names=self.topics,
+            attributes={"sentiment": sentiment, **dict(zip(AUTHORS, own, strict=True))},
+            attribute_names={"sentiment": SENTIMENTS, **names},
+        )

@@ -1,0 +1,1 @@
+"""What sources share: opening files, columns, splits, public text."""

@@ -1,0 +1,196 @@
+"""Public text from files, added to a corpus as its split `public`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray
+from uedp_bench.errors import InputError
+from uedp_bench.tasks.sources.reading.simple_sentences import simple_sentences
+from uedp_bench.tasks.sources.reading.text_files import open_text
+
+if TYPE_CHECKING:
+    from uedp_bench.source import SourceParams
+
+PUBLIC = SPLITS.index("public")
+ROWS_PER_USER = 20
+"""Files of plain text have no authors: this many consecutive lines count as one."""
+_LINE_BREAKS = re.compile(r"<br\s*/?>")
+
+
+def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
+    """The corpus with the rows of the files in `params.public` appended as split `public`.
+
+    With `params.valid_is_public`, the corpus' own split `valid` is public too. Appended rows have
+    users of their own, no entities, no label and no attributes. At most `params.public_rows` public
+    rows are kept, those that the source made itself first.
+
+    Before that, a sample of the users is drawn (`sample`), rows of too few sentences are left out
+    (`min_sentences`, `test_sentences`), and with `public_share` some of the training users become
+    public.
+
+    Raises:
+        InputError: for a file that is missing, unreadable or without a sentence, if users of the
+            split `valid` are to be public and train as well, or if no training or test row is left.
+    """
+    corpus = _of_length(_sample(corpus, params.sample), params)
+    corpus = _share(corpus, params.public_share)
+    if params.valid_is_public:
+        _check_apart(corpus)
+        corpus = corpus.with_split(corpus.where("valid"), "public")
+    own = np.flatnonzero(corpus.split == PUBLIC)
+    room = None if params.public_rows is None else max(params.public_rows - len(own), 0)
+    texts = read_public(params.public, room)
+    if texts:
+        corpus = _append(corpus, texts)
+    if params.public_rows is not None and len(own) > params.public_rows:
+        keep = np.setdiff1d(np.arange(len(corpus)), own[params.public_rows :])
+        corpus = replace(corpus.take(keep), origin=np.arange(len(keep)))
+    return corpus
+
+
+def _of_length(corpus: Corpus, params: SourceParams) -> Corpus:
+    """Without the rows that have too few sentences, or of the test split too many."""
+    if params.min_sentences == 1 and params.test_sentences is None:
+        return corpus
+    from uedp_bench.text.sentences import split_sentences
+
+    counts = np.array([len(found) for found in split_sentences(corpus.texts)])
+    keep = counts >= params.min_sentences
+    if params.test_sentences is not None:
+        low, high = params.test_sentences
+        keep &= ~corpus.where("test") | ((counts >= low) & (counts <= high))
+    kept = corpus.take(np.flatnonzero(keep))
+    for split in ("train", "test"):
+        if corpus.where(split).any() and not kept.where(split).any():
+            raise InputError(
+                f"source.min_sentences={params.min_sentences} and test_sentences="
+                f"{params.test_sentences} leave no row in the split {split!r}: its rows have up to "
+                f"{counts[corpus.where(split)].max()} sentences"
+            )
+    return replace(kept, origin=np.arange(len(kept)))
+
+
+def _sample(corpus: Corpus, share: float) -> Corpus:
+    """The rows of a share of the users, drawn by the hash of their number."""
+    if share == 1:
+        return corpus
+    drawn = np.append(_hashed(b"sample", corpus.user_count) < share, True)  # rows of nobody stay
+    kept = corpus.take(np.flatnonzero(drawn[corpus.users]))
+    for split in ("train", "test"):
+        if corpus.where(split).any() and not kept.where(split).any():
+            raise InputError(f"source.sample={share} leaves no row in {split!r}; take more")
+    return replace(kept, origin=np.arange(len(kept)))
+
+
+def _hashed(what: bytes, users: int) -> FloatArray:
+    """(users,) numbers in [0, 1) that depend on a user's number alone."""
+    digests = (hashlib.sha256(b"%s %d" % (what, user)).digest() for user in range(users))
+    return np.array([int.from_bytes(digest[:4], "big") / 2**32 for digest in digests])
+
+
+def _share(corpus: Corpus, share: float) -> Corpus:
+    """With a share of the training users, drawn by the hash of their number, made public."""
+    if share == 0:
+        return corpus
+    hashed = _hashed(b"public", corpus.user_count)
+    elsewhere = np.zeros(corpus.user_count, dtype=bool)
+    there = corpus.users >= 0
+    elsewhere[corpus.users[there & ~corpus.where("train", "public")]] = True
+    drawn = (hashed < share) & ~elsewhere
+    moved = corpus.where("train") & np.where(there, drawn[corpus.users], False)
+    if not moved.any():
+        raise InputError(
+            f"source.public_share={share} draws no training user who has no valid or test row; "
+            "give a larger share, or public files"
+        )
+    return corpus.with_split(moved, "public")
+
+
+def _check_apart(corpus: Corpus) -> None:
+    """Text of a training user that were called public would be trained on without protection."""
+    train, valid = (np.unique(corpus.users[corpus.where(name)]) for name in ("train", "valid"))
+    both = np.intersect1d(train, valid)
+    shared = int((both >= 0).sum())
+    if shared:
+        raise InputError(
+            f"valid_is_public: {shared} users of the split valid are in train too, so their text "
+            "is not public; only text of other users can be"
+        )
+
+
+def read_public(files: tuple[Path, ...], room: int | None = None) -> list[str]:
+    """Sentences of all files in order, at most `room`; every file must hold one.
+
+    A file has a sentence a line; of a jsonl file, each line is an object whose `text` is split into
+    sentences (`simple_sentences`; `<br />` counts as space).
+
+    Raises:
+        InputError: for a file that is missing, unreadable or without a sentence, or a line of a
+            jsonl file without a text.
+    """
+    texts: list[str] = []
+    for path in files:
+        with open_text(path, "public") as lines:
+            jsonl = path.name.removesuffix(".gz").endswith(".jsonl")
+            sentences = _of_records(lines, path) if jsonl else _sentences(lines)
+            first = next(sentences, None)
+            if first is None:
+                raise InputError(f"public: {path} holds no sentence")
+            left = None if room is None else room - len(texts)
+            texts += islice(chain([first], sentences), left)
+    return texts
+
+
+def _sentences(lines: Iterable[str]) -> Iterator[str]:
+    """Lines with single spaces; blank ones and WikiText headings (` = = Title = = `) are left out.
+
+    A heading is a line that starts and ends with an equals sign.
+    """
+    for raw in lines:
+        line = " ".join(raw.split())
+        if line and not (line[0] == "=" == line[-1]):
+            yield line
+
+
+def _of_records(lines: Iterable[str], path: Path) -> Iterator[str]:
+    """Sentences of the `text` of each line's object."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = json.loads(line)["text"]
+            words = _LINE_BREAKS.sub(" ", text).split()
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"public: {path}, line {number} is not an object with a text: {error!r}"
+            ) from None
+        yield from simple_sentences(" ".join(words))
+
+
+def _append(corpus: Corpus, texts: list[str]) -> Corpus:
+    rows = len(texts)
+
+    def extend(column: IntArray, value: int = -1) -> IntArray:
+        return np.concatenate([column, np.full(rows, value, dtype=np.int64)])
+
+    users = corpus.user_count + np.arange(rows) // ROWS_PER_USER
+    groups = {name: extend(ids) for name, ids in corpus.groups.items()}
+    groups["user"] = np.concatenate([corpus.users, users])
+    return replace(
+        corpus,
+        texts=(*corpus.texts, *texts),
+        groups=groups,
+        split=extend(corpus.split, PUBLIC),
+        labels=None if corpus.labels is None else extend(corpus.labels),
+        attributes={name: extend(ids) for name, ids in corpus.attributes.items()},
+        origin=np.arange(len(corpus) + rows),
+        targets=None if corpus.targets is None else (*corpus.targets, *([""] * rows)),
+    )

@@ -1,0 +1,220 @@
+"""Membership on classifiers: shadow models that are asked for, records that count, what is seen."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import runs
+
+from uedp_bench.attacks.membership.attack import VECTORS, Membership
+from uedp_bench.attacks.secret_sharer.attack import SecretSharer
+from uedp_bench.corpus import Corpus, FloatArray
+from uedp_bench.errors import InputError
+from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.release import Classifier, Completer, Release, Scorer
+from uedp_bench.run import Run
+
+RunMaker = Callable[..., Run]
+CLASSES = ("news", "sport", "other")
+
+
+class FakeClassifier(Release):
+    """Each record has a difficulty of its own; `users` are those that it was trained on."""
+
+    classes: tuple[str, ...] = CLASSES
+
+    def __init__(self, users: np.ndarray, gain: float, seed: int, column: str = "label") -> None:
+        self.users, self.gain, self.seed, self.column = users, gain, seed, column
+
+    def class_logprobs(self, corpus: Corpus) -> FloatArray:
+        truth = corpus.labels if self.column == "label" else corpus.attributes[self.column]
+        hard = np.array([zlib.crc32(text.encode()) / 2**32 for text in corpus.texts]) * 6.0 - 2.0
+        odds = hard + np.random.default_rng(self.seed).normal(size=len(corpus))
+        odds += self.gain * (self.users[corpus.users] & corpus.where("train", "held_out"))
+        scores = np.zeros((len(corpus), len(CLASSES)))
+        scores[np.arange(len(corpus)), truth] = odds
+        return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+
+
+class Lab:
+    """An attack on a fake release with shadow models of the same kind."""
+
+    def __init__(self, corpus: Corpus, make_run: RunMaker, gain: float = 2.0, **params) -> None:
+        self.calls: list[dict[str, object]] = []
+        self.attack = Membership.create(params)
+        self.corpus, self.planted = self.attack.plant(corpus, np.random.default_rng(1))
+        self.gain, self.column = gain, "label"
+        self.run = make_run(3, self._retrain)
+        mask = np.zeros(corpus.user_count, dtype=bool)
+        mask[self.corpus.users[self.corpus.where("train")]] = True
+        self.target = self._classifier(mask, seed=999)
+
+    def _classifier(self, users: np.ndarray, seed: int) -> FakeClassifier:
+        return FakeClassifier(users.copy(), self.gain, seed, self.column)
+
+    def _retrain(self, users, *, mechanism, seed, splits):
+        self.calls.append({"users": users.copy(), "mechanism": mechanism, "seed": seed,
+                           "splits": splits})  # fmt: skip
+        return self._classifier(users, seed % 2**31)
+
+    def found(self, corpus: Corpus | None = None):
+        return self.attack.run(self.target, self.planted, corpus or self.corpus, self.run)
+
+
+def labelled(corpus: Corpus, share: float = 1.0) -> Corpus:
+    """Random labels, and none for some of the rows."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(len(CLASSES), size=len(corpus))
+    labels[rng.random(len(corpus)) >= share] = -1
+    return replace(corpus, labels=labels, label_names=CLASSES)
+
+
+@pytest.fixture
+def lab(development_corpus: Corpus, make_run: RunMaker) -> Callable[..., Lab]:
+    return lambda share=1.0, **more: Lab(labelled(development_corpus, share), make_run, **more)
+
+
+def test_the_double_is_a_classifier_and_nothing_else():
+    fake = FakeClassifier(np.zeros(1, dtype=bool), 0.0, 0)
+    assert isinstance(fake, Classifier)
+    assert not isinstance(fake, Scorer | Completer)
+
+
+def test_a_classifier_that_remembers_is_caught_and_rmia_is_the_headline(lab):
+    found = lab().found()
+    tables = found.details["scores"]
+    assert set(tables) == {"loss", "lira", "lira_offline", "rmia"}
+    assert found.details["main_score"] == "rmia"
+    assert found.metrics["auc"].value == tables["rmia"]["auc"]["value"]
+    assert found.metrics["tpr_at_1pct_fpr"].value == tables["rmia"]["tpr_at_1pct_fpr"]
+    assert tables["rmia"]["auc"]["low"] > tables["loss"]["auc"]["high"] > 0.6
+    words = found.metrics["auc_bag_of_words"]
+    assert words.low <= 0.5 <= words.high
+    assert found.details["shadows"]["population_rows"] == 200
+
+
+def test_shadow_models_are_as_large_as_the_release_and_split_both_sides(lab):
+    here = lab()
+    here.found()
+    judged = [*here.planted.members, *here.planted.non_members]
+    others = np.setdiff1d(np.unique(here.corpus.users[here.corpus.where("train")]), judged)
+    masks = np.array([call["users"] for call in here.calls])
+    assert len(masks) == 4
+    assert (masks.sum(axis=1) == here.target.users.sum()).all()
+    assert masks[:, others].all()
+    assert (masks[:, judged].sum(axis=0) == 2).all()
+    unjudged = np.setdiff1d(np.arange(masks.shape[1]), [*judged, *others])
+    assert not masks[:, unjudged].any()
+    assert {call["mechanism"] for call in here.calls} == {"same"}
+    assert {call["splits"] for call in here.calls} == {("train", "held_out")}
+    assert len({call["seed"] for call in here.calls}) == 4
+    # Which half a user is in says nothing of its side.
+    inside = masks[:, list(here.planted.members)].sum(axis=1)
+    assert ((inside > 60) & (inside < 140)).all()
+
+
+def test_shadow_models_may_be_trained_without_the_mechanism(lab):
+    here = lab(shadow_mechanism="none", shadow_models=2)
+    here.found()
+    assert [call["mechanism"] for call in here.calls] == ["none", "none"]
+
+
+def test_rows_without_a_class_and_replaced_rows_are_left_out_and_counted(lab):
+    here = lab(share=0.8)
+    sharer = SecretSharer.create({"p_u": (0.05,), "references": 256, "word_pool": 60})
+    both, _ = sharer.plant(here.corpus, np.random.default_rng(2))
+    found = here.found(both)
+    rows = np.array(here.planted.rows)
+    gone = both.origin[rows] < 0
+    unlabelled = both.labels[rows] < 0
+    details = found.details
+    assert details["records_replaced_by_other_attacks"] == gone.sum() > 20
+    assert details["records_without_class"] == (unlabelled & ~gone).sum() > 300
+    assert sum(details["records"].values()) == (~unlabelled & ~gone).sum()
+
+
+def test_a_release_may_have_learnt_an_attribute(lab):
+    here = lab()
+    other = np.random.default_rng(9).integers(3, size=len(here.corpus))
+    twin = np.zeros_like(other)  # of the same classes, and not what was learnt
+    here.corpus = replace(
+        here.corpus, attributes={"twin": twin, "place": other},
+        attribute_names={"twin": CLASSES, "place": CLASSES},
+    )  # fmt: skip
+    here.target.column = here.column = here.target.target = "place"
+    assert here.found().metrics["auc"].low > 0.8
+    here.target.classes = ("x", "y")
+    with pytest.raises(InputError, match="x, y apart"):
+        here.found()
+
+
+def test_the_loss_is_left_where_no_shadow_model_is_trained(lab):
+    here = lab(shadow_models=0)
+    found = here.found()
+    assert not here.calls
+    assert found.details["main_score"] == "loss"
+    assert "shadow_models is 0" in found.details["notes"][0]
+    alone = lab()
+    alone.run.retrainer = None
+    assert "cannot retrain" in alone.found().details["notes"][0]
+
+
+def test_lira_is_the_headline_where_no_test_row_has_a_class(lab):
+    here = lab()
+    bare = replace(here.corpus, labels=np.where(here.corpus.where("test"), -1, here.corpus.labels))
+    found = here.found(bare)
+    assert found.details["main_score"] == "lira"
+    assert any("no rmia" in note for note in found.details["notes"])
+
+
+def test_published_vectors_are_no_question_for_held_out_records(lab):
+    here = lab()
+    here.target.published = here.corpus.only("train").with_vectors(
+        np.zeros((here.corpus.where("train").sum(), 2))
+    )
+    found = here.found()
+    assert found.metrics == {}
+    assert found.details["notes"] == [VECTORS]
+
+
+def test_nothing_is_seen_where_nothing_leaks(lab):
+    found = lab(gain=0.0).found()
+    for score in found.details["scores"].values():
+        assert score["auc"]["low"] < 0.52
+        assert score["auc"]["high"] > 0.48
+
+
+@pytest.mark.parametrize("models", [1, 3, -2])
+def test_odd_numbers_of_shadow_models_are_refused(models):
+    with pytest.raises(InputError, match="shadow_models"):
+        Membership.create({"shadow_models": models})
+
+
+def test_parameters_of_shadow_models_leave_older_results_their_identity():
+    assert "shadow_models" not in Membership.create().params.model_dump(mode="json")
+    assert Membership.create({"shadow_models": 8}).params.model_dump()["shadow_models"] == 8
+
+
+def test_shadow_models_of_a_run_are_trained_once_and_paid_for(tmp_path: Path) -> None:
+    sizes = {"users": 60, "valid_users": 2, "test_users": 10, "public_users": 20}
+    (spec,) = runs(
+        {"name": "noiseless", "params": {"epochs": 6, "batch_size": 16}},
+        source={"name": "embedded", "params": sizes},
+        task="text-classification",
+        model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8}},
+        attacks=[{"name": "membership", "params": {"held_out_users": 20, "shadow_models": 2}}],
+    )
+    found = [execute(spec, Settings(tmp_path, "cpu")) for _ in range(2)]
+    for result in found:
+        assert result.error is None
+        assert result.cost.model_dump()["reference_models"] == 2
+    assert len(list(tmp_path.glob("cache/retrain-*/done.json"))) == 2
+    assert found[0].leakage == found[1].leakage
+    details = found[0].details["membership"]
+    assert details["main_score"] == "rmia"
+    assert 0.0 <= details["shadows"]["rmia_a"] <= 1.0

@@ -1,0 +1,247 @@
+"""Attributes in a representation are found, others are not, and numbers mean what they say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from encoders import (
+    TableClassifier,
+    TableEncoder,
+    VectorEncoder,
+    authors,
+    noise,
+    run_of,
+    with_coordinate,
+)
+
+from uedp_bench.attack import Leakage
+from uedp_bench.attacks.representations.attribute_inference import AttributeInference
+from uedp_bench.corpus import Corpus, IntArray, concatenate
+from uedp_bench.errors import InputError
+from uedp_bench.release import Release
+
+QUICK = {"hidden": 32, "epochs": 20, "learning_rate": 0.01}
+
+
+def attack(release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> Leakage:
+    what = AttributeInference.create(QUICK | params)
+    planted, secret = what.plant(corpus, np.random.default_rng(seed))
+    return what.run(release, secret, planted, run_of(seed))
+
+
+def presence(corpus: Corpus, *columns: IntArray) -> Corpus:
+    names = [f"person{i}" for i in range(len(columns))]
+    return replace(
+        corpus,
+        attributes=dict(zip(names, columns, strict=True)),
+        attribute_names=dict.fromkeys(names, ("absent", "present")),
+    )
+
+
+def test_an_attribute_in_one_coordinate_is_found_and_the_other_is_not() -> None:
+    corpus = authors(0)
+    table = with_coordinate(noise(corpus, 1), corpus.attributes["sex"])
+    found = attack(TableEncoder(table), corpus)
+    assert found.metrics["accuracy_sex"].value > 0.98
+    test = corpus.where("test")
+    for name in ("sex", "age"):
+        counts = np.bincount(corpus.attributes[name][test])
+        assert found.metrics[f"majority_{name}"].value == pytest.approx(counts.max() / test.sum())
+    assert found.metrics["accuracy_age"].low < found.metrics["majority_age"].value
+    mean = (found.metrics["accuracy_sex"].value + found.metrics["accuracy_age"].value) / 2
+    assert found.metrics["empirical_privacy"].value == pytest.approx(1 - mean)
+    by_class = found.details["attributes"]["sex"]["by_class"]
+    assert by_class["f"]["share"] + by_class["m"]["share"] == pytest.approx(1.0)
+    confusion = np.array(found.details["attributes"]["age"]["confusion"])
+    assert confusion.sum() == test.sum()
+    recalls = np.diag(confusion) / confusion.sum(axis=1)
+    balanced = found.details["attributes"]["age"]["balanced_accuracy"]["value"]
+    assert balanced == pytest.approx(recalls.mean())
+
+
+def test_a_nonlinear_attribute_needs_the_hidden_layer() -> None:
+    corpus = authors(0)
+    table = noise(corpus, 1, width=4)
+    sex = (table[:, 0] * table[:, 1] > 0).astype(np.int64)
+    corpus = replace(corpus, attributes={"sex": sex}, attribute_names={"sex": ("f", "m")})
+    deep = attack(TableEncoder(table), corpus)
+    flat = attack(TableEncoder(table), corpus, hidden=0)
+    assert deep.metrics["accuracy_sex"].value > 0.85
+    assert flat.metrics["accuracy_sex"].value < 0.65
+
+
+def test_noise_says_no_more_than_the_majority() -> None:
+    """An attacker whose interval lies above the majority of a test split has seen too much."""
+    trials, above = 40, 0
+    for seed in range(trials):
+        corpus = authors(seed)
+        quick = {"hidden": 16, "epochs": 4, "attributes": ["sex"]}
+        found = attack(TableEncoder(noise(corpus, 1000 + seed)), corpus, seed, **quick).metrics
+        low = found["accuracy_sex"].low
+        assert low is not None
+        above += low > found["majority_sex"].value
+    assert above <= 0.05 * trials
+
+
+def test_empirical_privacy_of_entities_is_one_minus_pooled_f1() -> None:
+    corpus = authors(2)
+    rng = np.random.default_rng(5)
+    often, rare = rng.random(len(corpus)) < 0.7, rng.random(len(corpus)) < 0.2
+    corpus = presence(corpus, often.astype(np.int64), rare.astype(np.int64))
+    table = with_coordinate(noise(corpus, 1), corpus.attributes["person0"])
+    found = attack(TableEncoder(table), corpus)
+    truth = np.stack([often, rare])[:, corpus.where("test")]
+    # The majority finds every mention of the first, wrongly in some rows, and none of the second.
+    hits, wrong, missed = truth[0].sum(), (~truth[0]).sum(), truth[1].sum()
+    majority = 1 - 2 * hits / (2 * hits + wrong + missed)
+    assert found.metrics["empirical_privacy_majority"].value == pytest.approx(majority)
+    tables = [np.array(one["confusion"]) for one in found.details["attributes"].values()]
+    pooled = sum(tables)
+    f1 = 2 * pooled[1, 1] / (2 * pooled[1, 1] + pooled[0, 1] + pooled[1, 0])
+    assert found.metrics["empirical_privacy"].value == pytest.approx(1 - f1)
+    assert found.details["empirical_privacy_is"] == "1 - F1"
+    as_accuracy = attack(TableEncoder(table), corpus, empirical="accuracy")
+    right = sum(np.trace(one) for one in tables) / pooled.sum()
+    assert as_accuracy.metrics["empirical_privacy"].value == pytest.approx(1 - right)
+
+
+def test_rows_of_unknown_attribute_are_left_out_and_counted() -> None:
+    corpus = authors(0)
+    table = with_coordinate(noise(corpus, 1), corpus.attributes["sex"])
+    known = attack(TableEncoder(table), corpus, attributes=["sex"])
+    hidden = corpus.attributes["sex"].copy()
+    hidden[::5] = -1
+    partly = replace(corpus, attributes={"sex": hidden}, attribute_names={"sex": ("f", "m")})
+    found = attack(TableEncoder(table), partly)
+    about = found.details["attributes"]["sex"]
+    unknown = int((hidden[corpus.where("test")] < 0).sum())
+    assert about["rows_unknown"] == unknown > 0
+    assert about["rows"] == known.details["attributes"]["sex"]["rows"] - unknown
+    assert found.metrics["accuracy_sex"].value > 0.98
+
+
+def test_the_order_of_rows_does_not_matter_and_a_seed_gives_the_same_numbers() -> None:
+    corpus = authors(3)
+    table = with_coordinate(noise(corpus, 1), corpus.attributes["sex"]) + 0.5 * noise(corpus, 2)
+    first = attack(TableEncoder(table), corpus)
+    assert attack(TableEncoder(table), corpus) == first
+    mixed = corpus.take(np.random.default_rng(9).permutation(len(corpus)))
+    again = attack(TableEncoder(table), mixed)
+    assert {k: v.value for k, v in again.metrics.items()} == pytest.approx(
+        {k: v.value for k, v in first.metrics.items()}
+    )
+    # Rows that are numbered anew are drawn in another order, and the attacker is another one.
+    order = np.random.default_rng(9).permutation(len(corpus))
+    anew = replace(corpus.take(order), origin=np.arange(len(corpus)))
+    other = attack(TableEncoder(table[order]), anew)
+    for name in ("accuracy_sex", "empirical_privacy"):
+        assert other.metrics[name].value == pytest.approx(first.metrics[name].value, abs=0.05)
+
+
+def test_published_rows_are_joined_with_the_truth_by_origin() -> None:
+    corpus = authors(4)
+    table = with_coordinate(noise(corpus, 1), corpus.attributes["sex"])
+    order = np.random.default_rng(9).permutation(len(corpus))
+    # A mechanism may leave rows out, and need not carry attributes along.
+    shown = corpus.take(order[: 9 * len(order) // 10]).with_vectors(
+        table[order][: 9 * len(order) // 10]
+    )
+    shown = replace(shown, attributes={}, attribute_names={}, labels=None)
+    found = attack(VectorEncoder(shown), corpus)
+    assert found.metrics["accuracy_sex"].value > 0.98
+    assert found.details["rows"]["train"] == int(shown.where("train").sum()) < 600
+    # A planted row has no author.
+    extra = replace(shown.take(np.array([0])), origin=np.array([-1]))
+    planted = attack(VectorEncoder(concatenate(shown, extra)), corpus)
+    assert planted.metrics == found.metrics
+
+
+def test_test_rows_that_were_not_published_are_asked_for_as_they_are() -> None:
+    corpus = authors(4)
+    table = with_coordinate(noise(corpus, 1), corpus.attributes["sex"])
+    release = TableEncoder(table)
+    plain = attack(release, corpus)
+    release.published = corpus.only("train", "valid")
+    assert attack(release, corpus).metrics == plain.metrics
+
+
+def test_fairness_is_the_accuracy_of_the_main_task_by_group() -> None:
+    corpus = authors(6)
+    assert corpus.labels is not None
+    sex, test = corpus.attributes["sex"], corpus.where("test")
+    # Right for all of one sex, and for 60 % of the other.
+    right = (sex == 0) | (np.arange(len(corpus)) % 10 < 6)
+    said = np.where(right, corpus.labels, (corpus.labels + 1) % 3)
+    release = TableClassifier(noise(corpus, 1), np.log(0.1 + np.eye(3)[said]))
+    found = attack(release, corpus)
+    low = right[test & (sex == 1)].mean()
+    gap = found.metrics["fairness_gap_sex"]
+    assert gap.value == pytest.approx(1 - low)
+    assert gap.low > 0.2
+    groups = found.details["main_task_by_group"]["sex"]
+    assert groups["f"]["accuracy"]["value"] == 1.0
+    assert groups["m"]["accuracy"]["value"] == pytest.approx(low)
+    assert groups["m"]["difference"]["value"] == pytest.approx(low - 1)
+    assert groups["m"]["share"] == pytest.approx(sex[test].mean())
+    assert found.details["main_task_accuracy"]["value"] == pytest.approx(right[test].mean())
+    assert "fairness_gap_sex" not in attack(TableEncoder(release.table), corpus).metrics
+
+
+def test_an_attacker_who_finds_nothing_decides_by_the_prior() -> None:
+    corpus = authors(0, share=0.2)
+    constant = np.ones((len(corpus), 5))
+    found = attack(TableEncoder(constant), corpus)
+    assert found.metrics["accuracy_sex"].value == found.metrics["majority_sex"].value
+    assert math.isfinite(found.details["attributes"]["sex"]["valid_loss"]["released"][0])
+
+
+def one_class(corpus: Corpus, split: str) -> Corpus:
+    sex = np.where(corpus.where(split), 1, corpus.attributes["sex"])
+    return replace(corpus, attributes={**corpus.attributes, "sex": sex})
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_an_attribute_with_one_class_is_refused_before_training(split: str) -> None:
+    what, rng = AttributeInference.create(), np.random.default_rng(0)
+    with pytest.raises(InputError, match=rf"'sex' has one class \(m\) in the {split} split"):
+        what.plant(one_class(authors(0), split), rng)
+    AttributeInference.create({"attributes": ["age"]}).plant(one_class(authors(0), split), rng)
+
+
+def test_attributes_that_do_not_exist_are_refused() -> None:
+    corpus, rng = authors(0), np.random.default_rng(0)
+    with pytest.raises(InputError, match="no attribute 'sexe'; did you mean 'sex'"):
+        AttributeInference.create({"attributes": ["sexe"]}).plant(corpus, rng)
+    with pytest.raises(InputError, match="declares no private attributes"):
+        AttributeInference.create().plant(replace(corpus, attributes={}, attribute_names={}), rng)
+    with pytest.raises(InputError, match=r"'f1'.*'sex' is none"):
+        AttributeInference.create({"empirical": "f1"}).plant(corpus, rng)
+
+
+def test_representations_that_are_not_numbers_are_refused() -> None:
+    corpus = authors(0)
+    table = noise(corpus, 1)
+    table[np.flatnonzero(corpus.where("test"))[7], 2] = math.nan
+    with pytest.raises(InputError, match=r"test split: 1 of 300 rows are not finite.*first at 7"):
+        attack(TableEncoder(table), corpus)
+    with pytest.raises(InputError, match=r"shape \(600, 2, 4\)"):
+        attack(TableEncoder(noise(corpus, 1).reshape(-1, 2, 4)), corpus)
+
+
+def test_noise_that_all_coordinates_share_hides_nothing_from_a_centring_attacker() -> None:
+    corpus = authors(0, share=0.5)
+    rng = np.random.default_rng(4)
+    table = rng.normal(size=(len(corpus), 6))
+    table[:, 0] += 4.0 * corpus.attributes["sex"]
+    shared = table + rng.laplace(scale=400.0, size=(len(corpus), 1))
+    found = attack(TableEncoder(shared), corpus)
+    assert found.metrics["accuracy_sex"].value > 0.9
+    assert found.details["attributes"]["sex"]["view"] == "row-centred"
+    plain = attack(TableEncoder(shared), corpus, views=["released"])
+    assert plain.metrics["accuracy_sex"].value < 0.75
+    kept = found.metrics["empirical_privacy_released"].value
+    assert kept == plain.metrics["empirical_privacy"].value

@@ -1,0 +1,73 @@
+"""Twenty kills at random moments: nothing is lost, damaged, left over or logged twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tiny import flags
+
+from uedp_bench.harness.result_files import stored_result
+
+KILLS = int(os.environ.get("UEDP_BENCH_KILLS", "20"))
+SEED = int(os.environ.get("UEDP_BENCH_KILL_SEED", "1"))
+SCRIPT = Path(__file__).parent / "support" / "kills.py"
+GRID = ["--mechanism", "user-dp", "--set", "mechanism.user-dp.rounds=2",
+        "--set", "mechanism.user-dp.users_per_round=10",
+        "--mechanism", "deidentify+user-dp", "--seeds", "1,2"]  # fmt: skip
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+
+
+def numbers(result):
+    return result.model_dump(exclude={"cost", "provenance", "tracking"})
+
+
+def logged(out):
+    """(id, status, content) of every run in the store of a folder."""
+    query = (
+        "select i.value, r.status, c.value from runs r "
+        "join tags i on i.run_uuid = r.run_uuid and i.key = 'uedp_bench.id' "
+        "left join tags c on c.run_uuid = r.run_uuid and c.key = 'uedp_bench.content'"
+    )
+    with closing(sqlite3.connect(out / "mlflow.db")) as store:
+        return sorted(store.execute(query).fetchall())
+
+
+def test_killed_at_random_moments_a_grid_ends_as_if_nothing_had_happened(tmp_path):
+    command = flags(tmp_path, *GRID)
+    at = command.index("--out")
+    command = [part for part in command[:at] + command[at + 2 :] if part != "--no-tracking"]
+    script = [sys.executable, str(SCRIPT), str(tmp_path), str(KILLS), str(SEED), *command]
+    done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["code"] == 0, told
+    assert len(told["kills"]) == KILLS
+    folders = [tmp_path / "undisturbed", *sorted(tmp_path.glob("killed-*"))]
+    assert len(folders) == told["grids"] + 1
+    expected = {path.parent.name: stored_result(path)
+                for path in (tmp_path / "undisturbed").glob("*/result.json")}  # fmt: skip
+    assert len(expected) == 4
+    assert {result.status for result in expected.values()} == {"finished"}
+    for out in folders:
+        found = {path.parent.name: stored_result(path) for path in out.glob("*/result.json")}
+        assert {k: numbers(v) for k, v in found.items()} == {
+            k: numbers(v) for k, v in expected.items()
+        }
+        names = {path.name for path in out.iterdir()}
+        assert names == {*expected, ".lock", "mlflow.db", "mlartifacts"}
+        for identifier in expected:
+            kept = {path.name for path in (out / identifier).iterdir()}
+            assert kept == {"result.json", "planted.json", "release"}
+        runs = logged(out)
+        assert [(identifier, status) for identifier, status, _ in runs] == [
+            (identifier, "FINISHED") for identifier in sorted(expected)
+        ]
+        assert all(content for _, _, content in runs)

@@ -1,0 +1,194 @@
+"""What a publisher does not say it carries is gone after it, and whoever needs it is refused."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from examples import example
+from tiny import plugged, runs
+
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.corpus import Corpus, GoldSpans, LostSpans, Spans, concatenate
+from uedp_bench.errors import CapabilityError, InputError, PluginError
+from uedp_bench.harness.pipeline import Pipeline
+from uedp_bench.harness.publishing import check_carried, not_carried, publish, publish_all
+from uedp_bench.harness.runner import Settings, build, execute
+from uedp_bench.mechanism import CorpusStats, PublishingMechanism
+from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
+from uedp_bench.mechanisms.noiseless import Noiseless
+from uedp_bench.mechanisms.private_training.uedp import UeDP
+from uedp_bench.mechanisms.representations.majority import Majority
+from uedp_bench.registry import mechanisms
+from uedp_bench.run import Run
+from uedp_bench.tasks.language.next_word import NextWord
+
+EVENTS = (PrivacyEvent(unit="record", event=NonPrivate(reason="a test")),)
+TEXTS = ("Ann met Bo", "Bo in Rome", "rain", "Ann again")
+MENTIONS = [(0, 0, 3, 0), (0, 8, 10, 0), (1, 0, 2, 0), (1, 6, 10, 1), (3, 0, 3, 0)]
+SECRET = tuple(f"secret {i}" for i in range(4))
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    return Corpus(
+        texts=TEXTS,
+        groups={"user": np.array([0, 1, 1, 0])},
+        split=np.array([0, 0, 4, 0]),
+        entities=Spans.build(TEXTS, MENTIONS),
+        entity_types=("PER", "LOC"),
+        labels=np.array([1, 0, 1, 0]),
+        label_names=("a", "b"),
+        targets=SECRET,
+        gold=GoldSpans(Spans.build(TEXTS, MENTIONS[:1]), ("PER",)),
+    )
+
+
+def run_of() -> Run:
+    return Run(1, CorpusStats(users=2, rows=3, sensitive_rows=3, entities=3, public=False))
+
+
+class Publisher(PublishingMechanism):
+    """Publishes what it is given, changed by hand."""
+
+    name = "by-hand"
+    made: dict
+
+    def plan(self, stats):
+        return EVENTS
+
+    def publish(self, corpus, run):
+        return replace(corpus, **self.made), EVENTS
+
+
+def by_hand(carries: frozenset[str] = frozenset(), **made: object) -> Publisher:
+    kind = type("ByHand", (Publisher,), {"carries": carries, "made": made})
+    return kind()
+
+
+def content(corpus: Corpus) -> str:
+    return repr((corpus.texts, corpus.targets, corpus.gold, corpus.entities))
+
+
+def test_texts_replaced_by_hand_take_no_label_along(corpus: Corpus) -> None:
+    out, events = publish(by_hand(texts=("x",) * 4), corpus, run_of())
+    assert events == EVENTS
+    assert out.texts == ("x",) * 4
+    assert "secret" not in content(out)
+    assert out.gold is None
+    assert out.labels is not None
+    assert np.array_equal(out.labels, [1, 0, 1, 0])
+    assert np.array_equal(out.users, corpus.users)
+    # Not "no entities": nobody knows where they are.
+    readers = (
+        lambda c: len(c.entities), lambda c: c.entities.row, lambda c: c.sensitive,
+        lambda c: c.rows_of_entity, lambda c: c.users_of_entity, lambda c: c.surface(0),
+        lambda c: c.entities.mentions(),
+    )  # fmt: skip
+    for reader in readers:
+        with pytest.raises(CapabilityError, match="not known after by-hand"):
+            reader(out)
+
+
+def test_rows_of_lost_mentions_move_like_others(corpus: Corpus) -> None:
+    out, _ = publish(by_hand(texts=("x", "y", "z", "w")), corpus, run_of())
+    again = pickle.loads(pickle.dumps(out))  # noqa: S301
+    for part in (again, again.only("train"), concatenate(again, again), concatenate(out, again)):
+        assert isinstance(part.entities, LostSpans)
+        assert part.fingerprint
+        assert repr(part)
+        with pytest.raises(CapabilityError, match="by-hand"):
+            _ = part.sensitive
+    assert again.only("train").texts == ("x", "y", "w")
+    assert again.fingerprint == out.fingerprint
+    assert concatenate(corpus, replace(corpus, targets=None)).targets is None
+
+
+def test_vectors_leave_no_text_and_no_target(corpus: Corpus) -> None:
+    shown = np.ones((4, 2))
+    for publisher in (by_hand(vectors=shown), Majority.create()):
+        out, _ = publish(publisher, corpus, run_of())
+        assert out.vectors is not None
+        assert set(out.texts) == {""}
+        assert out.targets is None
+    assert corpus.with_vectors(shown).targets is None
+
+
+def test_deidentification_carries_mentions_and_no_target(corpus: Corpus) -> None:
+    out, _ = publish(Deidentify.create(), corpus, run_of())
+    assert out.texts == ("<PER> met <PER>", "<PER> in <LOC>", "rain", "<PER> again")
+    assert [out.surface(i) for i in range(len(out.entities))] == ["<PER>"] * 3 + ["<LOC>", "<PER>"]
+    assert out.targets is None
+    assert out.gold is None
+
+
+def test_what_is_carried_must_fit_the_text(corpus: Corpus) -> None:
+    carried = frozenset({"entities", "targets"})
+    out, _ = publish(by_hand(carried, texts=("Eve met Bo", *TEXTS[1:])), corpus, run_of())
+    assert out.targets == SECRET
+    assert out.surface(0) == "Eve"
+    assert out.entity_count == 4  # ids are those of the surfaces that are published
+    with pytest.raises(PluginError, match=r"by-hand says that it carries entities.*\(0, 3\)"):
+        publish(by_hand(carried, texts=("", *TEXTS[1:])), corpus, run_of())
+    with pytest.raises(PluginError, match="of type number 1, and the corpus declares 1"):
+        publish(by_hand(carried, entity_types=("PER",)), corpus, run_of())
+    with pytest.raises(InputError, match="by-hand carries 'label', which is no content column"):
+        Pipeline.build([by_hand(frozenset({"label"}))], Noiseless.create())
+
+
+class Tagger(NextWord):
+    """Needs to know where entities are."""
+
+    name = "tagger"
+
+    def reads(self):
+        return frozenset({"entities"})
+
+
+def test_who_reads_what_was_not_carried_is_refused_by_name() -> None:
+    plain = Noiseless.create()
+    lossy = Pipeline.build([by_hand()], plain)
+    with pytest.raises(CapabilityError, match="the task tagger reads entities, and by-hand before"):
+        check_carried(lossy, Tagger.create())
+    assert "tagger reads entities" in str(not_carried(Tagger.create(), lossy))
+    check_carried(lossy, NextWord.create())
+    check_carried(Pipeline.build([Deidentify.create()], plain), Tagger.create())
+    uedp = UeDP.create({"sigma": 1.0}) if "sigma" in UeDP.Params.model_fields else UeDP.create()
+    for first, refused in ((by_hand(), True), (Deidentify.create(), False)):
+        pipeline = Pipeline.build([first, uedp], plain)
+        if not refused:
+            check_carried(pipeline, NextWord.create())
+            continue
+        with pytest.raises(CapabilityError, match="uedp reads entities, and by-hand before it"):
+            check_carried(pipeline, NextWord.create())
+    with pytest.raises(CapabilityError, match="deidentify reads entities"):
+        check_carried(Pipeline.build([by_hand(), Deidentify.create()], plain), NextWord.create())
+
+
+def test_text_cannot_be_read_after_vectors(corpus: Corpus) -> None:
+    pipeline = Pipeline.build([Majority.create(), by_hand()], Noiseless.create())
+    with pytest.raises(CapabilityError, match="by-hand reads text, and majority before it"):
+        publish_all(pipeline, corpus, run_of())
+
+
+def test_the_word_dropout_of_the_readme_loses_its_labels_loudly(
+    tmp_path: Path, corpus: Corpus
+) -> None:
+    file = tmp_path / "word_dropout.py"
+    file.write_text(example(file.name))
+    with plugged(file):
+        params = {"name": "word-dropout", "params": {"rate": 0.5}}
+        out, _ = publish(mechanisms.create("word-dropout", params["params"]), corpus, run_of())
+        with pytest.raises(CapabilityError, match="not known after word-dropout"):
+            _ = out.sensitive
+        assert out.targets is None
+        (spec,) = runs([params, {"name": "uedp"}])
+        with pytest.raises(CapabilityError, match="uedp reads entities, and word-dropout before"):
+            build(spec)
+        result = execute(spec, Settings(tmp_path, "cpu"))
+    assert result.error is not None
+    assert "word-dropout before it does not carry them" in result.error.message
+    assert result.error.phase == "load"  # nothing was trained

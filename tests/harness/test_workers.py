@@ -1,0 +1,132 @@
+"""Processes that die, hang, exit or leave children behind harm no other task."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from chores import Chores
+
+from uedp_bench.harness.workers import DIED, TIMEOUT, in_processes
+
+
+def do(tmp_path, *chores, workers=2, **more):
+    heard = []
+    running = in_processes(
+        Chores(tmp_path), chores, workers=workers,
+        listen=lambda chore, told: heard.append((chore, told)), **more,
+    )  # fmt: skip
+    return dict(running), heard
+
+
+def pids(folder: Path) -> list[int]:
+    return [int(path.read_text()) for path in sorted(folder.glob("*.pid"))]
+
+
+def living(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+
+
+def soon(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_processes_are_kept_for_the_next_task(tmp_path):
+    ended, heard = do(tmp_path, *[f"note {i}" for i in range(6)])
+    assert set(ended.values()) == {None}
+    assert len(ended) == 6
+    assert len(set(pids(tmp_path))) <= 2
+    assert os.getpid() not in pids(tmp_path)
+    assert sorted(told for _, told in heard) == sorted(f"note {i}" for i in range(6))
+    assert not any(map(living, pids(tmp_path)))
+
+
+def test_one_that_is_not_fit_any_more_is_replaced(tmp_path):
+    ended, _ = do(tmp_path, "unfit 1", "note 2", workers=1)
+    assert set(ended.values()) == {None}
+    assert len(set(pids(tmp_path))) == 2
+
+
+@pytest.mark.parametrize(
+    ("chore", "kind", "said"),
+    [
+        ("exit 9", DIED, "ended with exit code 9"),
+        ("exit 0", DIED, "ended with exit code 0"),
+        ("signal 9", DIED, "signal 9 (SIGKILL); if the system was out of memory"),
+        ("signal 6", DIED, "signal 6 (SIGABRT)"),
+        ("raise SystemExit", "SystemExit", "SystemExit: 0"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise GeneratorExit", "GeneratorExit", "GeneratorExit"),
+        ("orphan", DIED, "ended with exit code 7"),
+    ],
+)
+def test_what_ends_a_process_is_told_and_the_others_go_on(tmp_path, chore, kind, said):
+    began = time.monotonic()
+    ended, _ = do(tmp_path, "note 1", chore, "note 2", "note 3")
+    assert time.monotonic() - began < 30
+    crash = ended.pop(chore)
+    assert crash.kind == kind
+    assert said in crash.message
+    assert crash.last == chore
+    assert set(ended) == {"note 1", "note 2", "note 3"}
+    assert set(ended.values()) == {None}
+    for pid in map(int, (path.read_text() for path in tmp_path.glob("*.child"))):
+        assert soon(lambda pid=pid: not living(pid))
+
+
+def test_a_native_crash_names_the_line_of_python(tmp_path):
+    ended, _ = do(tmp_path, "segfault", workers=1)
+    assert "signal 11 (SIGSEGV)" in ended["segfault"].message
+    assert "in segfault" in ended["segfault"].stack
+
+
+def test_one_that_hangs_is_ended_in_time(tmp_path):
+    began = time.monotonic()
+    ended, _ = do(tmp_path, "note 1", "hang", "note 2", workers=1, timeout=2.0)
+    assert time.monotonic() - began < 30
+    assert ended["hang"].kind == TIMEOUT
+    assert "2 s that --run-timeout allows" in ended["hang"].message
+    assert ended["note 1"] is None
+    assert ended["note 2"] is None
+    assert soon(lambda: not any(map(living, pids(tmp_path))))
+
+
+def test_a_full_disk_ends_all(tmp_path):
+    with pytest.raises(OSError, match="No space left") as caught:
+        do(tmp_path, "note 1", "full disk", "note 2")
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == "somewhere"
+    assert soon(lambda: not any(map(living, pids(tmp_path))))
+
+
+def test_a_process_that_cannot_start_is_one_failure_a_task(tmp_path):
+    ended = dict(in_processes(Chores(tmp_path, broken=True), ["note 1", "note 2"], workers=2))
+    assert [crash.message for crash in ended.values()] == ["ImportError: no such plug-in"] * 2
+
+
+def test_closing_ends_everything_at_once(tmp_path):
+    chores = ["note 1", "hang", "hang 2"]
+    with closing(in_processes(Chores(tmp_path), chores, workers=3)) as running:
+        next(running)
+        assert soon(lambda: len(pids(tmp_path)) == 3)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    assert not any(map(living, pids(tmp_path)))
+
+
+def test_standard_output_is_left_to_the_parent(tmp_path, capfd):
+    do(tmp_path, "print", workers=1)
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "words" in printed.err

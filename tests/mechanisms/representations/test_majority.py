@@ -1,0 +1,47 @@
+"""The majority baseline: nothing of a text is left, and classifiers predict the largest class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from split import split_run, topic_corpus
+
+from uedp_bench.accounting.ledger import check_plan
+from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.mechanisms.representations.majority import Majority
+
+STATS = CorpusStats(users=4, rows=9, sensitive_rows=0, entities=0, public=False)
+
+
+def test_every_row_is_published_as_the_same_vector_and_without_text() -> None:
+    corpus = topic_corpus(40)
+    published, events = Majority.create().publish(corpus, split_run())
+    check_plan(Majority.create().plan(STATS), events)
+    assert published.vectors is not None
+    assert len(np.unique(published.vectors, axis=0)) == 1
+    assert set(published.texts) == {""}
+    assert published.labels is corpus.labels
+    other, _ = Majority.create().publish(corpus.with_texts(["x"] * len(corpus)), split_run(7))
+    assert other.fingerprint == published.fingerprint
+
+
+def test_a_run_predicts_the_largest_class_of_the_training_rows(tmp_path: Path) -> None:
+    spec = {
+        "task": {"name": "text-classification"},
+        "source": {
+            "name": "embedded",
+            "params": {"users": 60, "valid_users": 8, "test_users": 12, "public_users": 15},
+        },
+        "model": {"name": "bilstm", "params": {"embedding_size": 8, "units": 4}},
+        "mechanisms": [[{"name": "majority"}, {"name": "noiseless", "params": {"epochs": 20}}]],
+    }
+    (run,) = expand(parse_spec(spec))
+    result = execute(run, Settings(out=tmp_path, device="cpu"))
+    assert result.status == "finished", result.error
+    assert result.utility["error"].value == result.utility["majority_error"].value
+    (guarantee,) = result.guarantees
+    assert (guarantee.kind, guarantee.unit, guarantee.epsilon) == ("proven", "word", 0.0)
+    assert "labels" in guarantee.assumptions[0]

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.errors import InputError
+from uedp_bench.models.vocabularies.words import TokenizerVocabulary, WordVocabulary
+
+TEXTS = ["the cat sat on the mat", "a cat and a dog", "the Zürich naïve façade – 東京 🙂"]
+
+
+def test_words_are_ranked_by_count_then_alphabetically() -> None:
+    vocabulary = WordVocabulary.build(["b a b c", "d c b"], 6, origin="test")
+    assert vocabulary.words == ("b", "c", "a")
+    assert vocabulary.size == 6
+    assert vocabulary.encode(["a b d", ""]) == [[5, 3, 2], []]
+    assert vocabulary.decode([0, 5, 3, 2, 1]) == "a b <unk>"
+
+
+def test_special_words_in_text_do_not_become_second_ids() -> None:
+    vocabulary = WordVocabulary.build(["<s> x </s> <unk>"], 10, origin="test")
+    assert vocabulary.words == ("x",)
+    assert vocabulary.encode(["</s> x <s>"]) == [[2, 3, 2]]
+
+
+def test_no_words_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="no words"):
+        WordVocabulary.build([" ", ""], 10, origin="test")
+
+
+@pytest.mark.parametrize("kind", [WordVocabulary, TokenizerVocabulary])
+def test_a_saved_vocabulary_is_the_same(
+    kind: type[WordVocabulary | TokenizerVocabulary], tmp_path: Path
+) -> None:
+    made = (
+        WordVocabulary.build(TEXTS, 9, origin="test", private=True)
+        if kind is WordVocabulary
+        else TokenizerVocabulary.train(TEXTS, 300, origin="test", private=True)
+    )
+    made.save(tmp_path / "v")
+    again = kind.load(tmp_path / "v")
+    for name in ("size", "begin", "end", "unknown", "origin", "private", "fingerprint"):
+        assert getattr(again, name) == getattr(made, name), name
+    texts = [*TEXTS, "a new word"]
+    assert again.encode(texts) == made.encode(texts)
+
+
+def test_fingerprints_tell_vocabularies_apart() -> None:
+    makers = [WordVocabulary.build, TokenizerVocabulary.train]
+    prints = [
+        make(texts, 270, origin="test").fingerprint
+        for make in makers
+        for texts in (TEXTS, ["other words here entirely other words"])
+    ]
+    assert len(set(prints)) == 4
+
+
+def test_byte_level_tokens_lose_nothing_and_know_no_unknown() -> None:
+    vocabulary = TokenizerVocabulary.train(TEXTS, 280, origin="test")
+    assert vocabulary.size <= 280
+    assert vocabulary.unknown is None
+    assert vocabulary.begin == vocabulary.end
+    for text in [*TEXTS, "unseen: ßœ 漢字\t two  spaces", ""]:
+        (ids,) = vocabulary.encode([text])
+        assert vocabulary.decode([vocabulary.begin, *ids, vocabulary.end]) == text
+        assert vocabulary.end not in ids
+
+
+def test_fingerprint_does_not_depend_on_use() -> None:
+    vocabulary = TokenizerVocabulary.train(TEXTS, 280, origin="test")
+    other = TokenizerVocabulary.train(TEXTS, 280, origin="test")
+    vocabulary._tokenizer(TEXTS, max_length=3, truncation=True)
+    assert vocabulary.fingerprint == other.fingerprint

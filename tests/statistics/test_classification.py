@@ -1,0 +1,58 @@
+"""Confusion counts against scikit-learn, intervals against closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from uedp_bench.errors import InputError
+from uedp_bench.statistics.classification import confusion, f1_by_class, macro_f1, macro_f1_estimate
+
+LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
+
+
+@given(LABELS)
+def test_macro_f1_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    truth, predicted = (np.array(side) for side in zip(*pairs, strict=True))
+    counts = confusion(truth, predicted, 4)
+    assert counts.sum() == len(pairs)
+    assert macro_f1(counts) == pytest.approx(
+        f1_score(truth, predicted, average="macro", zero_division=0)
+    )
+
+
+def test_f1_of_stacked_counts() -> None:
+    one = confusion(np.array([0, 0, 1]), np.array([0, 1, 1]), 2)
+    assert f1_by_class(np.stack([one, 2 * one])) == pytest.approx(np.full((2, 2), 2 / 3))
+
+
+def test_interval_contains_the_value_and_shrinks_with_users() -> None:
+    rng = np.random.default_rng(0)
+    widths = []
+    for size in (60, 960):
+        truth = np.arange(size) % 3
+        predicted = np.where(np.random.default_rng(1).random(size) < 0.3, 0, truth)
+        found = macro_f1_estimate(truth, predicted, 3, rng, np.arange(size))
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low < found.value < found.high
+        widths.append(found.high - found.low)
+    assert widths[1] < 0.5 * widths[0]
+
+
+def test_rows_of_one_user_are_resampled_together() -> None:
+    truth = np.zeros(100, dtype=np.int64)
+    predicted = (np.arange(100) >= 50).astype(np.int64)
+    rng = np.random.default_rng(0)
+    found = macro_f1_estimate(truth, predicted, 2, rng, np.arange(100) // 50)
+    assert (found.low, found.high) == (0.0, 1.0)  # a draw may hold one of the two users only
+    assert macro_f1_estimate(truth, predicted, 2, rng, np.zeros(100)).low is None
+
+
+def test_no_rows_are_an_error() -> None:
+    empty = np.empty(0, dtype=np.int64)
+    with pytest.raises(InputError, match="no rows"):
+        macro_f1_estimate(empty, empty, 2, np.random.default_rng(0), empty)

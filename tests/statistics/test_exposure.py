@@ -1,0 +1,56 @@
+"""Exposure against published values, and its distribution under the null."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import skewnorm
+
+from uedp_bench.errors import InputError
+from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure, rank_exposure
+
+
+def test_rank_exposure_of_known_losses() -> None:
+    found = rank_exposure([0.0, 0.1, 3.5, 20.0], np.arange(1.0, 17.0))
+    assert found == pytest.approx([4.0, 4.0, 2.0, math.log2(16 / 17)])
+
+
+def test_a_tie_with_a_reference_costs_a_rank() -> None:
+    assert rank_exposure([1.0], [1.0, 2.0, 3.0, 4.0]) == pytest.approx([1.0])
+
+
+def test_extrapolated_exposure_has_the_reference_values() -> None:
+    references = skewnorm.rvs(4, 0, 1, size=10000, random_state=0)
+    found = extrapolated_exposure([-0.2, 0.0], references)
+    assert found.exposure == pytest.approx([5.394672, 3.646323], abs=1e-5)
+    assert found.ks_pvalue > 0.05
+
+
+def test_extrapolation_does_not_underflow_far_below_the_references() -> None:
+    losses = np.random.default_rng(0).normal(60.0, 5.0, 1000)
+    found = extrapolated_exposure([0.5, 20.0, 60.0], losses).exposure
+    assert np.isfinite(found).all()
+    assert found[0] > found[1] > 30.0
+    assert found[2] == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_bad_fit_shows_in_the_p_value() -> None:
+    draw = np.random.default_rng(1)
+    two_hills = np.concatenate([draw.normal(0, 1, 500), draw.normal(20, 1, 500)])
+    assert extrapolated_exposure([0.0], two_hills).ks_pvalue < 1e-3
+
+
+def test_exposure_of_unseen_secrets_has_the_null_mean() -> None:
+    draw = np.random.default_rng(2)
+    found = np.array([rank_exposure(draw.normal(size=1), draw.normal(size=1024))[0]
+                      for _ in range(2000)])  # fmt: skip
+    assert found.mean() == pytest.approx(NULL_MEAN, abs=4 * 1.44 / math.sqrt(2000))
+
+
+def test_nan_and_constant_references_are_refused() -> None:
+    with pytest.raises(InputError, match="NaN"):
+        rank_exposure([math.nan], [1.0])
+    with pytest.raises(InputError, match="vary"):
+        extrapolated_exposure([1.0], [2.0, 2.0])

@@ -1,0 +1,75 @@
+"""Nearest neighbours are those of comparing every pair in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uedp_bench.text import nearest as _nearest
+from uedp_bench.text.nearest import Nearest
+
+
+def brute_force(queries, points, k, excluded=None):
+    squared = ((queries[:, None, :] - np.asarray(points, dtype=np.float64)) ** 2).sum(axis=2)
+    if excluded is not None:
+        squared[np.arange(len(queries)), excluded] = np.inf
+    found = np.argsort(squared, axis=1, kind="stable")[:, :k]
+    return found, np.sqrt(np.take_along_axis(squared, found, axis=1))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    dimension=st.integers(1, 40),
+    points=st.integers(5, 60),
+    k=st.integers(1, 4),
+    scale=st.sampled_from([1e-3, 1.0, 1e3]),
+    shift=st.sampled_from([0.0, 100.0]),
+    leave_out=st.booleans(),
+)
+def test_as_brute_force(seed, dimension, points, k, scale, shift, leave_out):
+    rng = np.random.default_rng(seed)
+    table = (rng.normal(size=(points, dimension)) + shift).astype(np.float32)
+    queries = table[rng.integers(points, size=30)] + scale * rng.normal(size=(30, dimension))
+    excluded = rng.integers(points, size=30) if leave_out else None
+    found, distance = Nearest(table)(queries, k, excluded)
+    expected, far = brute_force(queries, table, k, excluded)
+    assert np.array_equal(found, expected)
+    assert np.array_equal(distance, far)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_near_ties_that_float32_cannot_tell(k):
+    """Far from the origin float32 scores of these points are equal or in the wrong order."""
+    rng = np.random.default_rng(5)
+    table = 50.0 + 1e-4 * rng.normal(size=(300, 20)).astype(np.float32)
+    queries = 50.0 + 1e-4 * rng.normal(size=(200, 20))
+    scores = (table**2).sum(axis=1, dtype=np.float32) / 2 - queries.astype(np.float32) @ table.T
+    expected, _ = brute_force(queries, table, k)
+    assert (scores.argmin(axis=1) != expected[:, 0]).mean() > 0.5
+    assert np.array_equal(Nearest(table)(queries, k)[0], expected)
+
+
+def test_ties_go_to_the_smaller_index():
+    table = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    origin = np.zeros((1, 2))
+    assert Nearest(table)(origin, 4)[0].tolist() == [[0, 1, 2, 3]]
+    assert Nearest(table)(origin, 3, np.array([0]))[0].tolist() == [[1, 2, 3]]
+
+
+def test_blocks_change_nothing(monkeypatch):
+    rng = np.random.default_rng(2)
+    table, queries = rng.normal(size=(50, 6)), rng.normal(size=(40, 6))
+    whole = Nearest(table)(queries, 3)
+    monkeypatch.setattr(_nearest, "_BLOCK_ENTRIES", 150)
+    monkeypatch.setattr(_nearest, "_PAIR_ENTRIES", 13)
+    parts = Nearest(table)(queries, 3)
+    assert np.array_equal(whole[0], parts[0])
+    assert np.array_equal(whole[1], parts[1])
+
+
+def test_more_neighbours_than_points():
+    with pytest.raises(ValueError, match="k is 3"):
+        Nearest(np.eye(3))(np.zeros((1, 3)), 3, np.array([0]))

@@ -1,0 +1,113 @@
+"""Vectors are kept text by text: what is known is never computed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+from uedp_bench.files.array_cache import load_arrays, save_arrays
+from uedp_bench.model import FeatureArray
+from uedp_bench.text import vector_cache
+from uedp_bench.text.vector_cache import cached_vectors
+
+
+class Counting:
+    """The vector of a text is its length and its number of letters a."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, texts: list[str]) -> FeatureArray:
+        self.asked += texts
+        return np.array([[len(t), t.count("a")] for t in texts], dtype=np.float32)
+
+
+@pytest.fixture
+def compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counting:
+    monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path))
+    return Counting()
+
+
+def test_only_new_texts_are_computed(compute: Counting) -> None:
+    first = cached_vectors(["k"], ["b", "aa", "b"], compute, cache=True)
+    assert first.tolist() == [[1, 0], [2, 2], [1, 0]]
+    assert compute.asked == ["aa", "b"]
+    again = cached_vectors(["k"], ["ca", "aa"], compute, cache=True)
+    assert again.tolist() == [[2, 1], [2, 2]]
+    assert compute.asked == ["aa", "b", "ca"]
+
+
+def test_what_was_computed_before_a_stop_is_there(
+    compute: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_cache, "_PART", 2)
+
+    def stops(texts: list[str]) -> FeatureArray:
+        if "e" in texts:
+            raise KeyboardInterrupt
+        return compute(texts)
+
+    with pytest.raises(KeyboardInterrupt):
+        cached_vectors(["k"], list("abcdef"), stops, cache=True)
+    assert compute.asked == list("abcd")
+    cached_vectors(["k"], list("abcdef"), compute, cache=True)
+    assert compute.asked == list("abcdef")
+
+
+def test_without_the_cache_nothing_is_read_or_written(compute: Counting, tmp_path: Path) -> None:
+    for _ in range(2):
+        cached_vectors(["k"], ["a"], compute, cache=False)
+    assert compute.asked == ["a", "a"]
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(
+    compute: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "file"))
+    assert cached_vectors(["k"], ["a"], compute, cache=True).tolist() == [[1, 1]]
+
+
+def test_a_file_with_any_byte_changed_is_read_or_made_again(tmp_path: Path) -> None:
+    """Broken compression and flags that nobody set are damage like any other."""
+    file = tmp_path / "part.npz"
+    save_arrays(file, "numbers", numbers=np.arange(40))
+    good = file.read_bytes()
+    found = []
+    for at in range(0, len(good), 3):
+        for flip in (0xFF, 0x01):
+            file.write_bytes(good[:at] + bytes([good[at] ^ flip]) + good[at + 1 :])
+            found.append(load_arrays(file, lambda data: data["numbers"]))
+    assert any(each is None for each in found)
+    assert all(each is None or np.array_equal(each, np.arange(40)) for each in found)
+
+
+def test_what_others_compute_meanwhile_is_taken(compute: Counting) -> None:
+    def slow(texts: list[str]) -> FeatureArray:
+        # Another process finishes the second part while this one computes the first.
+        if texts == ["a"]:
+            cached = compute(["b"])
+            (folder,) = vector_cache.cache_folder().glob("vectors/*")
+            vector_cache._write(folder, np.array([vector_cache._name("b")], np.uint64), cached)
+        return compute(texts)
+
+    vector_cache_part = vector_cache._PART
+    try:
+        vector_cache._PART = 1
+        found = cached_vectors(["k"], ["b", "a"], slow, cache=True)
+    finally:
+        vector_cache._PART = vector_cache_part
+    assert found.tolist() == [[1, 0], [1, 1]]
+    assert sorted(compute.asked) == ["a", "b"]
+
+
+def test_a_part_is_read_while_another_is_computed(compute: Counting) -> None:
+    cached_vectors(["k"], ["a"], compute, cache=True)
+    (folder,) = vector_cache.cache_folder().glob("vectors/*")
+    held = vector_cache._digest(np.array([vector_cache._name("a")], np.uint64))
+    with FileLock(folder / "locks" / held[:2]):  # somebody computes something else
+        assert cached_vectors(["k"], ["a"], compute, cache=True).tolist() == [[1, 1]]

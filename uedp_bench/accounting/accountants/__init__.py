@@ -1,0 +1,1 @@
+"""Accountants, one file each: events in, epsilon out."""

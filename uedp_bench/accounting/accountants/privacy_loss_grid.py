@@ -1,0 +1,244 @@
+"""Discrete privacy loss distributions: from divergences to a grid, composition, epsilon.
+
+Connecting the dots (Doroshenko et al. 2022, arXiv:2207.04380) on a grid errs on the safe side.
+dp-accounting does the same, but importing it takes longer than an answer may, and it composes
+different rounds one after the other, each time losing a tail; here all rounds share one transform,
+whose rounding is bounded and added to delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uedp_bench.accounting.accountants.dominating_pairs import Array, Pair, Window
+
+STEPS = 100
+"""Grid steps in one standard deviation of the privacy loss of a round."""
+
+_POINTS = 1 << 16  # most grid points of one round
+_CELLS = 20_000_000  # most grid points times centres of one round
+_FINEST = 1e-9  # narrowest grid step: below it rounding would show
+_COMPOSED = 1 << 21  # grid points that a composition may have, about
+_COARSEST = 50.0  # widest grid step, in nats
+_TAIL = 1e-16  # mass of a composition left out on each side
+_ORDERS = np.geomspace(0.25, 64.0, 17)  # of Chernoff's bound, in standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A dominating pair drawn at random and revealed, with the number of times this happens.
+
+    Attributes:
+        pairs: each with the probability that it is the one.
+        count: rounds.
+        lost: probability of pairs left out.
+    """
+
+    pairs: tuple[tuple[float, Pair], ...]
+    count: int
+    lost: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Masses of losses `step * (first + i)`, and the mass of infinite loss."""
+
+    step: float
+    first: int
+    masses: Array
+    infinite: float
+
+    def delta(self, epsilon: float) -> float:
+        """Hockey-stick divergence at epsilon."""
+        losses = self.step * (self.first + np.arange(self.masses.size))
+        above = losses > epsilon
+        return self.infinite - float(np.expm1(epsilon - losses[above]) @ self.masses[above])
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 whose delta is at most this; infinity if there is none."""
+        if self.infinite >= delta:
+            return math.inf
+        if self.delta(0.0) <= delta:
+            return 0.0
+        low, high = max(0, -self.first) - 1, self.masses.size - 1
+        while high - low > 1:  # delta at `high` meets the target, at `low` it does not
+            middle = (low + high) // 2
+            if self.delta(self.step * (self.first + middle)) > delta:
+                low = middle
+            else:
+                high = middle
+        # Between two losses delta is linear in e^epsilon.
+        top = self.step * (self.first + high)
+        falls = np.exp(-self.step * np.arange(self.masses.size - high)) @ self.masses[high:]
+        rest = self.infinite + float(self.masses[high:].sum()) - delta
+        return max(0.0, min(top, top + math.log(rest / float(falls))))
+
+
+def epsilon_of(rounds: Sequence[Round], delta: float, *, steps: int = STEPS) -> float:
+    """Epsilon of all rounds; infinity where no grid is fine enough.
+
+    Args:
+        rounds: each with at least one pair and a positive count.
+        delta: in (0, 1).
+        steps: see `STEPS`; more give a smaller epsilon.
+    """
+    windows = [[pair.window() for _, pair in part.pairs] for part in rounds]
+    step = _grid_step(rounds, windows, steps)
+    if step > _COARSEST:
+        return math.inf
+    parts = [discretise(part, each, step) for part, each in zip(rounds, windows, strict=True)]
+    counts = [part.count for part in rounds]
+    return min(made.epsilon(delta) for made in compositions(parts, counts, delta))
+
+
+def _grid_step(rounds: Sequence[Round], windows: Sequence[Sequence[Window]], steps: int) -> float:
+    variance = widest = 0.0
+    for part, each in zip(rounds, windows, strict=True):
+        for (weight, pair), window in zip(part.pairs, each, strict=True):
+            variance += part.count * weight * window.deviation**2
+            points = min(_POINTS, _CELLS // pair.size)
+            widest = max(widest, (window.high - window.low) / points)
+    deviation = math.sqrt(variance / sum(part.count for part in rounds))
+    # Of all rounds together some twenty deviations matter.
+    return max(deviation / steps, 20.0 * math.sqrt(variance) / _COMPOSED, widest, _FINEST)
+
+
+def discretise(part: Round, windows: Sequence[Window], step: float) -> Losses:
+    """One round on the grid of multiples of `step`, by connecting the dots."""
+    bounds = [(math.floor(w.low / step), math.ceil(w.high / step) + 1) for w in windows]
+    first = min(low for low, _ in bounds)
+    masses = np.zeros(max(high for _, high in bounds) - first + 1)
+    infinite = part.lost
+    for (weight, pair), (low, high) in zip(part.pairs, bounds, strict=True):
+        grid = np.arange(low, high + 1).astype(np.float64)
+        # Rounding may leave divergences out of order; the larger value is the safe one.
+        deltas = np.maximum.accumulate(pair.deltas(grid * step)[::-1])[::-1]
+        masses[low - first : high - first + 1] += weight * _connected(deltas, step, low * step)
+        infinite += weight * float(deltas[-1])
+    return Losses(step, first, masses, infinite)
+
+
+def _connected(deltas: Array, step: float, first: float) -> Array:
+    """Masses whose divergences are these at the grid points and linear in e^epsilon between."""
+    falls = -np.diff(deltas)
+    masses = np.zeros_like(deltas)
+    masses[1:] += falls / -math.expm1(-step)
+    masses[:-1] -= falls / math.expm1(step)
+    # Below the grid the chord goes to divergence 1 at e^epsilon = 0.
+    masses[0] += 1.0 - deltas[0]
+    return np.maximum(masses, 0.0)
+
+
+def compose(parts: Sequence[Losses], counts: Sequence[int]) -> Losses:
+    """All parts, each so many times, in one Fourier transform: the first of `compositions`."""
+    return next(compositions(parts, counts, 1.0))
+
+
+def compositions(parts: Sequence[Losses], counts: Sequence[int], delta: float) -> Iterator[Losses]:
+    """All parts, each so many times: one, or where rounding shows two, upper bounds.
+
+    Args:
+        parts: on one grid.
+        counts: of each part.
+        delta: of interest. The first bound may say infinity for it where rounding drowns it; the
+            second is for deltas near it, and loose where losses have a heavy tail.
+    """
+    low, high, order, top = _chernoff(parts, counts, delta)
+    first = sum(part.first * count for part, count in zip(parts, counts, strict=True))
+    survive = sum(
+        count * math.log1p(-min(part.infinite, 1.0 - 1e-16))
+        for part, count in zip(parts, counts, strict=True)
+    )
+    infinite = -math.expm1(survive) + 2.0 * _TAIL
+    masses, rounding = _convolved(parts, counts, (low, high), 0.0)
+    yield Losses(parts[0].step, first + low, masses, infinite + rounding)
+    if rounding > 1e-4 * delta and top > low:
+        # Masses weighted by e^(order * index) keep the far tail above the rounding. Errors grow
+        # downwards, so whatever lies below `top` counts as if it lay there.
+        masses, rounding = _convolved(parts, counts, (low, high), order, top)
+        masses, low = masses[top - low :], top
+        masses[0] += max(0.0, 1.0 - float(masses.sum()))
+        yield Losses(parts[0].step, first + low, masses, infinite + rounding)
+
+
+def _convolved(
+    parts: Sequence[Losses],
+    counts: Sequence[int],
+    bounds: tuple[int, int],
+    order: float,
+    worst: int = 0,
+) -> tuple[Array, float]:
+    """Masses of the composition between two indices, and how much rounding may have moved.
+
+    Args:
+        parts: on one grid.
+        counts: of each part.
+        bounds: first and last index, from the sum of the parts' first ones.
+        order: masses are weighted by e^(order * index) while they are transformed.
+        worst: index up from which the error is wanted, which falls with the index.
+    """
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    low, high = bounds
+    longest = max(part.masses.size for part in parts)
+    size = next_fast_len(max(high - low + 1, longest), real=True)
+    product, norms, log_moment = np.ones(size // 2 + 1, dtype=np.complex128), 0.0, 0.0
+    for part, count in zip(parts, counts, strict=True):
+        moment = _log_moment(part.masses, order)
+        weighted = part.masses * np.exp(order * np.arange(part.masses.size) - moment)
+        product *= rfft(weighted, size) ** count
+        norms += count * float(np.linalg.norm(weighted))
+        log_moment += count * moment
+    masses = np.roll(irfft(product, size), -(low % size))[: high - low + 1]
+    masses = np.maximum(masses, 0.0) * np.exp(
+        np.minimum(log_moment - order * np.arange(low, high + 1), 700.0)
+    )
+    # Cauchy-Schwarz and Parseval: what rounding can have moved, in total.
+    rounding = np.finfo(float).eps * math.log2(size) * math.sqrt(size) * (norms + 1.0)
+    return masses, rounding * math.exp(min(log_moment - order * worst, 700.0))
+
+
+def _chernoff(
+    parts: Sequence[Losses], counts: Sequence[int], delta: float
+) -> tuple[int, int, float, int]:
+    """Chernoff's bounds on the index, counted from the sum of the parts' first ones.
+
+    Returns:
+        The indices below and above which less than `_TAIL` lies; the order that says most about
+        delta; and the index above which that order says that less than 1e5 delta lies.
+    """
+    variance, most = 0.0, 0
+    for part, count in zip(parts, counts, strict=True):
+        index = np.arange(part.masses.size)
+        mean = float(part.masses @ index)
+        variance += count * float(part.masses @ (index - mean) ** 2)
+        most += count * (part.masses.size - 1)
+    orders = _ORDERS / math.sqrt(max(variance, 1.0))
+    low, high, best = 0, most, (math.inf, 0.0, 0)
+    for order in (*-orders, *orders):
+        total = sum(
+            count * _log_moment(part.masses, float(order))
+            for part, count in zip(parts, counts, strict=True)
+        )
+        bound = (total - math.log(_TAIL)) / float(order)
+        if order < 0.0:
+            low = max(low, math.floor(bound))
+            continue
+        high = min(high, math.ceil(bound))
+        reach = (total - math.log(delta)) / float(order)
+        top = math.ceil((total - math.log(1e5 * delta)) / float(order))
+        best = min(best, (reach, float(order), top))
+    high = max(high, low)
+    return low, high, best[1], min(best[2], high)
+
+
+def _log_moment(masses: Array, order: float) -> float:
+    """Ln of the sum of mass times exp(order * index)."""
+    index = np.flatnonzero(masses)
+    exponents = np.log(masses[index]) + order * index
+    top = float(exponents.max())
+    return top + math.log(float(np.exp(exponents - top).sum()))

@@ -1,0 +1,246 @@
+"""Renyi divergences of events, at many orders.
+
+Those of Gaussian and of sampled rounds (Mironov 2017, arXiv:1702.07476; Mironov, Talwar and Zhang
+2019, arXiv:1908.10530) and of user-entity rounds are integrals over a dominating pair: a pair that
+dominates in every hockey-stick divergence dominates in every Renyi divergence, because all
+f-divergences are mixtures of hockey-stick divergences. Those of fixed-size rounds are
+dp-accounting's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from uedp_bench.accounting.accountants.choice import Refusal
+from uedp_bench.accounting.events import (
+    Adjacency,
+    AnyEvent,
+    FixedSizeSampled,
+    Gaussian,
+    NonPrivate,
+    PoissonSampled,
+    Protected,
+    PureDP,
+    Repeated,
+    SentenceSampledGaussian,
+    TwoLevelUserEntityGaussian,
+    UserEntityGaussian,
+)
+
+Array = npt.NDArray[np.float64]
+
+ORDERS: Array = np.concatenate([
+    [1.01, 1.02, 1.03, 1.05, 1.07], np.arange(11, 110) / 10, np.arange(11, 65), [96, 128, 192, 256]
+])  # fmt: skip
+"""Orders at which divergences are computed, increasing."""
+
+_REACH = 12.0  # noise deviations integrated beyond the outermost mode; 4e-33 lies outside
+_CELLS = 1 << 24  # most exponentials of one pair; orders that need more are bounded otherwise
+_AT_ONCE = 1 << 20  # of them computed at once
+_CONDITIONED = 48  # most affected users whose coins are revealed one count at a time
+
+_GROUPS = (UserEntityGaussian, TwoLevelUserEntityGaussian, SentenceSampledGaussian)
+
+
+def renyi(events: Sequence[AnyEvent], adjacency: Adjacency, point: Protected) -> Array:
+    """Renyi divergences between neighbours of all events in sequence.
+
+    Args:
+        events: about one unit.
+        adjacency: how neighbouring data sets differ.
+        point: of user-entity rounds: who else mentions the entity. Spread 0 is a user alone.
+
+    Returns:
+        (ORDERS.size,) in nats, the larger of both directions; infinity where there is no bound.
+
+    Raises:
+        Refusal: for an event without a Renyi accountant.
+    """
+    total = np.zeros((2, ORDERS.size))
+    for event in events:
+        base, count = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
+        if count > 0:
+            total += count * _of_one(base, adjacency, point)
+    return np.asarray(total.max(axis=0))
+
+
+def _of_one(base: AnyEvent, adjacency: Adjacency, point: Protected) -> Array:
+    """Both directions of one event, (2, ORDERS.size) or broadcasting to it."""
+    if isinstance(base, NonPrivate):
+        raise Refusal(base.reason)
+    if isinstance(base, _GROUPS):
+        if adjacency != "add-or-remove":
+            raise Refusal(f"user-entity rounds are accounted for add-or-remove, not {adjacency}")
+        return _of_group(base, point)
+    if isinstance(base, Gaussian):
+        reach = 2.0 if adjacency == "replace-one" else 1.0
+        return ORDERS * _over(reach**2, 2.0 * base.noise_multiplier**2)
+    if isinstance(base, PoissonSampled):
+        if adjacency == "replace-one":
+            raise Refusal("no Renyi accountant for Poisson rounds under replace-one")
+        return _of_poisson(base)
+    if isinstance(base, FixedSizeSampled):
+        if adjacency != "replace-one":
+            raise Refusal(f"fixed-size rounds are accounted for replace-one, not for {adjacency}")
+        return _of_fixed_size(base)
+    if isinstance(base, PureDP):
+        # Bun and Steinke 2016 (arXiv:1605.02065), Proposition 3.3.
+        return np.minimum(base.epsilon, ORDERS * base.epsilon**2 / 2.0)
+    raise Refusal(f"no Renyi accountant for {base.kind}")
+
+
+def _over(value: float, divisor: float) -> float:
+    return math.inf if divisor == 0.0 else value / divisor
+
+
+@lru_cache(maxsize=256)
+def _of_poisson(base: PoissonSampled) -> Array:
+    if base.rate == 0.0 or math.isinf(base.event.noise_multiplier):
+        return np.zeros((2, ORDERS.size))
+    if base.event.noise_multiplier == 0.0:
+        return np.full((2, ORDERS.size), math.inf)
+    return _divergences(
+        _binomial(1, base.rate), _binomial(0, base.rate), base.event.noise_multiplier
+    )
+
+
+@lru_cache(maxsize=256)
+def _of_fixed_size(base: FixedSizeSampled) -> Array:
+    import dp_accounting as dp
+    from dp_accounting.rdp import RdpAccountant
+
+    from uedp_bench.accounting.accountants.convert import to_dp_event
+
+    if base.sample > base.population:
+        raise Refusal(f"a round draws {base.sample} units of {base.population}")
+    if base.event.noise_multiplier == 0.0:
+        return np.full(ORDERS.size, math.inf)
+    accountant = RdpAccountant(ORDERS, dp.NeighboringRelation.REPLACE_ONE)
+    # dp-accounting's Renyi accountant leaves doubling the sensitivity to its caller.
+    accountant.compose(to_dp_event(base, sensitivity=2.0))
+    # It returns epsilons only; the divergences that they come from have no public name.
+    return np.asarray(accountant._rdp, dtype=np.float64)
+
+
+# ------------------------------------------------------------------------------ user-entity rounds
+
+
+@lru_cache(maxsize=256)
+def _of_group(
+    event: UserEntityGaussian | TwoLevelUserEntityGaussian | SentenceSampledGaussian,
+    point: Protected,
+) -> Array:
+    if event.rate == 0.0 or math.isinf(event.noise_multiplier):
+        return np.zeros((2, ORDERS.size))
+    if event.noise_multiplier == 0.0:
+        return np.full((2, ORDERS.size), math.inf)
+    scale, k = event.noise_multiplier, min(point.spread, event.users - 1)
+    if isinstance(event, SentenceSampledGaussian):
+        # Sentences are only ever removed: a mixture against a single Gaussian.
+        n = event.sentences_per_user
+        group = n + min(point.spread * min(point.sentences_per_user, n), n * (event.users - 1))
+        return _divergences(_binomial(group, event.rate), _binomial(0, event.rate), scale)
+    opposed = _divergences(_binomial(k + 1, event.rate), _binomial(k, event.rate), scale)
+    if isinstance(event, UserEntityGaussian):
+        return opposed
+    return np.minimum(opposed, _two_level(event, k, point.sentences_per_user))
+
+
+def _two_level(event: TwoLevelUserEntityGaussian, spread: int, each: int) -> Array:
+    """The coins of the affected users revealed: divergences average inside the exponential.
+
+    Of too many users, as if all of them were sampled.
+    """
+    from scipy.special import logsumexp
+
+    rho = min(each * event.sentence_bound, 2.0)
+    if spread > _CONDITIONED:
+        return ORDERS * (1.0 + rho * spread) ** 2 / (2.0 * event.noise_multiplier**2)
+    log_weights, counts = _binomial(spread, event.rate)
+    log_coin, coin = _binomial(1, event.rate)
+    parts = np.stack([
+        _divergences((log_coin, rho * j + coin), _binomial(0, event.rate), event.noise_multiplier)
+        for j in counts
+    ])  # fmt: skip
+    moments = logsumexp(log_weights[:, None, None] + (ORDERS - 1.0) * parts, axis=0)
+    return np.asarray(moments / (ORDERS - 1.0))
+
+
+_Weighted = tuple[Array, Array]
+"""(log weights, centres >= 0)."""
+
+
+def _binomial(count: int, rate: float) -> _Weighted:
+    """Bin(count, rate), whole: large orders are decided by the rarest outcomes."""
+    from scipy.stats import binom
+
+    values = np.arange(count + 1, dtype=np.float64)
+    log_weights = np.asarray(binom.logpmf(values, count, rate), dtype=np.float64)
+    kept = log_weights > -math.inf
+    return log_weights[kept], values[kept]
+
+
+def _divergences(upper: _Weighted, lower: _Weighted, scale: float) -> Array:
+    """D(P || Q) and D(Q || P) of P = N + upper and Q = N - lower, N ~ N(0, scale^2).
+
+    With p = phi e^u and q = phi e^l, phi the density of N: ln of the integral of phi times
+    e^(a u + (1 - a) l) over a - 1. The trapezoidal rule converges geometrically (Trefethen and
+    Weideman 2014, section 5): the densities of p and q are polynomials in e^(x / scale^2) with
+    real, negative roots, so that nothing is singular within pi scale^2 of the real line, and a step
+    of scale^2 / 2 leaves a relative error near e^(-4 pi^2) = 7e-18; the Gaussian factor needs no
+    step below scale / 4.
+
+    Returns:
+        (2, ORDERS.size), exact; where the range is too wide for a grid, an upper bound.
+    """
+    above, below = float(upper[1].max()), float(lower[1].max())
+    step = min(scale / 4.0, scale**2 / (2.0 * max(_gap(upper), _gap(lower), 1e-300)))
+    # The integrand's mode lies between 0 and this, for it grows no faster than its last centres.
+    modes = ORDERS * max(above, below) + (ORDERS - 1.0) * min(above, below)
+    each = upper[1].size + lower[1].size + 2 * ORDERS.size
+    wanted = 2.0 * (modes + _REACH * scale) / step * each <= _CELLS
+    # Without sampling, the sums differ by at most all centres: one Gaussian mechanism, which bounds
+    # the sampled one because Renyi divergences are jointly quasi-convex.
+    unsampled = ORDERS * (above + below) ** 2 / (2.0 * scale**2)
+    out = np.stack([unsampled, unsampled])
+    if not wanted.any():
+        return out
+    reach = float(modes[wanted].max()) + _REACH * scale
+    first, last = math.floor(-reach / step), math.ceil(reach / step)
+    x: Array = np.arange(first, last + 1, dtype=np.float64) * step
+    log_phi = -(x**2) / (2.0 * scale**2) - math.log(scale * math.sqrt(2.0 * math.pi) / step)
+    u, v = _log_tilt(upper, x, scale), _log_tilt(lower, np.negative(x), scale)
+    for at in np.flatnonzero(wanted):
+        order = ORDERS[at]
+        for side, (p, q) in enumerate(((u, v), (v, u))):
+            out[side, at] = _log_sum(log_phi + order * p + (1.0 - order) * q) / (order - 1.0)
+    return np.maximum(out, 0.0)
+
+
+def _gap(mixture: _Weighted) -> float:
+    """Widest distance between neighbouring centres; 0 for one centre."""
+    return float(np.diff(mixture[1]).max(initial=0.0))
+
+
+def _log_tilt(mixture: _Weighted, x: Array, scale: float) -> Array:
+    """Ln of the mixture's density over that of N(0, scale^2), (m,)."""
+    log_weights, centres = mixture
+    constant = log_weights - centres**2 / (2.0 * scale**2)
+    out = np.empty_like(x)
+    width = max(1, _AT_ONCE // centres.size)
+    for start in range(0, x.size, width):
+        part = slice(start, start + width)
+        exponents = constant + np.multiply.outer(x[part], centres / scale**2)
+        top = exponents.max(axis=1)
+        out[part] = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+    return out
+
+
+def _log_sum(exponents: Array) -> float:
+    top = float(exponents.max())
+    return top + math.log(float(np.exp(exponents - top).sum()))

@@ -1,0 +1,1 @@
+"""Epsilon from below: what attacks refuted, with confidence."""

@@ -1,0 +1,231 @@
+"""What noise that ends adds to delta (docs/proofs.md, section 9).
+
+No sampler reaches every real number: that of the package ends at `GAUSSIAN_END` deviations. An
+outcome beyond what one data set can give identifies the other, so the divergence of the real
+mechanism exceeds that of the ideal one by a mass that this module bounds. It comes off delta before
+epsilon is computed; where it leaves too little of delta, epsilon is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from uedp_bench.accounting.events import (
+    Adjacency,
+    FixedSizeSampled,
+    Gaussian,
+    GroupRound,
+    PoissonSampled,
+    Protected,
+    SentenceSampledGaussian,
+)
+from uedp_bench.accounting.sampler_end import GAUSSIAN_END
+
+Round = Gaussian | PoissonSampled | FixedSizeSampled | GroupRound
+
+COORDINATES = 2**30
+"""Coordinates of the noise of one round, at most; the bound grows with their square root."""
+
+_TERMS = 512
+"""Numbers of coins told apart, at most; more share the largest of a run, which is the safe side."""
+
+SHARE = 1e-9
+"""Of delta, set aside for what lies beyond the end."""
+
+REASON = (
+    "outcomes that the end of the sampler of noise makes impossible on one data set only may be "
+    "more likely than delta"
+)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How a unit moves the noisy sum of a round, in standard deviations of its noise.
+
+    Attributes:
+        above: contributions that one data set has and the other lacks, or has otherwise; each takes
+            part by a coin of its own.
+        below: those that stand in the other data set in their place.
+        rate: of each coin.
+        unit: length of a contribution, at most.
+        widest: how far two outcomes without noise are apart, at most.
+    """
+
+    above: int
+    below: int
+    rate: float
+    unit: float
+    widest: float
+
+    @property
+    def length(self) -> float:
+        """Of all contributions that neighbours differ in (R of theorem D)."""
+        return (self.above + self.below) * self.unit
+
+
+def moved(event: Round, adjacency: Adjacency, point: Protected) -> Moved:
+    """What neighbours differ in, in one round.
+
+    Args:
+        event: of the round.
+        adjacency: replacing a unit moves the sum twice.
+        point: who else mentions the entity, for rounds of a user together with an entity.
+    """
+    if isinstance(event, GroupRound):
+        above, below = contributions(event, point)
+        unit = 1.0 / event.noise_multiplier
+        return Moved(above, below, event.rate, unit, (above + below) * unit)
+    gaussian = event if isinstance(event, Gaussian) else event.event
+    unit, below = 1.0 / gaussian.noise_multiplier, int(adjacency == "replace-one")
+    if isinstance(event, FixedSizeSampled):
+        # Another unit's vector is taken out beside each; outcomes still differ by two at most.
+        return Moved(1, below, event.sample / event.population, 2.0 * unit, 2.0 * unit)
+    rate = event.rate if isinstance(event, PoissonSampled) else 1.0
+    return Moved(1, below, rate, unit, (1 + below) * unit)
+
+
+def contributions(event: GroupRound, point: Protected) -> tuple[int, int]:
+    """Contributions above and below that neighbours (one with the group removed) may have."""
+    if isinstance(event, SentenceSampledGaussian):
+        n, others = event.sentences_per_user, event.users - 1
+        spread = point.spread * min(point.sentences_per_user, n)
+        return n + min(spread, n * others), 0
+    spread = min(point.spread, event.users - 1)
+    return spread + 1, spread
+
+
+def mass(
+    rounds: Iterable[tuple[Moved, int]],
+    epsilon: float,
+    end: float = GAUSSIAN_END,
+    coordinates: int = COORDINATES,
+) -> float:
+    """What the end of the sampler adds to delta (theorem D), at most.
+
+    Args:
+        rounds: what neighbours differ in, and how often it happens.
+        epsilon: of the guarantee for noise without an end.
+        end: of the sampler, in standard deviations.
+        coordinates: of the noise of a round, at most.
+    """
+    rounds = list(rounds)
+    times = math.fsum(count for _, count in rounds)
+    added = math.fsum(
+        count * _of_round(move, _exp(epsilon), end, coordinates) for move, count in rounds
+    )
+    # The ended noise is the ideal one given that it stays inside: probabilities grow by as much.
+    return added + times * beyond_end(end, coordinates)
+
+
+def beyond_end(end: float = GAUSSIAN_END, coordinates: int = COORDINATES) -> float:
+    """Probability that noise without an end leaves the reach of the sampler in one round."""
+    from scipy.special import log_ndtr
+
+    return math.exp(float(log_ndtr(-end)) + math.log(2.0 * coordinates))
+
+
+def _of_round(move: Moved, ratio: float, end: float, coordinates: int) -> float:
+    """The bound of theorem D for one round, in the direction that is the worse.
+
+    Args:
+        move: what neighbours differ in.
+        ratio: e^epsilon.
+        end: of the sampler.
+        coordinates: of the noise.
+    """
+    import numpy as np
+
+    from uedp_bench.accounting.accountants.dominating_pairs import binomial_mixture
+
+    dense = math.sqrt(coordinates) * move.length
+    once = ratio * min(beyond_end(end, coordinates), dense * _density(end))
+    above, below = (
+        binomial_mixture(coins, move.rate, 1, unit=move.unit, terms=_TERMS)
+        for coins in (move.above, move.below)
+    )
+    worst = 0.0
+    for here, there in ((above, below), (below, above)):
+        apart = np.minimum(np.add.outer(here.centres, there.centres), move.widest)
+        gap = np.maximum(end - apart, 0.0)
+        shown = np.minimum(1.0, dense * np.exp(-(gap**2) / 2.0) / math.sqrt(2.0 * math.pi))
+        shown = np.where(apart >= end, 1.0, np.where(apart == 0.0, 0.0, shown))
+        likely = np.exp(here.log_weights) @ shown + here.lost
+        rare = once * np.exp(there.log_weights)
+        worst = max(worst, float(np.minimum(likely, rare).sum()) + once * there.lost)
+    return worst
+
+
+def _density(x: float) -> float:
+    return math.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)
+
+
+def _exp(epsilon: float) -> float:
+    return math.exp(min(epsilon, 700.0))
+
+
+def whole(rounds: float, epsilon: float, end: float = GAUSSIAN_END) -> float:
+    """What the end adds to delta whatever is done with the noise: e^epsilon times all beyond it.
+
+    Args:
+        rounds: how many draw noise, in expectation.
+        epsilon: of the guarantee for noise without an end.
+        end: of the sampler, in standard deviations.
+    """
+    return (1.0 + _exp(epsilon)) * rounds * beyond_end(end)
+
+
+def identified(move: Moved, rounds: int, end: float = GAUSSIAN_END) -> float:
+    """What an update of one coordinate loses for certain: how likely an outcome tells on it.
+
+    No smaller delta holds at any epsilon, whatever the accountant says: with a single coordinate,
+    an outcome beyond the end of the noise alone can only come with the unit in the data.
+
+    Args:
+        move: what neighbours differ in; all contributions agree.
+        rounds: how many.
+        end: of the sampler, in standard deviations.
+    """
+    import numpy as np
+    from scipy.special import ndtr
+
+    from uedp_bench.accounting.accountants.dominating_pairs import binomial_mixture
+
+    coins = binomial_mixture(move.above, move.rate, 1, unit=move.unit)
+    told = ndtr(coins.centres - end) - ndtr(-end)
+    once = min(float(np.exp(coins.log_weights) @ told), 1.0 - 1e-16)
+    return -math.expm1(rounds * math.log1p(-once))
+
+
+def ideal_delta(delta: float) -> float:
+    """The delta that noise without an end must meet, so that the real noise meets `delta`."""
+    return delta * (1.0 - SHARE)
+
+
+def within(
+    delta: float, epsilon_of: Callable[[float], float], mass_of: Callable[[float], float]
+) -> float:
+    """Epsilon of the real mechanism: the ideal one's, with the mass beyond the end in delta.
+
+    Args:
+        delta: of the guarantee.
+        epsilon_of: epsilon of noise without an end, at a delta.
+        mass_of: the mass beyond the end, at an epsilon.
+
+    Returns:
+        Infinity where that mass leaves too little of delta.
+    """
+    ideal = cache(epsilon_of)
+    epsilon = ideal(ideal_delta(delta))
+    if math.isinf(epsilon):
+        return epsilon
+    beyond = mass_of(epsilon)
+    if beyond <= SHARE * delta:
+        return epsilon
+    # Epsilon grows with what comes off delta, and the mass with epsilon: twice as much covers it.
+    if 2.0 * beyond >= 0.5 * delta:
+        return math.inf
+    epsilon = ideal(delta - 2.0 * beyond)
+    return epsilon if mass_of(epsilon) <= 2.0 * beyond else math.inf

@@ -1,0 +1,1 @@
+"""Files of anybody, read with bounds and written whole."""

@@ -1,0 +1,137 @@
+"""JSON files of anybody: what is read of them is limited before it is looked at.
+
+A file may be a pipe that nobody writes to, a link to an endless device, a gigabyte, nested without
+end, or hold what JSON libraries let pass and other programs read otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.files.printable import plain
+from uedp_bench.files.regular_files import UnreadableError, read_regular
+
+MOST_BYTES = 16 * 2**20
+"""Of a result file; the largest reference result has 48 kB."""
+
+MOST_DEPTH = 100
+"""Levels of a file's lists and objects, at most; what reads and writes JSON has limits."""
+
+MOST_SHOWN = 80
+"""Characters of a file that a message repeats."""
+
+
+class FormError(Exception):
+    """The file cannot be looked into; the message is a sentence without a subject."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A JSON value.
+
+    Attributes:
+        value: of names that one object has twice, the last counts.
+        twice: these names, each once an object.
+    """
+
+    value: Any
+    twice: tuple[str, ...] = ()
+
+
+def file_text(path: Path, most: int = MOST_BYTES) -> str:
+    """The text of a regular file.
+
+    Args:
+        path: of the file, or of a link to it.
+        most: bytes that it may have.
+
+    Raises:
+        FormError: for anything else than a text of that size.
+    """
+    try:
+        content = read_regular(path, "file", most)
+    except UnreadableError as error:
+        raise FormError(error.reason) from None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FormError("is no text in UTF-8, so no JSON") from None
+
+
+def parse(text: str) -> Parsed:
+    """The value of a JSON text, which is not nested too deeply.
+
+    Raises:
+        FormError: if the text is no such JSON.
+    """
+    twice: list[str] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(pairs)
+        if len(out) < len(pairs):
+            counted = Counter(name for name, _ in pairs)
+            twice.extend(name for name, count in counted.items() if count > 1)
+        return out
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique)
+    except RecursionError:
+        raise FormError(TOO_DEEP) from None
+    except ValueError as reason:
+        raise FormError(f"is no JSON: {plain(str(reason), MOST_SHOWN)}") from None
+    if _too_deep(value):
+        raise FormError(TOO_DEEP)
+    return Parsed(value, tuple(twice))
+
+
+TOO_DEEP = f"is nested too deeply; results have at most {MOST_DEPTH} levels"
+
+
+def _too_deep(value: Any) -> bool:
+    depth, level = 0, [value]
+    while depth <= MOST_DEPTH and (level := [x for x in level if isinstance(x, dict | list)]):
+        level = [x for one in level for x in (one.values() if isinstance(one, dict) else one)]
+        depth += 1
+    return depth > MOST_DEPTH
+
+
+def faults(value: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """What JSON libraries let pass, and no text or number is.
+
+    Args:
+        value: as `parse` gave it.
+
+    Yields:
+        The place of NaN, of an infinite number or of half a character, and what is wrong with it.
+    """
+    todo: list[tuple[tuple[Any, ...], Any]] = [((), value)]
+    while todo:
+        where, part = todo.pop()
+        if isinstance(part, dict | list):
+            named = part.items() if isinstance(part, dict) else enumerate(part)
+            for name, inner in named:
+                if isinstance(name, str) and not name.isascii() and _HALF.search(name):
+                    yield where, f"the name {plain(repr(name), MOST_SHOWN)} has half of a character"
+                if isinstance(inner, dict | list) or _faulty(inner):
+                    todo.append(((*where, name), inner))
+        elif isinstance(part, float) and not math.isfinite(part):
+            yield where, f'{part} is no number of JSON; infinity is the text "inf"'
+        elif _faulty(part):
+            yield where, f"{plain(repr(part), MOST_SHOWN)} has half of a character"
+
+
+def _faulty(part: Any) -> bool:
+    if isinstance(part, float):
+        return not math.isfinite(part)
+    return isinstance(part, str) and not part.isascii() and _HALF.search(part) is not None
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""Surrogates, which JSON can write and UTF-8 cannot."""

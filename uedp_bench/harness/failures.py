@@ -1,0 +1,45 @@
+"""Runs that failed: what their results say."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.harness.provenance import provenance
+from uedp_bench.harness.spec import identity_of
+from uedp_bench.results import Result, RunError, RunSpec
+
+
+def reason_of(error: BaseException, phase: str, before: int) -> RunError:
+    """Why a run failed, while its error is handled.
+
+    Args:
+        error: that ended it.
+        phase: that it was in.
+        before: how often the run had failed before, other than on bad input.
+    """
+    name, said = type(error).__name__, str(error)
+    if not isinstance(error, Exception):  # the text of SystemExit is a number
+        said = f"{name}: {said}" if said else name
+    return RunError(
+        type=name,
+        message=said or name,
+        phase=phase,
+        traceback="" if isinstance(error, UedpBenchError) else traceback.format_exc(),
+        failures=before + (not isinstance(error, InputError)),
+    )
+
+
+def failed(spec: RunSpec, identity: Mapping[str, Any], error: RunError) -> Result:
+    """The result of a run that failed; `identity` is its `identity_parts`."""
+    identifier, group = identity_of(identity)
+    return Result(
+        id=identifier,
+        group=group,
+        status="failed",
+        error=error,
+        spec=spec,
+        provenance=provenance(identity),
+    )

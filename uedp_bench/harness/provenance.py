@@ -1,0 +1,136 @@
+"""Where a result comes from, and how much memory it took."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path, PurePath, PureWindowsPath
+from typing import Any
+
+import uedp_bench
+from uedp_bench.corpus import Corpus
+from uedp_bench.harness.spec import identity_of
+
+LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")
+
+
+def provenance(
+    identity: Mapping[str, Any], source: Corpus | None = None, planted: Corpus | None = None
+) -> dict[str, Any]:
+    """Versions, commit, time (UTC), what the id is a hash of, and sizes of the corpus.
+
+    Args:
+        identity: `identity_parts` of the run; left out where `recorded` says so.
+        source: as the source made it: its fingerprint is the same for all seeds.
+        planted: with canaries in and held-out users out.
+    """
+    out: dict[str, Any] = {
+        "package": uedp_bench.__version__,
+        "commit": _commit(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+    }
+    if (parts := recorded(identity)) is not None:
+        out["identity"] = parts
+    if source is not None and planted is not None:
+        out["corpus"] = {
+            "fingerprint": source.fingerprint,
+            "planted_fingerprint": planted.fingerprint,
+            "rows": len(planted),
+            "train_rows": int(planted.where("train").sum()),
+            "users": planted.user_count,
+        }
+    return out
+
+
+def recorded(identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The parts of an identity as a file holds them, so that anybody can hash them again.
+
+    Returns:
+        None where they would name a place on this machine (a file that does not exist, or a
+        parameter of a plug-in that does not say that it is a path), or JSON cannot hold them.
+    """
+    try:
+        read: dict[str, Any] = json.loads(json.dumps(identity, allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+    return None if names_place(read) or identity_of(read) != identity_of(identity) else read
+
+
+def names_place(value: Any) -> bool:
+    """Whether any text in JSON values is a path that starts at a root, a home or a parent."""
+    if isinstance(value, dict):
+        return any(names_place(part) for part in (*value, *value.values()))
+    if isinstance(value, list):
+        return any(map(names_place, value))
+    if not isinstance(value, str):
+        return False
+    rooted = PurePath(value).is_absolute() or PureWindowsPath(value).drive != ""
+    return rooted or value.startswith(("/", "~", "..", "file:"))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def _commit() -> str | None:
+    """Commit of the checkout that the package is imported from; None outside a checkout."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+class PeakMemory:
+    """Peak memory of a run: of the GPU where it trains on one, else of this process (Linux)."""
+
+    def reset(self, device: str) -> None:
+        """Starts measuring. Where the kernel does not allow it, the process' peak counts."""
+        if device.startswith("cuda"):
+            import torch
+
+            torch.cuda.reset_peak_memory_stats(device)
+            return
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        except OSError:
+            return
+
+    def peak_mb(self, device: str) -> float:
+        """Peak since `reset`, in MB (10^6 bytes)."""
+        if device.startswith("cuda"):
+            import torch
+
+            return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
+        return round(_high_water_mark() / 1e6, 1)
+
+
+def _high_water_mark() -> int:
+    """Bytes of memory that this process held at most, since the last reset where there is one."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        status = []
+    for line in status:
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,171 @@
+"""Shadow and reference models, asked of the run: trained once, cached, counted in the cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from filelock import FileLock
+
+from uedp_bench import registry
+from uedp_bench.corpus import SPLITS, BoolArray, Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.files.output_folder import private_folder
+from uedp_bench.harness.pipeline import Pipeline
+from uedp_bench.harness.spec import component_identity
+from uedp_bench.results import ComponentSpec, RunSpec
+from uedp_bench.run import Retrain, Run
+
+if TYPE_CHECKING:
+    from uedp_bench.harness.runner import Parts
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+
+
+class Retraining:
+    """Trains releases on chosen users for one run.
+
+    Args:
+        spec: of the run.
+        parts: its components.
+        corpus: the planted corpus.
+        vocabulary: of the release under attack, so that scores compare token by token.
+        cache: folder shared by all runs of an output folder; runs that ask for the same model (the
+            same task, model, users, mechanism and seed) share it, across processes.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        parts: Parts,
+        corpus: Corpus,
+        vocabulary: Vocabulary | None,
+        cache: Path,
+    ) -> None:
+        self._spec, self._parts, self._corpus = spec, parts, corpus
+        self._vocabulary, self._cache = vocabulary, cache
+
+    def bind(self, run: Run) -> Retrain:
+        """The function behind `Run.retrain`."""
+
+        def retrain(
+            users: BoolArray,
+            *,
+            mechanism: Literal["same", "none"],
+            seed: int,
+            splits: tuple[str, ...] = SPLITS,
+        ) -> Release:
+            chosen = self._chosen(users, splits)
+            folder = self._cache / self._key(chosen, mechanism, seed, run)
+            private_folder(folder.parent)  # these models are trained on private rows
+            with FileLock(f"{folder}.lock"):
+                if not (folder / "done.json").is_file():
+                    self._train(chosen, mechanism, seed, folder, run)
+                cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
+            # Shared by several runs, and what each of them would have cost alone.
+            run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
+            return self._parts.task.load(folder / "release")
+
+        return retrain
+
+    def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path, run: Run) -> None:
+        from uedp_bench.harness.runner import Parts, protect
+        from uedp_bench.training.public_stage import PublicStages
+
+        start = time.perf_counter()
+        parts = self._parts
+        if mechanism == "none":
+            plain = registry.mechanisms.create("noiseless")
+            parts = Parts(parts.task, Pipeline.build([plain], plain), ())
+        inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
+                    progress=_renamed(run), scope=f"retraining {folder.name}",
+                    noise_source=run.noise_source)  # fmt: skip
+        inner.public_stages = stages = PublicStages.of(self._spec, self._cache)
+        release, _ = protect(parts, chosen, inner, self._vocabulary)
+        release.save(folder / "release")
+        seconds = time.perf_counter() - start + stages.saved_seconds
+        done = {"seconds": round(seconds, 3), "mechanism": mechanism}
+        partial = folder / "done.partial"
+        partial.write_text(json.dumps(done), encoding="utf-8")
+        partial.replace(folder / "done.json")
+
+    def _chosen(self, users: BoolArray, splits: tuple[str, ...]) -> Corpus:
+        """Rows of the chosen users as training split, after the public rows as they are.
+
+        Where rows of the split `valid` are not to be trained on, they stay: mechanisms choose
+        checkpoints by them, in the release and here.
+        """
+        corpus = self._corpus
+        known = np.append(users, np.zeros(max(corpus.user_count - len(users), 0) + 1, dtype=bool))
+        chosen = np.flatnonzero(known[corpus.users] & corpus.where(*splits))
+        if not len(chosen):
+            raise InputError("retraining needs at least one user with text")
+        kept = np.flatnonzero(corpus.where("public", *({"valid"} - set(splits))))
+        taken = corpus.take(np.concatenate([kept, chosen]))
+        train = np.arange(len(taken)) >= len(kept)
+        return replace(taken, split=np.where(train, SPLITS.index("train"), taken.split))
+
+    def _key(self, chosen: Corpus, mechanism: str, seed: int, run: Run) -> str:
+        refs = self._spec.mechanism
+        if mechanism == "none":
+            plain = registry.mechanisms.create("noiseless")
+            refs = (ComponentSpec(name=plain.name, params=plain.params.model_dump(mode="json")),)
+        parts: dict[str, Any] = {
+            "corpus": chosen.fingerprint,
+            "task": component_identity(self._spec.task, registry.tasks),
+            "model": component_identity(self._spec.model, registry.models),
+            "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
+            "seed": seed,
+            "mechanism": [component_identity(ref, registry.mechanisms) for ref in refs],
+            "sizes": asdict(run.stats) if mechanism == "same" else None,
+            "injected": _injected(mechanism, run),
+        }
+        if run.noise_source != "seed":
+            parts["noise_source"] = run.noise_source
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
+        return f"retrain-{digest.hexdigest()[:16]}"
+
+
+def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
+    """Refuses runs whose attacks ask for more models than are allowed.
+
+    Fewer models give other results, so that fewer are trained only where parameters say so.
+
+    Args:
+        specs: runs to be started.
+        most: models that each may train beside its release.
+
+    Raises:
+        InputError: for the first that asks for more.
+    """
+    for spec in specs:
+        needs = registry.tasks.get(spec.task.name).needs
+        asked: dict[str, int] = {}
+        for ref in spec.attacks:
+            attack = registry.attacks.create(ref.name, ref.params)
+            for field, models in attack.retrainings(needs).items():
+                asked[f"attack.{ref.name}{field and '.'}{field}"] = models
+        if sum(asked.values()) > most:
+            counts = " and ".join(f"{name} asks for {n}" for name, n in asked.items() if n)
+            raise InputError(
+                f"--max-retrain {most}: {counts} models beside the release, {most} allowed: set "
+                f"it lower, leave an attack out, or allow {sum(asked.values())}"
+            )
+
+
+def _injected(mechanism: str, run: Run) -> tuple[int, ...]:
+    """A reference model is shared by runs with and without an audit: nothing is injected."""
+    return run.injected if mechanism == "same" else ()
+
+
+def _renamed(run: Run) -> Any:
+    def progress(phase: str, done: int, total: int) -> None:
+        run.progress(f"reference {phase}", done, total)
+
+    return progress

@@ -1,0 +1,249 @@
+"""A grid of runs: finished ones are skipped, the others go to processes of their own.
+
+Every run writes its result last and atomically, so that a crash or Ctrl-C loses the runs in
+flight and nothing else; the same command goes on from there. A run whose process dies has a failed
+result that says how, and what failed too often is left out until it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from uedp_bench import registry
+from uedp_bench.errors import is_input_error
+from uedp_bench.files.output_folder import refuse_links
+from uedp_bench.harness.failures import failed
+from uedp_bench.harness.result_files import result_of_run
+from uedp_bench.harness.runner import (
+    Settings,
+    build,
+    execute,
+    load_corpus,
+    plant,
+    public_sizes,
+)
+from uedp_bench.harness.spec import identity, identity_parts
+from uedp_bench.harness.workers import DIED, Crash, Tell, in_processes
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.results import Result, RunError, RunSpec, write_result
+from uedp_bench.run import Progress
+
+MOST_FAILURES = 3
+"""A run that failed so often, and not on bad input, is left out until it is asked for."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a grid.
+
+    Attributes:
+        id: of the result.
+        fingerprint: of the corpus.
+        done: the finished result of an earlier run, if there is one.
+        given_up: the last result of a run that failed too often to be tried again.
+        failures: how often the run has failed before, other than on bad input.
+    """
+
+    id: str
+    spec: RunSpec
+    fingerprint: str = ""
+    done: Result | None = None
+    given_up: Result | None = None
+    failures: int = 0
+
+    @property
+    def label(self) -> str:
+        """Mechanism and seed, for people."""
+        return f"{self.spec.label}, seed {self.spec.seed}"
+
+    @property
+    def todo(self) -> bool:
+        """Says whether it is to be run."""
+        return self.done is None and self.given_up is None
+
+
+class Message(NamedTuple):
+    """Progress of one job."""
+
+    id: str
+    phase: str
+    done: int
+    total: int
+
+
+def plan_jobs(specs: Sequence[RunSpec], out: Path) -> list[Job]:
+    """Checks every run before any starts, and finds those that are finished already.
+
+    Raises:
+        InputError: for whatever can be known to be wrong before training.
+    """
+    jobs = []
+    sizes: dict[str, tuple[str, CorpusStats]] = {}
+    for spec in specs:
+        parts = build(spec)
+        key = f"{spec.source.model_dump_json()}{[ref.model_dump_json() for ref in spec.attacks]}"
+        if key not in sizes:
+            corpus = load_corpus(spec.source.model_dump_json())
+            # Who is held out depends on the seed, how many are does not.
+            planted, _ = plant(parts.attacks, corpus, spec.seed, public_sizes(spec, corpus))
+            sizes[key] = corpus.fingerprint, public_sizes(spec, planted)
+        fingerprint, stats = sizes[key]
+        parts.pipeline.plan(stats)
+        identifier, _ = identity(spec, fingerprint)
+        jobs.append(Job(identifier, spec, fingerprint))
+    return resume(jobs, out)
+
+
+def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> list[Job]:
+    """The jobs with what earlier runs left in a folder.
+
+    Args:
+        jobs: of a grid.
+        out: folder of results.
+        retry_failed: run again what failed `MOST_FAILURES` times, too.
+
+    Raises:
+        InputError: if something in the folder would have a run write elsewhere.
+    """
+    for job in jobs:
+        refuse_links(out, job.id)
+    return [_resumed(job, _result_in(out, job), retry_failed) for job in jobs]
+
+
+def _resumed(job: Job, found: Result | None, retry_failed: bool) -> Job:
+    if found is None:
+        return replace(job, done=None, given_up=None, failures=0)
+    if found.error is None:
+        return replace(job, done=found, given_up=None, failures=0)
+    failures = found.error.failures
+    tries = retry_failed or failures < MOST_FAILURES
+    return replace(job, done=None, given_up=None if tries else found, failures=failures)
+
+
+def _result_in(out: Path, job: Job) -> Result | None:
+    """The result of a run; what cannot be read was cut short, and is run again."""
+    return result_of_run(out / job.id / "result.json", job.id, job.spec)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    settings: Settings,
+    *,
+    workers: int,
+    plugins: Sequence[Path] = (),
+    timeout: float | None = None,
+    listen: Callable[[Message], None] = lambda message: None,
+) -> Generator[tuple[Job, Result], None, None]:
+    """Runs the jobs that are to be run; yields each as it ends.
+
+    Args:
+        jobs: the grid.
+        settings: how to run.
+        workers: processes; 0 runs in this process, for a debugger: what ends a run ends it too.
+        plugins: files to import in every process.
+        timeout: seconds after which a run is ended; not for runs in this process.
+        listen: called with progress, in this process.
+
+    Raises:
+        OSError: if a run cannot write its result, for then no other can.
+    """
+    todo = [job for job in jobs if job.todo]
+    if workers == 0:
+        for job in todo:
+            heard = partial(_heard, job, listen)
+            yield job, execute(job.spec, _told(job, settings, heard), job.fingerprint)
+        return
+    load_corpus.cache_clear()  # every process loads what it needs, and this one needs none
+    work = _Runs(settings, tuple(plugins))
+    with closing(
+        in_processes(
+            work, todo, workers=min(workers, len(todo)), timeout=timeout,
+            listen=lambda job, told: _heard(job, listen, told),
+        )
+    ) as running:  # fmt: skip
+        for job, crash in running:
+            yield job, result_after(job, settings, crash)
+
+
+def result_after(job: Job, settings: Settings, crash: Crash | None) -> Result:
+    """What a process left of a job; the crash is its result where it left nothing finished."""
+    result = _result_in(settings.out, job)
+    if result is None or (crash is not None and result.error is not None):
+        return _crashed(job, settings, crash or Crash(DIED, "the run left no result"))
+    return result
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The work of a process."""
+
+    settings: Settings
+    plugins: tuple[Path, ...]
+
+    def start(self) -> None:
+        registry.load_plugins(self.plugins)
+
+    def __call__(self, job: Job, tell: Tell) -> bool:
+        result = execute(job.spec, _told(job, self.settings, tell), job.fingerprint)
+        # What broke unforeseen may have broken the process too, a GPU's context for instance.
+        return result.error is None or is_bad_input(result)
+
+
+def _told(job: Job, settings: Settings, tell: Tell) -> Settings:
+    return replace(settings, failures=job.failures, progress=_throttled(tell))
+
+
+def _heard(job: Job, listen: Callable[[Message], None], told: tuple[str, int, int]) -> None:
+    listen(Message(job.id, *told))
+
+
+def _crashed(job: Job, settings: Settings, crash: Crash) -> Result:
+    """The result of a run that its process did not survive, written like any other."""
+    error = RunError(
+        type=crash.kind,
+        message=crash.message,
+        phase=crash.last[0] if crash.last else "",
+        traceback=crash.stack,
+        failures=job.failures + 1,
+    )
+    result = failed(job.spec, identity_parts(job.spec, job.fingerprint), error)
+    folder = settings.out / result.id
+    folder.mkdir(parents=True, exist_ok=True)
+    write_result(result, folder / "result.json")
+    return result
+
+
+def default_workers(device: str) -> int:
+    """One process per core on CPUs; one where a GPU is used."""
+    if device.startswith("cuda"):
+        return 1
+    if device == "auto":
+        from uedp_bench.training.device import choose_device
+
+        if choose_device("auto").startswith("cuda"):
+            return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _throttled(tell: Tell) -> Progress:
+    last, shown = [0.0], [""]
+
+    def progress(phase: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if phase != shown[0] or done >= total or now - last[0] > 0.2:
+            last[0], shown[0] = now, phase
+            tell((phase, done, total))
+
+    return progress
+
+
+def is_bad_input(result: Result) -> bool:
+    """Whether a run failed on bad input, which the user can mend."""
+    return result.error is not None and is_input_error(result.error.type)

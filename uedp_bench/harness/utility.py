@@ -1,0 +1,125 @@
+"""What a result says about utility: what ranks it, its floors, and whether anything was learnt.
+
+A floor is a value of the headline metric that needs no training on private rows, or next to none:
+word counts, the most frequent class, a model that saw public text alone. A model that is no better
+has learnt nothing from the text that its mechanism protects, however small its epsilon.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from uedp_bench.results import Estimate, Headline
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.harness.pipeline import Pipeline
+    from uedp_bench.learner import Learner
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+    from uedp_bench.task import Task
+
+PUBLIC_ONLY = "public-only"
+"""The floor of a model that saw public text: the same model before any private row."""
+
+
+def judged(
+    task: Task[Any], utility: Mapping[str, Estimate], public_only: float | None
+) -> dict[str, Any]:
+    """The fields `headline`, `floors` and `learned` of a result.
+
+    Args:
+        task: says which of its metrics are floors.
+        utility: what it scored.
+        public_only: the headline metric of the model before any private row; None where the model
+            saw no public text either.
+    """
+    headline = headline_of(type(task))
+    floors = {name: utility[at].value for name, at in task.floors.items() if at in utility}
+    if public_only is not None:
+        floors[PUBLIC_ONLY] = public_only
+    found = utility.get(headline.metric)
+    return {
+        "headline": headline,
+        "floors": floors,
+        "learned": has_learned(found, floors.values(), headline.larger_is_better),
+    }
+
+
+def headline_of(task: type[Task[Any]]) -> Headline:
+    """What ranks the runs of a task."""
+    return Headline(
+        metric=task.utility[0],
+        larger_is_better=task.larger_is_better,
+        by_vocabulary=task.by_vocabulary,
+    )
+
+
+def has_learned(
+    found: Estimate | None, floors: Iterable[float], larger_is_better: bool
+) -> bool | None:
+    """Says whether a metric's interval lies strictly on the better side of the best of its floors.
+
+    Returns:
+        None where that is not known: without floors, without the metric, or where it is better
+        and has no interval.
+    """
+    sign = 1.0 if larger_is_better else -1.0
+    best = max((sign * floor for floor in floors), default=None)
+    if found is None or best is None:
+        return None
+    if sign * found.value <= best:
+        return False
+    worst = found.low if larger_is_better else found.high
+    return None if worst is None else sign * worst > best
+
+
+def before_private(task: Task[Any], learner: Learner, run: Run) -> Release | None:
+    """The release of a model that has seen public text and no private row yet.
+
+    Args:
+        task: whose model it is.
+        learner: of the private stage, before it is trained.
+        run: says whether a public stage went before.
+
+    Returns:
+        None for a model that saw no public text: it has only been drawn at random.
+    """
+    if not run.pretraining and not _predicts_untrained(task.model):
+        return None
+    return learner.release(copy.deepcopy(learner.module).to(run.device))
+
+
+def _predicts_untrained(model: Any) -> bool:
+    """Says whether a model is a language model that was trained on public text before it came here.
+
+    A pretrained encoder is none: the head on top of it is drawn at random.
+    """
+    from uedp_bench.model import LanguageModel
+
+    return isinstance(model, LanguageModel) and model.brings_vocabulary()
+
+
+def public_only(task: Task[Any], pipeline: Pipeline, corpus: Corpus, run: Run) -> float | None:
+    """The headline metric of the model before any private row, served as the release is.
+
+    Args:
+        task: scores it.
+        pipeline: whose mechanisms serve it.
+        corpus: as the release is scored on it.
+        run: holds the model; it is let go.
+
+    Returns:
+        None where there is none, or where what is served cannot be scored.
+    """
+    release, run.public_only = run.public_only, None
+    if release is None:
+        return None
+    for server in pipeline.servers:
+        release = server.serve(release, run)
+    if not isinstance(release, task.needs):
+        return None
+    found = task.score(release, corpus).get(task.utility[0])
+    return None if found is None else found.value

@@ -1,0 +1,1 @@
+"""Networks as modules, which know neither tasks nor mechanisms."""

@@ -1,0 +1,132 @@
+"""What stands behind pretrained encoders: pooled transformers, and what is trained on vectors."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.model import FeatureArray, Vocabulary
+from uedp_bench.models.networks.transformer import no_progress_bars
+
+_BATCH = 32  # rows of a frozen encoder that run together
+
+
+class Projection(nn.Module):
+    """A trainable linear layer, or nothing: vectors as they are.
+
+    Args:
+        size: of the vectors.
+        width: of the result; None for no layer.
+        seed: of the initial weights, uniform within 1 / sqrt(size).
+    """
+
+    def __init__(self, size: int, width: int | None, seed: int) -> None:
+        super().__init__()
+        self.width = size if width is None else width
+        self.linear: nn.Linear | None = None
+        if width is not None:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                self.linear = nn.Linear(size, width)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(rows, width) of (rows, size)."""
+        return vectors if self.linear is None else self.linear(vectors)
+
+
+class PooledTransformer(nn.Module):
+    """One vector for each right-padded row, from the last layer of a bidirectional transformer.
+
+    The wrapped network stays in evaluation mode, so that no dropout is ever drawn, and attention
+    sees the tokens of a row only: a row's vector depends on that row and the weights. Position ids
+    are given for every row: ids of one row for all would give per-example gradients of the
+    position embedding a batch of one.
+
+    Args:
+        network: an encoder of `transformers`; its own pooling layer, if any, is taken off.
+        pooling: the vector of the first token, or the mean over all tokens of a row.
+        projection: what is put on top.
+    """
+
+    def __init__(
+        self, network: Any, pooling: Literal["cls", "mean"], projection: Projection
+    ) -> None:
+        super().__init__()
+        self.network: Any = network.eval()
+        if hasattr(network, "pooler"):
+            network.pooler = None  # weights that the loss never sees would still get noise
+        self.pooling, self.projection = pooling, projection
+        self.width = projection.width
+        self._positions = _counts_from_zero(network)
+
+    def train(self, mode: bool = True) -> PooledTransformer:
+        """Sets the mode of this module, not of the wrapped network."""
+        self.training = mode
+        return self
+
+    def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, width); see `TextEncoder`. Seeds have nothing to do."""
+        rows, longest = tokens.shape
+        positions = torch.arange(longest, device=tokens.device).expand(rows, -1)
+        inside = positions < lengths[:, None]
+        options = {"position_ids": positions} if self._positions else {}
+        hidden = self.network(
+            input_ids=tokens, attention_mask=inside.long(), **options
+        ).last_hidden_state
+        if self.pooling == "cls":
+            return self.projection(hidden[:, 0])  # type: ignore[no-any-return]
+        total = hidden.masked_fill(~inside[:, :, None], 0.0).sum(dim=1)
+        return self.projection(total / lengths[:, None])  # type: ignore[no-any-return]
+
+    def save(self, folder: Path) -> None:
+        """Writes the network in the library's format, and the weights on top of it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with no_progress_bars():
+            self.network.save_pretrained(folder / "encoder")
+        torch.save(
+            {name: value.cpu() for name, value in self.projection.state_dict().items()},
+            folder / "projection.pt",
+        )
+
+
+def _counts_from_zero(network: Any) -> bool:
+    """Whether the network takes position ids that start at 0 (RoBERTa's start past padding's)."""
+    embeddings = getattr(network, "embeddings", None)
+    table = getattr(embeddings, "position_embeddings", None)
+    takes = "position_ids" in inspect.signature(network.forward).parameters
+    return takes and getattr(table, "padding_idx", None) is None
+
+
+@torch.no_grad()
+def pooled_features(
+    module: PooledTransformer, vocabulary: Vocabulary, texts: list[str], limit: int | None
+) -> FeatureArray:
+    """(texts, width) vectors of texts, in batches of similar length.
+
+    Args:
+        module: on the device where it is to run.
+        vocabulary: its tokens.
+        texts: at least one.
+        limit: most tokens of a row, begin and end included.
+    """
+    room = None if limit is None else limit - 2
+    rows = [[vocabulary.begin, *ids[:room], vocabulary.end] for ids in vocabulary.encode(texts)]
+    lengths = np.array([len(row) for row in rows])
+    device = next(module.parameters()).device
+    vectors = np.empty((len(rows), module.width), dtype=np.float32)
+    order = np.argsort(-lengths, kind="stable")
+    for start in range(0, len(rows), _BATCH):
+        some = order[start : start + _BATCH]
+        tokens = np.full((len(some), lengths[some].max()), vocabulary.end, dtype=np.int64)
+        for at, row in enumerate(some):
+            tokens[at, : lengths[row]] = rows[row]
+        made = module(
+            torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[some]).to(device)
+        )
+        vectors[some] = made.cpu().numpy()
+    return vectors

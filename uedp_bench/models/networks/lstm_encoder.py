@@ -1,0 +1,92 @@
+"""Recurrent networks that map a text to one vector."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.models.networks.lstm import (
+    LayerShape,
+    NetworkShape,
+    RecurrentLayer,
+    RecurrentNetwork,
+    row_mask,
+    word_mask,
+)
+
+_EMBEDDING_RANGE = 0.1
+
+
+class ConcatPooling(nn.Module):
+    """A recurrent network's last, largest and mean outputs, side by side.
+
+    Howard and Ruder 2018, section 3.3 ("concat pooling").
+
+    Args:
+        shape: of the network.
+        seed: of the initial weights.
+    """
+
+    def __init__(self, shape: NetworkShape, seed: int) -> None:
+        super().__init__()
+        self.network = RecurrentNetwork(shape, seed)
+        self.width = 3 * shape.embedding
+
+    def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, width); see `TextEncoder`."""
+        outputs = self.network.outputs(tokens, seeds)
+        inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        padding = ~inside[:, :, None]
+        largest = outputs.masked_fill(padding, float("-inf")).amax(dim=1)
+        mean = outputs.masked_fill(padding, 0.0).sum(dim=1) / lengths[:, None]
+        return torch.cat([_at(outputs, lengths - 1), largest, mean], dim=1)
+
+
+class BidirectionalNetwork(nn.Module):
+    """One LSTM layer in both directions; the last state of each, side by side.
+
+    Args:
+        vocabulary: number of tokens.
+        embedding: size of their vectors.
+        units: memory cells of each direction.
+        dropout: fraction of words, and of the numbers of the representation, that are dropped.
+        seed: of the initial weights: embeddings uniform within 0.1, layers as
+            `RecurrentLayer.initialise` draws them.
+    """
+
+    def __init__(
+        self, vocabulary: int, embedding: int, units: int, *, dropout: float, seed: int
+    ) -> None:
+        super().__init__()
+        self.width, self.dropout = 2 * units, dropout
+        self.embedding = nn.Parameter(torch.empty(vocabulary, embedding))
+        shape = LayerShape(embedding, units, projection=None, coupled=False)
+        self.onward, self.backward_layer = RecurrentLayer(shape), RecurrentLayer(shape)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            self.embedding.uniform_(-_EMBEDDING_RANGE, _EMBEDDING_RANGE, generator=generator)
+        self.onward.initialise(generator)
+        self.backward_layer.initialise(generator)
+
+    def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, width); see `TextEncoder`."""
+        values = nn.functional.embedding(tokens, self.embedding)
+        words = word_mask(seeds, tokens, self.dropout)
+        values = values if words is None else values * words
+        last = lengths - 1
+        # A row of n tokens is read n - 1, ..., 0 and from there on anything: its state is taken
+        # after n steps, so padding reaches neither direction.
+        order = (last[:, None] - torch.arange(tokens.shape[1], device=tokens.device)).clamp(min=0)
+        turned = torch.take_along_dim(values, order[:, :, None], dim=1)
+        ends = []
+        for layer, inputs in ((self.onward, values), (self.backward_layer, turned)):
+            outputs, _ = layer(inputs, layer.zero_state(tokens.shape[0]), None)
+            ends.append(_at(outputs, last))
+        state = torch.cat(ends, dim=1)
+        mask = row_mask(seeds, 1, self.width, self.dropout)
+        return state if mask is None else state * mask
+
+
+def _at(outputs: Tensor, position: Tensor) -> Tensor:
+    """(rows, size): of each row of (rows, length, size), the vector at its position (rows,)."""
+    return torch.take_along_dim(outputs, position[:, None, None], dim=1)[:, 0]

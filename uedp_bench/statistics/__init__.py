@@ -1,0 +1,1 @@
+"""Intervals, ROC curves, exposure: one place for all attacks and tasks."""

@@ -1,0 +1,150 @@
+"""Intervals of means, ratios and fractions: over users within a run, over seeds between runs.
+
+Random numbers come from the generator that is passed in. NaN is an error: it is raised, never
+dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from uedp_bench.errors import InputError
+from uedp_bench.results import Estimate
+from uedp_bench.statistics.resampling import (
+    CONFIDENCE,
+    RESAMPLES,
+    blocks,
+    checked,
+    percentiles,
+    resample,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def fraction_estimate(hits: int, trials: int) -> Estimate:
+    """A fraction with its Clopper-Pearson (exact binomial) interval.
+
+    Raises:
+        InputError: unless 0 <= hits <= trials and trials >= 1.
+    """
+    from scipy.stats import beta
+
+    if not 0 <= hits <= trials or trials < 1:
+        raise InputError(f"fraction: {hits} of {trials} is not a fraction")
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, trials - hits + 1))
+    high = 1.0 if hits == trials else float(beta.ppf(1.0 - tail, hits + 1, trials - hits))
+    return Estimate(value=hits / trials, low=low, high=high)
+
+
+def seed_estimate(values: ArrayLike) -> Estimate:
+    """Mean over seeds with Student's t interval; one seed, or an infinite value, has none.
+
+    Raises:
+        InputError: for no values, NaN, or infinities of both signs.
+    """
+    array = checked(values, "values over seeds")
+    if np.isinf(array).any():
+        if len(np.unique(array[np.isinf(array)])) > 1:
+            raise InputError("values over seeds: infinities of both signs have no mean")
+        return Estimate(value=float(array.sum()))
+    n, mean = len(array), float(array.mean())
+    if n == 1:
+        return Estimate(value=mean)
+    half = _student(n - 1) * float(array.std(ddof=1)) / math.sqrt(n)
+    return Estimate(value=mean, low=mean - half, high=mean + half)
+
+
+@cache
+def _student(degrees: int) -> float:
+    """Student's quantile; a leaderboard asks for few of them very often."""
+    from scipy.stats import t
+
+    return float(t.ppf((1.0 + CONFIDENCE) / 2.0, degrees))
+
+
+def mean_estimate(
+    values: ArrayLike, rng: np.random.Generator, clusters: IntArray | None = None
+) -> Estimate:
+    """Mean with its percentile bootstrap interval, over clusters (users) where given."""
+    array = checked(values, "values")
+    return ratio_estimate(array, np.ones_like(array), rng, clusters)
+
+
+def ratio_estimate(
+    top: ArrayLike,
+    bottom: ArrayLike,
+    rng: np.random.Generator,
+    clusters: IntArray | None = None,
+) -> Estimate:
+    """sum(top) / sum(bottom) with a percentile bootstrap interval over clusters.
+
+    Args:
+        top: (records,) numerators (nats, hits).
+        bottom: (records,) denominators (words, targets).
+        rng: of the resampling.
+        clusters: (records,) records with equal numbers are resampled together; each record is its
+            own cluster by default. A single cluster has no interval.
+
+    Raises:
+        InputError: for NaN, unequal lengths or denominators that sum to zero.
+    """
+    tops, bottoms = checked(top, "numerators"), checked(bottom, "denominators")
+    if len(tops) != len(bottoms) or (clusters is not None and len(clusters) != len(tops)):
+        raise InputError(f"ratio: {len(tops)} numerators, {len(bottoms)} denominators or clusters")
+    return sum_of_ratios_estimate(tops[None], bottoms[None], [1.0], rng, clusters)
+
+
+def sum_of_ratios_estimate(
+    tops: FloatArray,
+    bottoms: FloatArray,
+    weights: ArrayLike,
+    rng: np.random.Generator,
+    clusters: IntArray | None = None,
+) -> Estimate:
+    """Weighted sum over k of sum(tops[k]) / sum(bottoms[k]), with a percentile bootstrap.
+
+    All ratios see the same resample: a difference of two groups or a mean over classes keeps what
+    the records of a cluster share. There is no interval where fewer than a tenth of the resamples
+    have all denominators.
+
+    Args:
+        tops: (k, records) numerators without NaN.
+        bottoms: (k, records) denominators without NaN.
+        weights: (k,) of the ratios: (1, -1) for a difference, 1 / k for a mean.
+        rng: of the resampling.
+        clusters: (records,) as in `ratio_estimate`.
+
+    Raises:
+        InputError: if the denominators of a ratio sum to zero.
+    """
+    signs = np.asarray(weights, dtype=np.float64)
+    if clusters is not None:
+        names, of_record = np.unique(clusters, return_inverse=True)
+        tops, bottoms = (
+            np.stack([np.bincount(of_record, row, len(names)) for row in table]).astype(np.float64)
+            for table in (tops, bottoms)
+        )
+    if (bottoms.sum(axis=1) == 0.0).any():
+        raise InputError("ratio: the denominators sum to zero")
+    value = float((tops.sum(axis=1) / bottoms.sum(axis=1)) @ signs)
+    units = tops.shape[1]
+    if units == 1:
+        return Estimate(value=value)
+    draws = []
+    for size in blocks(units):
+        counts = resample(units, size, rng)
+        above, below = counts @ tops.T, counts @ bottoms.T
+        # A resample without any denominator says nothing; it cannot happen with positive ones.
+        some = (below != 0.0).all(axis=1)
+        draws.append((above[some] / below[some]) @ signs)
+    found = np.concatenate(draws)
+    if len(found) < RESAMPLES // 10:  # many groups of few units: resamples rarely have them all
+        return Estimate(value=value)
+    return percentiles(value, found)

@@ -1,0 +1,1 @@
+"""Sentences, words, their vectors, entities and those who find them."""

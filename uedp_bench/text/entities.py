@@ -1,0 +1,346 @@
+"""Entities found by software, for sources whose text has no gold labels.
+
+Three detectors: the entities of a spaCy pipeline; Presidio's recognisers (patterns with check sums,
+on top of the names that a spaCy pipeline finds where one is given); and a public list of English
+names, which needs no software (`listed_names`). What the first two found is cached on disk, because
+it takes minutes on real corpora: in `$UEDP_BENCH_CACHE`, else in `~/.cache/uedp-bench`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.component import Params
+from uedp_bench.corpus import Corpus, GoldSpans, IntArray
+from uedp_bench.errors import InputError, MissingExtraError, nearest
+from uedp_bench.files.array_cache import load_arrays, save_arrays
+from uedp_bench.text.listed_names import listed_names
+
+if TYPE_CHECKING:
+    from presidio_analyzer import AnalyzerEngine
+    from spacy.language import Language
+
+MIN_SCORE = 0.35
+"""Presidio's results below this confidence are left out: bare digit patterns score 0.01 to 0.3."""
+
+_HOW = ("detector", "pipeline", "entity_types")  # parameters of every detection
+PERSON = "PERSON"
+"""The type of what is on the list of names."""
+
+_FORMAT = 1  # of the cached files; raised when the same key would mean something else
+
+
+Mention = tuple[int, int, int]
+"""Start, end, index into the types of a detector or a corpus."""
+
+
+class DetectionParams(Params):
+    """How a source without gold labels finds entities."""
+
+    detector: Literal["none", "spacy", "presidio", "names"] = Field(
+        default="none",
+        description="what finds entities: the entities of a spaCy pipeline, Presidio's recognisers "
+        "(patterns, and names if a pipeline is given), or names: capitalised words on a public "
+        "list of English first names; none leaves the source's own",
+    )
+    pipeline: str | None = Field(
+        default=None,
+        description="spaCy pipeline, by the name of an installed package (en_core_web_sm) or as "
+        "a folder; presidio without one finds patterns only",
+    )
+    entity_types: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="types that count as entities (default: all that the source and the detector "
+        "know)",
+    )
+
+    @model_validator(mode="after")
+    def _pipeline_fits(self) -> DetectionParams:
+        if self.detector == "spacy" and self.pipeline is None:
+            raise ValueError("detector 'spacy' needs a pipeline (pipeline=en_core_web_sm, say)")
+        if self.detector in ("none", "names") and self.pipeline is not None:
+            raise ValueError(
+                f"pipeline is given, but detector is {self.detector!r}; use spacy or presidio"
+            )
+        return self
+
+
+class Detection(NamedTuple):
+    """What a detector found.
+
+    Attributes:
+        types: all types that it can find, sorted.
+        mentions: (mentions, 4) row, start, end, index into `types`; no two overlap.
+    """
+
+    types: tuple[str, ...]
+    mentions: IntArray
+
+
+def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False) -> Corpus:
+    """The corpus with detected entities, restricted to the types asked for.
+
+    Args:
+        corpus: with mentions of its own, or none.
+        params: the detector.
+        gold: the corpus' own mentions are labels by people: with a detector they no longer count
+            as entities, and are kept as `Corpus.gold` to measure it. Otherwise they are what the
+            source itself finds, and stay beside what the detector finds elsewhere.
+
+    Raises:
+        InputError: for a missing pipeline, or a type that neither corpus nor detector knows.
+        MissingExtraError: if spaCy or Presidio is not installed.
+    """
+    found = detect(corpus.texts, params)
+    aside = gold and params.detector != "none"
+    own, own_types = ([], ()) if aside else (corpus.entities.mentions(), corpus.entity_types)
+    known = tuple(sorted({*own_types, *found.types}))
+    types = known if params.entity_types is None else tuple(sorted(set(params.entity_types)))
+    for kind in types:
+        if kind not in known:
+            near = nearest(kind, known)
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known) or 'none'}"
+            raise InputError(f"entity_types: no type {kind!r} here; {hint}")
+    apart = _apart(found.mentions, np.array(own, dtype=np.int64).reshape(-1, 4))
+    chosen = [
+        *_of_types(own, own_types, types),
+        *_of_types(apart.tolist(), found.types, types),
+    ]
+    out = corpus.with_texts(corpus.texts, chosen, types)
+    if params.detector == "none":
+        return out
+    return replace(
+        out,
+        detector=DetectionParams(**{name: getattr(params, name) for name in _HOW}),
+        gold=GoldSpans(corpus.entities, corpus.entity_types) if aside else None,
+    )
+
+
+def detected_in(corpus: Corpus, texts: Sequence[str]) -> list[list[Mention]]:
+    """What the detector of a corpus finds in other texts, of the types that count there.
+
+    Args:
+        corpus: with a detector.
+        texts: any.
+
+    Returns:
+        Mentions of each text: start, end, index into `corpus.entity_types`.
+
+    Raises:
+        InputError: if the corpus has no detector.
+    """
+    if corpus.detector is None:
+        raise InputError("the entities of this corpus are the source's own: it has no detector")
+    found, out = detect(texts, corpus.detector), list[list[Mention]]([] for _ in texts)
+    for row, *mention in _of_types(found.mentions.tolist(), found.types, corpus.entity_types):
+        out[row].append((mention[0], mention[1], mention[2]))
+    return out
+
+
+def _of_types(
+    mentions: Sequence[Sequence[int]], names: Sequence[str], types: Sequence[str]
+) -> list[tuple[int, int, int, int]]:
+    """The mentions (row, start, end, index into `names`) of `types`, with indexes into these."""
+    at = {name: index for index, name in enumerate(types)}
+    return [
+        (row, start, end, at[names[kind]])
+        for row, start, end, kind in mentions
+        if names[kind] in at
+    ]
+
+
+def _apart(found: IntArray, own: IntArray) -> IntArray:
+    """The mentions of `found` that overlap none of `own`."""
+    taken: dict[int, list[tuple[int, int]]] = {}
+    for row, start, end, _ in own.tolist():
+        taken.setdefault(row, []).append((start, end))
+    keep = [
+        all(end <= a or b <= start for a, b in taken.get(row, ()))
+        for row, start, end, _ in found.tolist()
+    ]
+    apart: IntArray = found[np.array(keep, dtype=bool)]
+    return apart
+
+
+def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
+    """All entities that the detector finds in the texts, from the cache if it has them.
+
+    Raises:
+        InputError: for a missing pipeline, or one that recognises no entities.
+        MissingExtraError: if spaCy or Presidio is not installed.
+    """
+    if params.detector == "none":
+        return Detection((), np.empty((0, 4), dtype=np.int64))
+    if params.detector == "names":
+        listed = [(row, *span, 0) for row, text in enumerate(texts) for span in listed_names(text)]
+        return Detection((PERSON,), np.array(listed, dtype=np.int64).reshape(-1, 4))
+    file = cache_folder() / "entities" / f"{_key(texts, params)}.npz"
+    cached = load_arrays(file, _read)
+    if cached is not None:
+        return cached
+    run = _spacy_entities if params.detector == "spacy" else _presidio_entities
+    types, rows = run(texts, params.pipeline)
+    table = [(row, *mention) for row, mentions in enumerate(rows) for mention in mentions]
+    found = Detection(types, np.array(table, dtype=np.int64).reshape(-1, 4))
+    _save(file, found)
+    return found
+
+
+def cache_folder() -> Path:
+    """Where detected entities are kept: `$UEDP_BENCH_CACHE`, else `~/.cache/uedp-bench`."""
+    given = os.environ.get("UEDP_BENCH_CACHE")
+    return Path(given) if given else Path.home() / ".cache" / "uedp-bench"
+
+
+def _key(texts: Sequence[str], params: DetectionParams) -> str:
+    """Hash of the texts and of everything that decides what is found in them."""
+    software = [_version("spacy")]
+    if params.detector == "presidio":
+        software.append(_version("presidio-analyzer"))
+    pipeline = None if params.pipeline is None else pipeline_identity(params.pipeline)
+    head = [_FORMAT, params.detector, software, pipeline, MIN_SCORE]
+    digest = hashlib.sha256(json.dumps(head).encode())
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise MissingExtraError(
+            f"{package} (finds entities)", "pip install 'uedp-bench[ner]'"
+        ) from None
+
+
+def pipeline_identity(pipeline: str) -> list[str]:
+    """Name and version of an installed pipeline, or a hash of the files of one in a folder.
+
+    Raises:
+        InputError: if there is neither; the message has the command that installs it.
+    """
+    folder = Path(pipeline)
+    if (folder / "config.cfg").is_file():
+        digest = hashlib.sha256()
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+        return ["folder", digest.hexdigest()]
+    if folder.exists() or len(folder.parts) != 1:
+        raise InputError(f"pipeline: {pipeline} is not the folder of a spaCy pipeline (config.cfg)")
+    try:
+        return [pipeline, version(pipeline)]
+    except (PackageNotFoundError, ValueError):
+        raise InputError(
+            f"pipeline: no spaCy pipeline named {pipeline!r} is installed; install it with: "
+            f"python -m spacy download {pipeline}"
+        ) from None
+
+
+def _read(data: Mapping[str, Any]) -> Detection:
+    return Detection(tuple(data["types"].tolist()), data["mentions"].astype(np.int64))
+
+
+def _save(file: Path, found: Detection) -> None:
+    types = np.array(found.types, dtype=np.str_)
+    save_arrays(file, "detected entities", types=types, mentions=found.mentions)
+
+
+def _spacy_entities(
+    texts: Sequence[str], pipeline: str | None
+) -> tuple[tuple[str, ...], Iterator[list[Mention]]]:
+    nlp = _pipeline(pipeline)
+    types = _labels(nlp)
+    if not types:
+        raise InputError(f"pipeline: {pipeline} has no component that recognises entities")
+    at = {name: index for index, name in enumerate(types)}
+    return types, (
+        [(ent.start_char, ent.end_char, at[ent.label_]) for ent in doc.ents]
+        for doc in nlp.pipe(texts)
+    )
+
+
+def _presidio_entities(
+    texts: Sequence[str], pipeline: str | None
+) -> tuple[tuple[str, ...], Iterator[list[Mention]]]:
+    nlp = _pipeline(pipeline)
+    analyzer = _analyzer(nlp)
+    types = tuple(sorted(analyzer.get_supported_entities(nlp.lang)))
+    at = {name: index for index, name in enumerate(types)}
+    batches = analyzer.nlp_engine.process_batch(texts, nlp.lang, batch_size=256)
+    return types, (
+        _best(analyzer.analyze(text, nlp.lang, score_threshold=MIN_SCORE, nlp_artifacts=seen), at)
+        for text, seen in batches
+    )
+
+
+def _best(results: Sequence[Any], at: dict[str, int]) -> list[Mention]:
+    """Results without overlaps: the most confident first, then the longest."""
+    chosen: list[Mention] = []
+    order = sorted(results, key=lambda r: (-r.score, r.start - r.end, r.start, r.entity_type))
+    for result in order:
+        if all(result.end <= start or end <= result.start for start, end, _ in chosen):
+            chosen.append((result.start, result.end, at[result.entity_type]))
+    return sorted(chosen)
+
+
+def _pipeline(pipeline: str | None) -> Language:
+    import spacy
+
+    return spacy.blank("en") if pipeline is None else spacy.load(pipeline)
+
+
+def _labels(nlp: Language) -> tuple[str, ...]:
+    """Types that the components which assign `doc.ents` declare, sorted."""
+    names = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
+    return tuple(sorted({label for name in names for label in nlp.pipe_labels.get(name, ())}))
+
+
+def _analyzer(nlp: Language) -> AnalyzerEngine:
+    """Presidio's analyzer over a given pipeline, which works without a network."""
+    from presidio_analyzer import AnalyzerEngine
+    from presidio_analyzer.nlp_engine import NerModelConfiguration, SpacyNlpEngine
+
+    known = NerModelConfiguration().model_to_presidio_entity_mapping or {}
+    unmapped = [label for label in _labels(nlp) if label not in known]
+    engine = SpacyNlpEngine(
+        ner_model_configuration=NerModelConfiguration(labels_to_ignore=unmapped)
+    )
+    engine.nlp = {nlp.lang: nlp}  # loaded already: Presidio would download what it does not find
+    analyzer = AnalyzerEngine(nlp_engine=engine, supported_languages=[nlp.lang])
+    if not _labels(nlp):
+        analyzer.registry.remove_recognizer("SpacyRecognizer")
+    if any(known.name == "EmailRecognizer" for known in analyzer.registry.recognizers):
+        analyzer.registry.remove_recognizer("EmailRecognizer")
+        analyzer.registry.add_recognizer(_email_recognizer(nlp.lang))
+    return analyzer
+
+
+def _email_recognizer(language: str) -> Any:
+    """Presidio's e-mail recogniser with the suffix list that is installed, not a fresh one."""
+    import tldextract
+    from presidio_analyzer.predefined_recognizers import EmailRecognizer
+
+    extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+
+    class InstalledSuffixes(EmailRecognizer):  # type: ignore[misc, unused-ignore]
+        """Never asks the network."""
+
+        def validate_result(self, pattern_text: str) -> bool:
+            """Whether the domain ends in a public suffix."""
+            return bool(extract(pattern_text).fqdn)
+
+    return InstalledSuffixes(supported_language=language)

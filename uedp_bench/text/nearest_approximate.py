@@ -1,0 +1,71 @@
+"""Approximate nearest neighbours, for those who ask for them."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.errors import MissingExtraError
+
+_LINKS, _BREADTH = 32, 64
+
+
+class ApproximateNearest:
+    """The points that a graph of faiss (HNSW) finds near to queries; called as `Nearest` is.
+
+    Args:
+        points: (points, d).
+    """
+
+    def __init__(self, points: NDArray[Any]) -> None:
+        if importlib.util.find_spec("faiss") is None:
+            raise MissingExtraError(
+                "search=hnsw: faiss, which has approximate indexes,",
+                "pip install 'uedp-bench[approximate]'",
+            )
+        import faiss
+
+        self._points: FloatArray = np.asarray(points, dtype=np.float64)
+        self._index = faiss.IndexHNSWFlat(int(points.shape[1]), _LINKS)
+        self._index.hnsw.efSearch = _BREADTH
+        threads = faiss.omp_get_max_threads()
+        # Threads add points in an order of their own, and the graph depends on it.
+        faiss.omp_set_num_threads(1)
+        try:
+            self._index.add(np.ascontiguousarray(points, dtype=np.float32))
+        finally:
+            faiss.omp_set_num_threads(threads)
+
+    def __call__(
+        self, queries: FloatArray, k: int = 1, excluded: IntArray | None = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Indices and distances (queries, k), nearest first; see `Nearest`.
+
+        Raises:
+            ValueError: if there are not so many points.
+        """
+        points = len(self._points)
+        if not 1 <= k <= points - (excluded is not None):
+            raise ValueError(f"k is {k}; there are {points} points")
+        wanted = k + (excluded is not None)
+        found = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), wanted)[1]
+        found = found.astype(np.int64)
+        difference = queries[:, None, :] - self._points[found]
+        distance = np.sqrt((difference**2).sum(axis=2))
+        # What the graph did not reach is -1.
+        distance[found < 0] = np.inf
+        if excluded is not None:
+            distance[found == excluded[:, None]] = np.inf
+        order = np.lexsort((found, distance), axis=1)[:, :k]
+        nearest, far = (np.take_along_axis(each, order, axis=1) for each in (found, distance))
+        lost = np.flatnonzero(np.isinf(far).any(axis=1))
+        if len(lost):
+            from uedp_bench.text.nearest import Nearest
+
+            without = None if excluded is None else excluded[lost]
+            nearest[lost], far[lost] = Nearest(self._points)(queries[lost], k, without)
+        return nearest, far

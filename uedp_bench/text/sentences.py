@@ -1,0 +1,148 @@
+"""Sentences of texts, and their vectors by a pretrained sentence encoder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uedp_bench.model import FeatureArray
+from uedp_bench.text.pretrained import (
+    encoders_version,
+    model_identity,
+    readable,
+    revision,
+)
+from uedp_bench.text.vector_cache import cached_vectors
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from spacy.language import Language
+
+_BATCH = 32  # sentences; on two cores larger batches are no faster
+
+_PARAGRAPH = re.compile(r"<br\s*/?>|\u2029|\n\s*\n", re.IGNORECASE)
+
+
+def split_sentences(texts: Sequence[str]) -> list[list[str]]:
+    """Sentences of each text with single spaces, without blank ones.
+
+    They end at full stops, question and exclamation marks by the rules of spaCy's `sentencizer`
+    (its English tokenizer knows abbreviations), and at blank lines and `<br />`; single line
+    breaks are space, for many a text is wrapped.
+
+    Raises:
+        MissingExtraError: if spaCy is not installed.
+    """
+    parts = [
+        (part, row)
+        for row, text in enumerate(texts)
+        for part in (" ".join(paragraph.split()) for paragraph in _PARAGRAPH.split(text))
+        if part
+    ]
+    sentences: list[list[str]] = [[] for _ in texts]
+    for doc, row in _sentencizer().pipe(parts, as_tuples=True):
+        found = (sentence.text.strip() for sentence in doc.sents)
+        sentences[row] += [sentence for sentence in found if sentence]
+    return sentences
+
+
+@lru_cache(maxsize=1)
+def _sentencizer() -> Language:
+    encoders_version("spacy", "splits sentences")
+    import spacy
+
+    language = spacy.blank("en")
+    language.add_pipe("sentencizer")
+    language.max_length = 2**31  # the limit is for parsers, which take memory by the character
+    return language
+
+
+class SentenceEmbedder:
+    """Vectors of sentences by a pretrained encoder of sentence-transformers.
+
+    The encoder is loaded when the first vector is computed: what is on disk needs none. Sentences
+    longer than the encoder takes are cut off at its limit.
+
+    Args:
+        name: hub id or local directory.
+        device: torch device to compute on.
+        field: the parameter that names it, for messages.
+
+    Attributes:
+        key: everything but the sentences that the vectors depend on; no path is in it.
+
+    Raises:
+        InputError: if there is no such model.
+        MissingExtraError: if sentence-transformers is not installed.
+    """
+
+    def __init__(self, name: str, device: str, field: str = "pretrained") -> None:
+        self.name, self.device, self.field = name, device, field
+        software = encoders_version("sentence-transformers", "embeds sentences")
+        self._identity = model_identity(name, field)
+        self.key = ("sentence-transformers", software, self._identity, device.split(":")[0])
+
+    @cached_property
+    def size(self) -> int:
+        """Size of a vector."""
+        return int(self.embed(["size"]).shape[1])
+
+    def embed(self, sentences: Sequence[str], *, cache: bool = True) -> FeatureArray:
+        """(sentences, size) vectors, float32.
+
+        Args:
+            sentences: equal ones are computed once.
+            cache: keep the vectors on disk for the next run, and read those that are there.
+
+        Raises:
+            InputError: if the encoder cannot be read, or gives vectors that are not finite.
+        """
+        if not sentences:
+            return np.empty((0, self.size), dtype=np.float32)
+        return cached_vectors(self.key, sentences, self._compute, cache=cache)
+
+    def _compute(self, sentences: list[str]) -> FeatureArray:
+        # The library sorts by length before it makes batches.
+        vectors = _load(self.name, self.device, self._identity, self.field).encode(
+            sentences, batch_size=_BATCH, convert_to_numpy=True, show_progress_bar=False
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+
+@lru_cache(maxsize=2)
+def _load(name: str, device: str, identity: str, field: str) -> SentenceTransformer:
+    # The identity is an argument so that files that were written anew are loaded anew.
+    from sentence_transformers import SentenceTransformer
+
+    from uedp_bench.models.networks.transformer import no_progress_bars
+
+    with readable(name, field), no_progress_bars():
+        return SentenceTransformer(name, device=device, revision=revision(identity)).eval()
+
+
+def document_means(
+    documents: Sequence[Sequence[str]], embedder: SentenceEmbedder, *, cache: bool = True
+) -> FeatureArray:
+    """(documents, size) means of the vectors of each document's sentences.
+
+    Meehan et al. 2022 (DeepCandidate), equation 1. A document without sentences counts as one
+    empty sentence.
+
+    Args:
+        documents: sentences of each, as `split_sentences` gives them.
+        embedder: of the sentences.
+        cache: see `SentenceEmbedder.embed`.
+    """
+    filled = [document or ("",) for document in documents]
+    vectors = embedder.embed(
+        [sentence for document in filled for sentence in document], cache=cache
+    )
+    if not filled:
+        return vectors
+    counts = np.array([len(document) for document in filled])
+    sums = np.add.reduceat(vectors, np.cumsum(counts) - counts, axis=0, dtype=np.float64)
+    return np.asarray(sums / counts[:, None], dtype=np.float32)

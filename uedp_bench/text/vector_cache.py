@@ -1,0 +1,141 @@
+"""Vectors of texts by pretrained encoders, kept on disk text by text.
+
+A text is computed once, whatever texts are asked for beside it. Vectors lie in
+`$UEDP_BENCH_CACHE`, else in `~/.cache/uedp-bench`, in parts that are written as they are computed,
+so that a run that is stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from uedp_bench.corpus import BoolArray, IntArray
+from uedp_bench.errors import InputError
+from uedp_bench.files.array_cache import load_arrays, save_arrays
+from uedp_bench.model import FeatureArray
+from uedp_bench.text.entities import cache_folder
+
+_FORMAT = 2  # of the cached files; raised when the same key would mean something else
+_PART = 4096
+"""Texts computed before their vectors are written."""
+
+Compute = Callable[[list[str]], FeatureArray]
+Names = NDArray[np.uint64]
+
+
+def cached_vectors(
+    key: Sequence[object], texts: Sequence[str], compute: Compute, *, cache: bool
+) -> FeatureArray:
+    """A vector for each text; equal texts are computed once, and kept on disk for the next run.
+
+    Args:
+        key: everything but the texts that the vectors depend on.
+        texts: at least one.
+        compute: (n, size) vectors of n different texts, sorted.
+        cache: False neither reads nor writes files.
+
+    Raises:
+        InputError: if a vector is not finite.
+    """
+    unique = sorted(set(texts))
+    vectors = _kept(key, unique, compute) if cache else _finite(compute(unique))
+    at = {text: index for index, text in enumerate(unique)}
+    chosen: FeatureArray = vectors[[at[text] for text in texts]]
+    return chosen
+
+
+def _kept(key: Sequence[object], unique: list[str], compute: Compute) -> FeatureArray:
+    model = hashlib.sha256(json.dumps([_FORMAT, *key]).encode()).hexdigest()[:16]
+    folder = cache_folder() / "vectors" / model
+    names = np.array([_name(text) for text in unique], dtype=np.uint64)
+    try:
+        (folder / "locks").mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return _finite(compute(unique))
+    held = _Held(folder, names)
+    held.read()
+    while len(missing := np.flatnonzero(~held.there)[:_PART]):
+        # Who wants the same texts waits for a part of them, and finds it.
+        with FileLock(folder / "locks" / _digest(names[missing])[:2]):
+            held.read()
+            rows = missing[~held.there[missing]]
+            if len(rows):
+                made = _finite(compute([unique[row] for row in rows]))
+                held.put(rows, made)
+                _write(folder, names[rows], made)
+    if held.vectors is None:
+        raise ValueError("at least one text is needed")
+    return held.vectors
+
+
+class _Held:
+    """Vectors of the names that were found so far.
+
+    Args:
+        folder: of the parts.
+        names: (names,) what is wanted.
+
+    Attributes:
+        there: (names,) whether a vector was found.
+        vectors: (names, size), of those; None as long as there is none.
+    """
+
+    def __init__(self, folder: Path, names: Names) -> None:
+        self._folder, self._names = folder, names
+        self._seen: set[Path] = set()
+        self.there: BoolArray = np.zeros(len(names), dtype=bool)
+        self.vectors: FeatureArray | None = None
+
+    def read(self) -> None:
+        """Takes what parts hold that were not there before."""
+        for file in sorted(set(self._folder.glob("*.npz")) - self._seen):
+            self._seen.add(file)
+            found = load_arrays(file, partial(_those, self._names))
+            if found is not None and found[0].any():
+                self.put(np.flatnonzero(found[0]), found[1])
+
+    def put(self, rows: IntArray, vectors: FeatureArray) -> None:
+        """Sets vectors (rows, size) of some of the names."""
+        if self.vectors is None:
+            self.vectors = np.empty((len(self._names), vectors.shape[1]), np.float32)
+        self.vectors[rows] = vectors
+        self.there[rows] = True
+
+
+def _those(names: Names, data: Mapping[str, Any]) -> tuple[BoolArray, FeatureArray]:
+    """(names,) which of the names a part has, and their vectors, read only if it has any."""
+    known = data["names"]
+    at = np.searchsorted(known, names)
+    hit = at < len(known)
+    hit[hit] = known[at[hit]] == names[hit]
+    return hit, data["vectors"][at[hit]] if hit.any() else np.empty((0, 0), np.float32)
+
+
+def _write(folder: Path, names: Names, vectors: FeatureArray) -> None:
+    order = np.argsort(names)
+    file = folder / f"{_digest(names[order])}.npz"
+    save_arrays(file, "vectors of texts", names=names[order], vectors=vectors[order])
+
+
+def _digest(names: Names) -> str:
+    return hashlib.sha256(names.tobytes()).hexdigest()[:16]
+
+
+def _name(text: str) -> int:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big")
+
+
+def _finite(vectors: FeatureArray) -> FeatureArray:
+    if not np.isfinite(vectors).all():
+        raise InputError("the pretrained encoder gives vectors that are not finite numbers")
+    return vectors

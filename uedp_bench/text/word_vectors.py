@@ -1,0 +1,151 @@
+"""Word vectors: GloVe, fastText and word2vec text here, formats of libraries beside."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.errors import InputError, shown
+from uedp_bench.files.printable import plain
+from uedp_bench.files.regular_files import open_regular
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A public vocabulary and a vector for each of its words.
+
+    Attributes:
+        words: in the order of the file.
+        vectors: (words, d), float32.
+    """
+
+    words: tuple[str, ...]
+    vectors: NDArray[np.float32]
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: at for at, word in enumerate(self.words)}
+
+    def find(self, word: str) -> int:
+        """Index of the word as it is written, else of its lower case; -1 for neither."""
+        found = self._index.get(word)
+        return self._index.get(word.lower(), -1) if found is None else found
+
+
+def read_embedding(path: Path | str, field: str) -> Embedding:
+    """The embedding in a file: text in UTF-8, `.gz` or plain, a word and d numbers a line.
+
+    A first line of two whole numbers declares the number of words and d (fastText, word2vec).
+    Files that end as gensim's do are read by it; a folder is a pipeline of spaCy, and
+    `spacy:NAME` an installed one.
+
+    Args:
+        path: see above.
+        field: the parameter that names it, for messages.
+
+    Raises:
+        InputError: if it cannot be read, or a line has another number of values than the first,
+            a value that is no finite number, or a word that was there before; it names the line.
+    """
+    from uedp_bench.text.word_vector_formats import SPACY, read_spacy
+
+    if str(path).startswith(SPACY):
+        name = str(path).removeprefix(SPACY)
+        if Path(name).is_dir():
+            raise InputError(f"{field}: {path} is a folder; give it without {SPACY!r}")
+        return read_spacy(name, field)
+    path = Path(path)
+    if path.is_dir():
+        return read_spacy(str(path), field)
+    try:
+        status = path.stat()
+        return _read(path.resolve(), field, status.st_mtime_ns, status.st_size)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{field}: {path} is not UTF-8 (byte {error.start})") from None
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{field}: {path} cannot be read: {reason}") from None
+
+
+@lru_cache(maxsize=1)
+def _read(path: Path, field: str, changed: int, size: int) -> Embedding:
+    # Time and size are arguments so that a file that was written anew is read anew.
+    from uedp_bench.text.word_vector_formats import GENSIM, read_gensim
+
+    if path.suffix in GENSIM:
+        return read_gensim(path, field)
+    with open_regular(path, field) as raw:
+        binary = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as file:
+            return _parse(file, f"{field}: {plain(path.name)}")
+
+
+def _parse(lines: Iterable[str], where: str) -> Embedding:
+    declared, numbered = _header(lines)
+    seen: dict[str, int] = {}
+    rows: list[NDArray[np.float32]] = []
+    width = None if declared is None else declared[1]
+    for number, line in numbered:
+        word, *values = line.rstrip(" \r\n").split(" ")
+        if not values:
+            raise InputError(f"{where}, line {number}: no vector; write a word and its numbers")
+        if width is None:
+            width = len(values)
+        if len(values) != width:
+            source = "the first line declares" if declared else "the first line has"
+            raise InputError(
+                f"{where}, line {number}: the word has {len(values)} numbers; {source} {width}"
+            )
+        if word in seen:
+            raise InputError(
+                f"{where}, line {number}: the word {shown(word)} is in line {seen[word]} already"
+            )
+        seen[word] = number
+        rows.append(_vector(values, f"{where}, line {number}"))
+    if declared is not None and declared[0] != len(rows):
+        raise InputError(
+            f"{where}: the first line declares {declared[0]} words; {len(rows)} follow"
+        )
+    if not rows:
+        raise InputError(f"{where}: has no words")
+    return Embedding(tuple(seen), np.stack(rows))
+
+
+def _header(lines: Iterable[str]) -> tuple[tuple[int, int] | None, Iterator[tuple[int, str]]]:
+    """Declared sizes, if the first line has them, and the numbered lines that are left."""
+    numbered = enumerate(lines, start=1)
+    first = next(numbered, None)
+    if first is None:
+        return None, iter(())
+    fields = first[1].split()
+    if len(fields) == 2 and all(field.isascii() and field.isdigit() for field in fields):
+        return (int(fields[0]), int(fields[1])), numbered
+    return None, _again(first, numbered)
+
+
+def _again(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield first
+    yield from rest
+
+
+def _vector(values: list[str], where: str) -> NDArray[np.float32]:
+    try:
+        vector = np.array(values, dtype=np.float32)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+    if not np.isfinite(vector).all():
+        raise InputError(f"{where}: a value is not a finite number")
+    return vector
