@@ -17,7 +17,7 @@ from uedp_bench.harness.runner import Settings, execute, failed
 from uedp_bench.harness.spec import identity, identity_of, identity_parts
 from uedp_bench.results import RunError, RunSpec, read_result
 
-REFERENCE = Path(__file__).parents[1] / "leaderboard" / "results"
+REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
 
 PLUGIN = """
 from uedp_bench.component import Params

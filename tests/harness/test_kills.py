@@ -17,7 +17,7 @@ from uedp_bench.harness.result_files import stored_result
 
 KILLS = int(os.environ.get("UEDP_BENCH_KILLS", "20"))
 SEED = int(os.environ.get("UEDP_BENCH_KILL_SEED", "1"))
-SCRIPT = Path(__file__).parent / "support" / "kills.py"
+SCRIPT = Path(__file__).parents[1] / "support" / "kills.py"
 GRID = ["--mechanism", "user-dp", "--set", "mechanism.user-dp.rounds=2",
         "--set", "mechanism.user-dp.users_per_round=10",
         "--mechanism", "deidentify+user-dp", "--seeds", "1,2"]  # fmt: skip

@@ -86,7 +86,7 @@ def _version(name: str) -> str | None:
 @cache
 def _commit() -> str | None:
     """Commit of the checkout that the package is imported from; None outside a checkout."""
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
     command = ["git", "-C", str(root), "rev-parse", "HEAD"]

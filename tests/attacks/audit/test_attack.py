@@ -25,7 +25,7 @@ from uedp_bench.release import Release, Updates
 from uedp_bench.run import Run, Speed
 from uedp_bench.text.entities import DetectionParams
 
-LEAKY = Path(__file__).parents[1] / "support" / "leaky.py"
+LEAKY = Path(__file__).parents[2] / "support" / "leaky.py"
 TINY = 1e-10  # a delta at which one training can refute something with confidence 1 - 1e-6
 
 

@@ -23,7 +23,7 @@ from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.release import Release
 from uedp_bench.results import Result, read_result
 
-RESULTS = Path(__file__).parents[2] / "leaderboard" / "results" / "reproductions"
+RESULTS = Path(__file__).parents[3] / "leaderboard" / "results" / "reproductions"
 METHODS: tuple[Method, ...] = ("pca", "tsne")
 QUICK = {"hidden": 4, "epochs": 1}
 
