@@ -20,7 +20,7 @@ from typing import Any
 
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
-from uedp_bench.harness.runner import Settings
+from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.scheduler import plan_jobs, run_jobs
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.results import LowerBound, Result
@@ -70,7 +70,7 @@ def run(seeds: int, out: Path, workers: int) -> dict[tuple[str, str], list[Resul
                 "seeds": list(range(1, seeds + 1)),
                 "delta": delta,
             }
-            settings = Settings(out, device="cpu", speed=Speed(threads=1, chunk=128))
+            settings = Execution(out, device="cpu", speed=Speed(threads=1, chunk=128))
             start = time.perf_counter()
             jobs = plan_jobs(expand(parse_spec(spec)), out)
             results = [job.done for job in jobs if job.done is not None]

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from tiny import NOISELESS, USER_DP, plugged, runs
 
 from uedp_bench import registry
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.failures import failed
 from uedp_bench.harness.provenance import names_place, recorded
-from uedp_bench.harness.runner import Settings, execute, failed
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import identity, identity_of, identity_parts
 from uedp_bench.results import RunError, RunSpec, read_result
 
@@ -65,7 +67,7 @@ def test_ids_of_old_results_stay_what_they_are():
 
 def test_new_results_record_what_their_id_is_a_hash_of(tmp_path):
     (spec,) = runs(NOISELESS)
-    result = execute(spec, Settings(tmp_path, "cpu"))
+    result = execute(spec, Execution(tmp_path, "cpu"))
     read = read_result(tmp_path / result.id / "result.json")
     parts = read.provenance["identity"]
     assert identity_of(parts) == (read.id, read.group)
@@ -75,7 +77,7 @@ def test_new_results_record_what_their_id_is_a_hash_of(tmp_path):
 
 def test_failed_runs_record_it_too(tmp_path):
     (spec,) = runs({"name": "noiseless", "params": {"epochs": 1}}, task="text-classification")
-    result = execute(spec, Settings(tmp_path, "cpu"))
+    result = execute(spec, Execution(tmp_path, "cpu"))
     assert result.status == "failed"
     assert identity_of(result.provenance["identity"]) == (result.id, result.group)
 

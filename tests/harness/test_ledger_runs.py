@@ -9,7 +9,9 @@ import pytest
 from tiny import NOISELESS, ROUNDS, SOURCE, SPIES, USER_DP, flags, plugged, runs, tiny
 
 from uedp_bench.errors import InputError, UnknownNameError
-from uedp_bench.harness.runner import Settings, build, execute
+from uedp_bench.harness.components import build
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, identity, parse_spec, tried_runs
 from uedp_bench.results import RunSpec, read_result
 
@@ -30,7 +32,7 @@ def out(tmp_path_factory):
 
 def run(out, mechanism, *attacks, **fields):
     (spec,) = runs(mechanism, attacks=list(attacks), **fields)
-    return execute(spec, Settings(out, "cpu"))
+    return execute(spec, Execution(out, "cpu"))
 
 
 def verdict(**params):

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from uedp_bench import registry
 from uedp_bench.cli.main import app
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import component_identity, identity_of, identity_parts
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.registry import mechanisms
@@ -93,7 +94,7 @@ def test_validation_compares_the_file_that_it_is_given(file: Path, tmp_path: Pat
 
     with plugged(file):
         (spec,) = runs(MINE)
-        result = execute(spec, Settings(tmp_path / "out", "cpu"))
+        result = execute(spec, Execution(tmp_path / "out", "cpu"))
         assert result.error is None
         assert said(result) == []
         file.write_text(PLUGIN.format(factor=2))

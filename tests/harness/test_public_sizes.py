@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.cli.main import app
+from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.public_sizes import shortfall
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.runner import execute
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.mechanism import PublicUnits
 from uedp_bench.results import Result
@@ -22,7 +23,7 @@ HELD_OUT = {"name": "membership", "params": {"held_out_users": 10, "shadow_model
 
 def run_with(folder: Path, name: str, attacks: tuple = (), **params: object) -> Result:
     (spec,) = runs({"name": name, "params": params}, attacks=list(attacks))
-    return execute(spec, Settings(folder, "cpu"))
+    return execute(spec, Execution(folder, "cpu"))
 
 
 def proven(result: Result) -> Guarantee:

@@ -14,9 +14,11 @@ from tiny import plugged, runs
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.corpus import Corpus, GoldSpans, LostSpans, Spans, concatenate
 from uedp_bench.errors import CapabilityError, InputError, PluginError
+from uedp_bench.harness.components import build
+from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.publishing import check_carried, not_carried, publish, publish_all
-from uedp_bench.harness.runner import Settings, build, execute
+from uedp_bench.harness.runner import execute
 from uedp_bench.mechanism import CorpusStats, PublishingMechanism
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
 from uedp_bench.mechanisms.noiseless import Noiseless
@@ -188,7 +190,7 @@ def test_the_word_dropout_of_the_readme_loses_its_labels_loudly(
         (spec,) = runs([params, {"name": "uedp"}])
         with pytest.raises(CapabilityError, match="uedp reads entities, and word-dropout before"):
             build(spec)
-        result = execute(spec, Settings(tmp_path, "cpu"))
+        result = execute(spec, Execution(tmp_path, "cpu"))
     assert result.error is not None
     assert "word-dropout before it does not carry them" in result.error.message
     assert result.error.phase == "load"  # nothing was trained

@@ -13,9 +13,12 @@ from tiny import MODEL, NOISELESS, SPIES, USER_DP, plugged, runs
 from uedp_bench import registry
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import InputError
+from uedp_bench.harness.components import build
+from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.pipeline import Pipeline
+from uedp_bench.harness.planting import load_corpus, public_sizes
 from uedp_bench.harness.retraining import Retraining
-from uedp_bench.harness.runner import Settings, build, execute, load_corpus, public_sizes
+from uedp_bench.harness.runner import execute
 from uedp_bench.run import Run
 
 ASKS = {"name": "hold-out", "params": {"finds": "reference"}}
@@ -63,7 +66,7 @@ def some(corpus, count=8):
 
 def test_runs_of_one_seed_share_the_reference_and_each_pays_for_it(tmp_path, trainings):
     found = [
-        execute(s, Settings(tmp_path, "cpu")) for s in runs(NOISELESS, USER_DP, attacks=[ASKS])
+        execute(s, Execution(tmp_path, "cpu")) for s in runs(NOISELESS, USER_DP, attacks=[ASKS])
     ]
     assert [result.error for result in found] == [None, None]
     assert len(trainings) == 1
@@ -144,7 +147,7 @@ def test_chosen_users_train_whatever_their_split_and_nobody_else_does(tmp_path, 
         seen.append((parts.pipeline, corpus))
         raise InputError("seen enough")
 
-    monkeypatch.setattr("uedp_bench.harness.runner.protect", spy)
+    monkeypatch.setattr("uedp_bench.harness.retraining.protect", spy)
     run, corpus = made(runs(USER_DP)[0], tmp_path)
     users = np.zeros(corpus.user_count, dtype=bool)
     chosen = [np.unique(corpus.only(split).users)[0] for split in ("train", "test", "public")]
@@ -166,7 +169,7 @@ def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypa
         seen.append(corpus)
         raise InputError("seen enough")
 
-    monkeypatch.setattr("uedp_bench.harness.runner.protect", spy)
+    monkeypatch.setattr("uedp_bench.harness.retraining.protect", spy)
     (spec,) = runs(USER_DP)
     corpus = load_corpus(spec.source.model_dump_json())
     (author,) = np.unique(corpus.only("train").users)[:1]

@@ -14,7 +14,10 @@ from uedp_bench import registry
 from uedp_bench.errors import InputError
 from uedp_bench.files import output_folder
 from uedp_bench.harness import runner
-from uedp_bench.harness.runner import Settings, build, execute, load_corpus, plant, public_sizes
+from uedp_bench.harness.components import build
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.planting import load_corpus, plant, public_sizes
+from uedp_bench.harness.runner import execute
 from uedp_bench.mechanism import Mechanism
 from uedp_bench.results import RunSpec, read_result
 from uedp_bench.run import Run
@@ -35,7 +38,7 @@ def out(tmp_path_factory):
 
 
 def run_all(out, *mechanisms, **fields):
-    return [execute(spec, Settings(out, "cpu")) for spec in runs(*mechanisms, **fields)]
+    return [execute(spec, Execution(out, "cpu")) for spec in runs(*mechanisms, **fields)]
 
 
 @pytest.fixture(scope="module")
@@ -177,10 +180,12 @@ def test_a_release_reloads_to_the_same_utility(out, grid):
 
 
 def test_the_same_spec_gives_the_same_numbers(out, grid, tmp_path):
-    again = execute(grid["composed"].spec, Settings(tmp_path, "cpu"))
+    again = execute(grid["composed"].spec, Execution(tmp_path, "cpu"))
     same = {"cost", "provenance"}
     assert again.model_dump(exclude=same) == grid["composed"].model_dump(exclude=same)
-    other = execute(grid["composed"].spec.model_copy(update={"seed": 2}), Settings(tmp_path, "cpu"))
+    other = execute(
+        grid["composed"].spec.model_copy(update={"seed": 2}), Execution(tmp_path, "cpu")
+    )
     assert other.group == again.group
     assert other.id != again.id
     assert other.utility != again.utility
@@ -253,7 +258,7 @@ def test_a_private_vocabulary_refuses_every_proof(out):
 def test_public_pretraining_is_told_and_leaves_the_guarantee_alone(out):
     task = {"name": "next-word", "params": {"pretraining_epochs": 1}}
     (spec,) = runs(USER_DP, task=task)
-    result = execute(spec, Settings(out, "cpu"))
+    result = execute(spec, Execution(out, "cpu"))
     assert result.pretraining["epochs"] == 1
     assert result.pretraining["rows"] > 50
     assert result.series["pretrain_loss"]
@@ -290,7 +295,7 @@ def test_a_task_that_a_mechanism_leaves_nothing_to_ask_says_what_is_missing(out)
 
 def test_a_corpus_that_does_not_load_fails_the_run(out):
     spec = runs(source={"name": "text", "params": {"path": "/nowhere/at/all.csv"}})[0]
-    result = execute(spec, Settings(out, "cpu"))
+    result = execute(spec, Execution(out, "cpu"))
     assert (result.status, result.error.phase) == ("failed", "load")
     assert "/nowhere/at/all.csv" in result.error.message
     assert RunSpec.model_validate(result.spec) == spec

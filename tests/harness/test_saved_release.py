@@ -10,7 +10,8 @@ from tiny import NOISELESS, plugged, runs
 
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import PluginError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.saved_release import check_saved
 from uedp_bench.release import PublishedOnly, Release
 
@@ -50,7 +51,7 @@ def test_an_ensemble_that_does_not_load_is_a_failed_run(tmp_path: Path) -> None:
     file.write_text(ENSEMBLE)
     with plugged(file):
         (spec,) = runs({"name": "ensemble", "params": {"epochs": 1}})
-        result = execute(spec, Settings(tmp_path / "out", "cpu"))
+        result = execute(spec, Execution(tmp_path / "out", "cpu"))
     assert result.status == "failed"
     assert result.error is not None
     assert result.error.phase == "save"
@@ -60,7 +61,7 @@ def test_an_ensemble_that_does_not_load_is_a_failed_run(tmp_path: Path) -> None:
 
 def test_what_loads_is_finished(tmp_path: Path) -> None:
     (spec,) = runs(NOISELESS)
-    result = execute(spec, Settings(tmp_path, "cpu"))
+    result = execute(spec, Execution(tmp_path, "cpu"))
     assert result.error is None
 
 

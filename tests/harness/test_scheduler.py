@@ -16,7 +16,7 @@ from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings
+from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.scheduler import (
     MOST_FAILURES,
     Job,
@@ -43,7 +43,7 @@ def spy(does, seed=None):
 
 def run_all(specs, out, workers=0, listen=lambda message: None, timeout=None):
     jobs = plan_jobs(specs, out)
-    settings = Settings(out, "cpu")
+    settings = Execution(out, "cpu")
     found = run_jobs(
         jobs, settings, workers=workers, plugins=(SPIES,), listen=listen, timeout=timeout
     )
@@ -104,7 +104,7 @@ def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
     }
     specs = runs(*[spy(does) for does in (*ways, "train")])
     jobs = plan_jobs(specs, tmp_path)
-    running = run_jobs(jobs, Settings(tmp_path, "cpu"), workers=2, plugins=(SPIES,))
+    running = run_jobs(jobs, Execution(tmp_path, "cpu"), workers=2, plugins=(SPIES,))
     found = {job.spec.mechanism[0].params["does"]: result for job, result in running}
     assert found.pop("train").status == "finished"
     assert found.keys() == ways.keys()
@@ -145,7 +145,7 @@ def test_what_failed_three_times_is_left_out_until_it_is_asked_for(tmp_path):
     assert given_up.given_up.error.message == "it broke\non purpose"
     _, again = resume([finished, given_up], tmp_path, retry_failed=True)
     assert again.todo
-    ((_, result),) = run_jobs([finished, again], Settings(tmp_path, "cpu"), workers=0)
+    ((_, result),) = run_jobs([finished, again], Execution(tmp_path, "cpu"), workers=0)
     assert result.error.failures == 4
 
 
@@ -159,16 +159,16 @@ def test_bad_input_may_be_mended_and_is_never_given_up(tmp_path):
 def test_data_that_changed_since_they_were_planned_are_refused(tmp_path):
     (job,) = plan_jobs(runs(spy("train")), tmp_path)
     moved = replace(job, fingerprint="other")
-    ((_, result),) = run_jobs([moved], Settings(tmp_path, "cpu"), workers=0)
+    ((_, result),) = run_jobs([moved], Execution(tmp_path, "cpu"), workers=0)
     assert "the data of embedded changed after" in result.error.message
 
 
 def test_a_result_that_is_whole_survives_the_end_of_its_process(tmp_path):
     """The process is told to end between its last write and its last word."""
     (job,) = plan_jobs(runs(spy("train")), tmp_path)
-    ((_, result),) = run_jobs([job], Settings(tmp_path, "cpu"), workers=0)
+    ((_, result),) = run_jobs([job], Execution(tmp_path, "cpu"), workers=0)
     ended = Crash(DIED, "signal 9", ("account", 0, 1))
-    assert result_after(job, Settings(tmp_path, "cpu"), ended) == result
+    assert result_after(job, Execution(tmp_path, "cpu"), ended) == result
 
 
 @pytest.mark.parametrize(

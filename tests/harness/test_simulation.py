@@ -9,7 +9,10 @@ import pytest
 from tiny import MODEL, plugged
 
 from uedp_bench import registry
-from uedp_bench.harness.runner import Settings, build, execute, load_corpus, public_sizes
+from uedp_bench.harness.components import build
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.planting import load_corpus, public_sizes
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.simulation import KEY, PUBLIC, counts_sizes, covers
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.mechanism import CorpusStats
@@ -66,7 +69,7 @@ def run(folder, private_rows, spec):
     columns = {f"{name}_column": name for name in ("split", "user", "label")}
     params = {"path": str(folder / "data.jsonl"), "valid_is_public": True, **columns}
     (one,) = expand(parse_spec({"source": {"name": "text", "params": params}, **spec}))
-    found = execute(one, Settings(folder / "out", "cpu"))
+    found = execute(one, Execution(folder / "out", "cpu"))
     assert found.error is None, found.error
     return found
 

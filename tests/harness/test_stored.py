@@ -10,7 +10,8 @@ from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.cli.main import run_cli
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.stored import proves_something
 from uedp_bench.results import read_result
 
@@ -29,7 +30,7 @@ def modes(folder):
 
 def made(folder, mechanism, **fields):
     (spec,) = runs(mechanism, **fields)
-    result = execute(spec, Settings(folder, "cpu"))
+    result = execute(spec, Execution(folder, "cpu"))
     assert result.error is None, result.error
     return result, folder / result.id
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, plugged, runs
 
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.leaderboard.validate import check, find
 from uedp_bench.leaderboard.validation.report import Report
 
@@ -61,7 +62,7 @@ def out(tmp_path_factory):
 
 def of_run(out: Path, mechanism, *attacks, status="finished", **fields) -> tuple[Path, Report]:
     (spec,) = runs(mechanism, attacks=list(attacks), **fields)
-    result = execute(spec, Settings(out, "cpu"))
+    result = execute(spec, Execution(out, "cpu"))
     assert result.status == status
     path = out / result.id / "result.json"
     return path, check(path)

@@ -13,7 +13,8 @@ from learners import NetworkLearner, flat, run_of, sizes
 from tiny import MODEL
 
 from uedp_bench.accounting.ledger import check_plan, proven
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.mechanisms.public_only import PublicOnly
 from uedp_bench.results import Result
@@ -60,7 +61,7 @@ def result_of(folder: Path, texts: list[str], **task: Any) -> tuple[Result, dict
             "attacks": [],
         }
     )
-    result = execute(expand(spec)[0], Settings(folder / "out", device="cpu"))
+    result = execute(expand(spec)[0], Execution(folder / "out", device="cpu"))
     assert result.status == "finished", result.error
     (weights,) = (folder / "out" / result.id / "release").glob("*.pt")
     return result, torch.load(weights, weights_only=True)

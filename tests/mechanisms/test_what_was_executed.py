@@ -21,7 +21,8 @@ from toy import ToyLearner, toy_run
 import uedp_bench.mechanisms as package
 from uedp_bench.accounting.ledger import check_plan
 from uedp_bench.errors import PrivacyError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.mechanisms._local_noise import add_laplace, choose_by_score, spent
 from uedp_bench.mechanisms.documents import truncation
@@ -81,7 +82,7 @@ def test_a_run_with_less_noise_than_planned_proves_nothing(tmp_path: Path) -> No
     params = {"rounds": 1, "users": 60, "users_per_round": 5}
     (run,) = runs({"name": "user-dp", "params": params})
     with _half_the_noise():
-        result = execute(run, Settings(out=tmp_path, device="cpu"))
+        result = execute(run, Execution(out=tmp_path, device="cpu"))
     (proven,) = [g for g in result.guarantees if g.kind == "proven"]
     assert proven.status == "refused"
     assert math.isinf(proven.epsilon)

@@ -11,7 +11,9 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings, execute, load_corpus
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.planting import load_corpus
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.models.networks.tfidf import TfidfNetwork
 from uedp_bench.models.vocabularies.terms import SPECIALS, TermVocabulary
@@ -125,7 +127,7 @@ def test_it_classifies_real_news_and_dp_sgd_trains_it(shared_data, tmp_path) -> 
         {"name": "dp-sgd", "params": {"batch_size": 256, "steps": 40, "noise_multiplier": 0.8,
                                       "learning_rate": 0.1, "records": 4000}}, sample=0.15,
     )  # fmt: skip
-    plain, private = (execute(spec, Settings(tmp_path, "cpu")) for spec in specs)
+    plain, private = (execute(spec, Execution(tmp_path, "cpu")) for spec in specs)
     load_corpus.cache_clear()
     assert plain.error is None
     assert private.error is None

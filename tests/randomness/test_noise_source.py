@@ -15,7 +15,8 @@ from tiny import runs
 from toy import ToyLearner
 
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, identity_parts, parse_spec
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.mechanism import CorpusStats
@@ -138,7 +139,7 @@ def test_a_run_says_where_its_noise_came_from(tmp_path: Path) -> None:
     said = []
     for source in ("seed", "os"):
         (run,) = runs(private, noise_source=source)
-        result = execute(run, Settings(out=tmp_path, device="cpu"))
+        result = execute(run, Execution(out=tmp_path, device="cpu"))
         assert result.status == "finished", result.error
         (found,) = [g for g in result.guarantees if g.kind == "proven"]
         said.append({"seed", "operating"} & set(" ".join(found.assumptions).split()))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tiny import ROUNDS, runs
 
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.randomness.streams import NoiseSource, Stream
 from uedp_bench.results import RunSpec
 
@@ -29,7 +30,7 @@ def trained(
 
     with monkeypatch.context() as patched:
         patched.setattr(Stream, "root", staticmethod(root))
-        result = execute(spec, Settings(out=out, device="cpu"))
+        result = execute(spec, Execution(out=out, device="cpu"))
     assert result.status == "finished", result.error
     return roots, result.series
 

@@ -11,7 +11,9 @@ import pytest
 
 from uedp_bench import registry
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.harness.runner import Settings, build, execute
+from uedp_bench.harness.components import build
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec, read_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import Result, RunSpec
@@ -89,7 +91,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
                "canary_words": 4}  # fmt: skip
     membership |= {"held_out_users": 10}
     audit |= {"canaries": 20, "references": 4}
-    settings = Settings(folder / "out", device="cpu")
+    settings = Execution(folder / "out", device="cpu")
     found = {run.label: execute(run, settings) for run in expand(parse_spec(spec))}
     assert list(found) == LABELS
     return found

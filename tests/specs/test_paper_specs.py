@@ -10,7 +10,9 @@ import pytest
 
 from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.accounting.ledger import claimed
-from uedp_bench.harness.runner import Settings, build, execute
+from uedp_bench.harness.components import build
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import (
     Spec,
     apply_setting,
@@ -141,7 +143,7 @@ def test_the_conll_spec_runs_end_to_end_in_a_small_size(tmp_path: Path) -> None:
     spec = spec_of("paper/uedp-conll2003", **settings)
     results: dict[str, list[Result]] = {}
     for run in expand(spec.model_copy(update={"seeds": [1]})):
-        result = execute(run, Settings(out=tmp_path / "runs", device="cpu"))
+        result = execute(run, Execution(out=tmp_path / "runs", device="cpu"))
         assert result.status == "finished", result.error
         results.setdefault(run.mechanism[-1].name, []).append(result)
     assert {name: len(found) for name, found in results.items()} == {

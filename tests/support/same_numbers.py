@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.run import Speed
 
@@ -97,7 +98,7 @@ def found(name: str, folder: Path) -> dict[str, Any]:
     """Everything of a spec's results by run, but costs and where they were made."""
     out: dict[str, Any] = {}
     for run in expand(parse_spec(specs()[name])):
-        result = execute(run, Settings(folder, "cpu", speed=Speed(threads=1)))
+        result = execute(run, Execution(folder, "cpu", speed=Speed(threads=1)))
         out[result.id] = result.model_dump(mode="json", exclude=set(NOT_COMPARED))
     return out
 

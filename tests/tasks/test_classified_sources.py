@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import text_encoders
 
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.results import Result
 
@@ -28,7 +29,7 @@ def classify(folder: Path, source: dict[str, Any], mechanism: Any, **fields: Any
     task = {"name": "text-classification", "params": {"vocabulary": "private"}}
     spec = {"task": task, "source": source, "model": MODEL, "mechanisms": [mechanism], **fields}
     (run,) = expand(parse_spec(spec))
-    result = execute(run, Settings(out=folder, device="cpu"))
+    result = execute(run, Execution(out=folder, device="cpu"))
     assert result.status == "finished", result.error
     return result
 

@@ -10,7 +10,8 @@ from word_tables import Table
 
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import apply_setting, expand, parse_spec
 from uedp_bench.release import PublishedOnly
 from uedp_bench.results import ComponentSpec
@@ -117,15 +118,15 @@ def spec_of(lexicon, mechanism, **fields):
 
 def test_runs_without_a_model(lexicon, tmp_path):
     spec = spec_of(lexicon, "metric-dp", seeds=[1, 2])
-    first, second = (execute(run, Settings(tmp_path / "out", "cpu")) for run in expand(spec))
+    first, second = (execute(run, Execution(tmp_path / "out", "cpu")) for run in expand(spec))
     assert first.error is None, first.error
     assert first.spec.model == ComponentSpec(name="none")
     assert 0.01 < first.utility["misclassified"].value < 0.5
     assert first.utility["misclassified"] != second.utility["misclassified"]
-    again = execute(expand(spec)[0], Settings(tmp_path / "again", "cpu"))
+    again = execute(expand(spec)[0], Execution(tmp_path / "again", "cpu"))
     assert again.utility == first.utility
     strict = apply_setting(spec, ("mechanism", "epsilon"), 50.0)
-    loose = execute(expand(strict)[0], Settings(tmp_path / "out", "cpu"))
+    loose = execute(expand(strict)[0], Execution(tmp_path / "out", "cpu"))
     assert loose.utility["misclassified"].value < first.utility["misclassified"].value
     proven = [g for g in first.guarantees if g.kind == "proven"]
     assert [(g.unit, g.status) for g in proven] == [("word", "given")]
@@ -134,7 +135,7 @@ def test_runs_without_a_model(lexicon, tmp_path):
 
 def test_proof_is_refused_for_what_was_published_alone(lexicon, tmp_path):
     """Nothing was trained, so nothing that a trainer would have done is missing."""
-    result = execute(expand(spec_of(lexicon, "vickrey"))[0], Settings(tmp_path / "out", "cpu"))
+    result = execute(expand(spec_of(lexicon, "vickrey"))[0], Execution(tmp_path / "out", "cpu"))
     assert result.utility["unchanged"].value == 0
     (proven,) = [g for g in result.guarantees if g.kind == "proven"]
     assert proven.epsilon == math.inf
@@ -156,7 +157,7 @@ def test_a_model_is_refused(lexicon):
 
 def test_a_mechanism_without_words_is_refused(lexicon, tmp_path):
     spec = spec_of(lexicon, "metric-dp", mechanisms=["noiseless"])
-    result = execute(expand(spec)[0], Settings(tmp_path / "out", "cpu"))
+    result = execute(expand(spec)[0], Execution(tmp_path / "out", "cpu"))
     assert result.error is not None
     assert result.error.type == CapabilityError.__name__
     assert "needs a mechanism that publishes" in result.error.message

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from uedp_bench.cli.main import app
 from uedp_bench.corpus import Corpus, GoldSpans, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.registry import sources
 from uedp_bench.text.detection import detector_of, measure
 from uedp_bench.text.entities import Detection, DetectionParams
@@ -108,7 +109,7 @@ def test_results_of_deidentification_say_what_was_found(labelled: Path, tmp_path
         source={"name": "text", "params": params},
         task={"name": "next-word", "params": {"vocabulary": "private"}},
     )
-    result = execute(spec, Settings(tmp_path / "out", "cpu"))
+    result = execute(spec, Execution(tmp_path / "out", "cpu"))
     assert result.error is None
     assert result.diagnostics["entities_from"] == "presidio"
     found = result.diagnostics["detection"]

@@ -269,8 +269,8 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
 def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
     from uedp_bench.cli.progress import display
     from uedp_bench.files.output_folder import only_process
+    from uedp_bench.harness.execution import Execution
     from uedp_bench.harness.retraining import check_retrainings
-    from uedp_bench.harness.runner import Settings as RunSettings
     from uedp_bench.harness.scheduler import default_workers, plan_jobs, resume, run_jobs
     from uedp_bench.harness.spec import expand, parse_spec
     from uedp_bench.run import Speed
@@ -292,10 +292,10 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
             screen.begin(jobs)
             # Results of earlier runs are logged too where this server has not seen them.
             results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
-            settings = RunSettings(options.out, options.device, Speed(threads=options.threads),
+            how = Execution(options.out, options.device, Speed(threads=options.threads),
                                    keep_release=options.keep_release)  # fmt: skip
             running = run_jobs(
-                jobs, settings, workers=workers, plugins=options.plugins,
+                jobs, how, workers=workers, plugins=options.plugins,
                 timeout=options.run_timeout, listen=screen.update,
             )  # fmt: skip
             # Closed at once when something goes wrong, so that no process is left behind.

@@ -17,13 +17,14 @@ from uedp_bench import registry
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.files.output_folder import private_folder
+from uedp_bench.harness.components import Parts
 from uedp_bench.harness.pipeline import Pipeline
+from uedp_bench.harness.protecting import protect
 from uedp_bench.harness.spec import component_identity
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.run import Retrain, Run
 
 if TYPE_CHECKING:
-    from uedp_bench.harness.runner import Parts
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
 
@@ -75,7 +76,6 @@ class Retraining:
         return retrain
 
     def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path, run: Run) -> None:
-        from uedp_bench.harness.runner import Parts, protect
         from uedp_bench.training.public_stage import PublicStages
 
         start = time.perf_counter()

@@ -19,16 +19,12 @@ from typing import NamedTuple
 from uedp_bench import registry
 from uedp_bench.errors import is_input_error
 from uedp_bench.files.output_folder import refuse_links
+from uedp_bench.harness.components import build
+from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
+from uedp_bench.harness.planting import load_corpus, plant, public_sizes
 from uedp_bench.harness.result_files import result_of_run
-from uedp_bench.harness.runner import (
-    Settings,
-    build,
-    execute,
-    load_corpus,
-    plant,
-    public_sizes,
-)
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import identity, identity_parts
 from uedp_bench.harness.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.mechanism import CorpusStats
@@ -134,7 +130,7 @@ def _result_in(out: Path, job: Job) -> Result | None:
 
 def run_jobs(
     jobs: Sequence[Job],
-    settings: Settings,
+    settings: Execution,
     *,
     workers: int,
     plugins: Sequence[Path] = (),
@@ -172,7 +168,7 @@ def run_jobs(
             yield job, result_after(job, settings, crash)
 
 
-def result_after(job: Job, settings: Settings, crash: Crash | None) -> Result:
+def result_after(job: Job, settings: Execution, crash: Crash | None) -> Result:
     """What a process left of a job; the crash is its result where it left nothing finished."""
     result = _result_in(settings.out, job)
     if result is None or (crash is not None and result.error is not None):
@@ -184,7 +180,7 @@ def result_after(job: Job, settings: Settings, crash: Crash | None) -> Result:
 class _Runs:
     """The work of a process."""
 
-    settings: Settings
+    settings: Execution
     plugins: tuple[Path, ...]
 
     def start(self) -> None:
@@ -196,7 +192,7 @@ class _Runs:
         return result.error is None or is_bad_input(result)
 
 
-def _told(job: Job, settings: Settings, tell: Tell) -> Settings:
+def _told(job: Job, settings: Execution, tell: Tell) -> Execution:
     return replace(settings, failures=job.failures, progress=_throttled(tell))
 
 
@@ -204,7 +200,7 @@ def _heard(job: Job, listen: Callable[[Message], None], told: tuple[str, int, in
     listen(Message(job.id, *told))
 
 
-def _crashed(job: Job, settings: Settings, crash: Crash) -> Result:
+def _crashed(job: Job, settings: Execution, crash: Crash) -> Result:
     """The result of a run that its process did not survive, written like any other."""
     error = RunError(
         type=crash.kind,

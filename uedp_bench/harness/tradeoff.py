@@ -179,7 +179,7 @@ def select_for(
 
 def study_of(run: RunSpec, **settings: Any) -> Study:
     """The study of the private rows of a run's source."""
-    from uedp_bench.harness.runner import load_corpus
+    from uedp_bench.harness.planting import load_corpus
 
     corpus = load_corpus(run.source.model_dump_json())
     rows = corpus.take(np.flatnonzero(corpus.where("train", "valid", "test")))

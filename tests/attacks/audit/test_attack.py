@@ -16,7 +16,9 @@ from uedp_bench.attacks.membership.records import records_of
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings, execute, plant, withdrawn
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.planting import plant, withdrawn
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
@@ -47,7 +49,7 @@ def audited(mechanism, *, seed=1, delta=1e-5, model=None, users=60, folder, **pa
     spec["source"] = {"name": "embedded", "params": {**SOURCE, "users": users}}
     spec["model"] = {"name": "lstm-small", "params": {**MODEL, **(model or {})}}
     (run,) = expand(parse_spec(spec))
-    return execute(run, Settings(folder, device="cpu", speed=Speed(chunk=256)))
+    return execute(run, Execution(folder, device="cpu", speed=Speed(chunk=256)))
 
 
 # ---------------------------------------------------------------------------- what is planted

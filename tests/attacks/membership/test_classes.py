@@ -15,7 +15,8 @@ from uedp_bench.attacks.membership.attack import VECTORS, Membership
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.release import Classifier, Completer, Release, Scorer
 from uedp_bench.run import Run
 
@@ -209,7 +210,7 @@ def test_shadow_models_of_a_run_are_trained_once_and_paid_for(tmp_path: Path) ->
         model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8}},
         attacks=[{"name": "membership", "params": {"held_out_users": 20, "shadow_models": 2}}],
     )
-    found = [execute(spec, Settings(tmp_path, "cpu")) for _ in range(2)]
+    found = [execute(spec, Execution(tmp_path, "cpu")) for _ in range(2)]
     for result in found:
         assert result.error is None
         assert result.cost.model_dump()["reference_models"] == 2

@@ -15,7 +15,8 @@ from uedp_bench.attacks.reidentify.attack import Reidentify
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.release import Encoder, PublishedOnly
 from uedp_bench.run import Run
 
@@ -196,7 +197,7 @@ def test_deidentification_lowers_it_end_to_end(tmp_path: Path) -> None:
     spec = spec.model_copy(update={"mechanism": (
         *spec.mechanism, runs({"name": "noiseless", "params": {"epochs": 1}})[0].mechanism[0],
     )})  # fmt: skip
-    result = execute(spec, Settings(tmp_path, "cpu"))
+    result = execute(spec, Execution(tmp_path, "cpu"))
     assert result.error is None
     found = result.leakage["reidentify"]
     assert found["recall_at_1"].high < found["recall_at_1_unprotected"].low

@@ -17,7 +17,8 @@ from uedp_bench.attacks.representations.attribute_inference import AttributeInfe
 from uedp_bench.attacks.representations.projection import Method, projection
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import component_identity, expand, parse_spec
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.release import Release
@@ -259,7 +260,7 @@ def benchmark(out: Path, **params: Any) -> Result:
         "attacks": [{"name": "attribute-inference", "params": QUICK | params}],
     }
     (run,) = expand(parse_spec(spec))
-    result = execute(run, Settings(out=out, device="cpu"))
+    result = execute(run, Execution(out=out, device="cpu"))
     assert result.status == "finished", result.error
     return result
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.results import Result
 
@@ -30,7 +31,7 @@ def benchmark(out: Path, mechanism: Any, **fields: Any) -> Result:
         **fields,
     }
     (run,) = expand(parse_spec(spec))
-    return execute(run, Settings(out=out, device="cpu"))
+    return execute(run, Execution(out=out, device="cpu"))
 
 
 @pytest.mark.parametrize(

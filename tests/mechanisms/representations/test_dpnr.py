@@ -20,8 +20,9 @@ from uedp_bench.accounting.events import LaplaceVector, NonPrivate
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.noiseless import Noiseless
@@ -238,7 +239,7 @@ def benchmark(out: Path, **params: object) -> Result:
         "mechanisms": [{"name": "dpnr", "params": values}],
     }
     (run,) = expand(parse_spec(spec))
-    result = execute(run, Settings(out=out, device="cpu"))
+    result = execute(run, Execution(out=out, device="cpu"))
     assert result.status == "finished", result.error
     return result
 

@@ -8,7 +8,8 @@ import numpy as np
 from split import split_run, topic_corpus
 
 from uedp_bench.accounting.ledger import check_plan
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import expand, parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.representations.majority import Majority
@@ -39,7 +40,7 @@ def test_a_run_predicts_the_largest_class_of_the_training_rows(tmp_path: Path) -
         "mechanisms": [[{"name": "majority"}, {"name": "noiseless", "params": {"epochs": 20}}]],
     }
     (run,) = expand(parse_spec(spec))
-    result = execute(run, Settings(out=tmp_path, device="cpu"))
+    result = execute(run, Execution(out=tmp_path, device="cpu"))
     assert result.status == "finished", result.error
     assert result.utility["error"].value == result.utility["majority_error"].value
     (guarantee,) = result.guarantees

@@ -14,7 +14,8 @@ import torch
 from uedp_bench.attacks._truth import true_classes
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.harness.runner import Settings, execute
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import apply_setting, expand, parse_spec
 from uedp_bench.learner import SplitLearner
 from uedp_bench.mechanism import CorpusStats
@@ -298,7 +299,7 @@ def benchmark(out: Path, mechanism: Any, **fields: Any) -> Result:
         **fields,
     }
     (run,) = expand(parse_spec(spec))
-    result = execute(run, Settings(out=out, device="cpu"))
+    result = execute(run, Execution(out=out, device="cpu"))
     assert result.status == "finished", result.error
     return result
 

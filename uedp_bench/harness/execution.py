@@ -1,0 +1,27 @@
+"""How a run is carried out: where, on what device, how fast; never what is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uedp_bench.run import Progress, Speed, no_progress
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How to run, never what: nothing here enters a run's identity.
+
+    Attributes:
+        out: folder of results; a run writes into `out/<id>/`.
+        device: "auto", "cpu", "cuda" or any torch device.
+        failures: how often the run has failed before, other than on bad input.
+        keep_release: what was released is kept beside the result.
+    """
+
+    out: Path
+    device: str = "auto"
+    speed: Speed = field(default_factory=Speed)
+    progress: Progress = no_progress
+    failures: int = 0
+    keep_release: bool = True

@@ -1,0 +1,54 @@
+"""The guarantees of a run: from what happened, and with the cost of choosing parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uedp_bench import registry
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import check_plan, claimed, proven
+from uedp_bench.errors import PrivacyError
+from uedp_bench.harness.components import Parts, build_pipeline
+from uedp_bench.harness.spec import tried_runs
+from uedp_bench.harness.trials import trials_of
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.model import Vocabulary
+from uedp_bench.release import PublishedOnly, Release
+from uedp_bench.results import RunSpec
+
+
+def guarantees(
+    parts: Parts, release: Release, vocabulary: Vocabulary | None, spec: RunSpec, stats: CorpusStats
+) -> tuple[Guarantee, ...]:
+    """Claimed from parameters; proven from what happened, unless a condition is broken."""
+    source = registry.sources.create(spec.source.name, spec.source.params)
+    refusals = [*parts.pipeline.refusals(stats), *source.refusals()]
+    paid = parts.pipeline.only_processes(stats)
+    if vocabulary is not None and vocabulary.private and release.events and not paid:
+        refusals.append(f"the vocabulary comes from private text ({vocabulary.origin})")
+    planned = parts.pipeline.plan(stats)
+    if isinstance(release, PublishedOnly):  # the task had nothing for the trainer to train
+        training = parts.pipeline.stage_of(parts.pipeline.trainer)
+        planned = tuple(event for event in planned if event.stage != training)
+    try:
+        check_plan(planned, release.events)
+    except PrivacyError as error:
+        refusals.append(str(error))
+    # Where nothing was reported, what was planned says for which unit the proof is refused.
+    return (
+        *claimed(parts.pipeline.claims(stats), spec.delta),
+        *proven(release.events or planned, delta=spec.delta, refusals=refusals,
+                source=spec.noise_source),
+    )  # fmt: skip
+
+
+def select(
+    spec: RunSpec, given: tuple[Guarantee, ...], stats: CorpusStats
+) -> tuple[tuple[Guarantee, ...], dict[str, Any]]:
+    """Guarantees with the cost of choosing hyper-parameters, and the record of the choice."""
+    if spec.selection is None:
+        return given, {}
+    from uedp_bench.accounting.selection import charge
+
+    pipelines = [build_pipeline(tried) for tried in tried_runs(spec)]
+    return charge(given, trials_of(spec.selection, pipelines, stats))
