@@ -48,7 +48,7 @@ def make_vocabulary(
 
 
 def _read_lines(path: Path) -> list[str]:
-    from uedp_bench.tasks.sources.reading.text_files import open_text
+    from uedp_bench.files.text_files import open_text
 
     with open_text(path, "task.vocabulary") as lines:
         texts = [" ".join(line.split()) for line in lines if line.strip()]

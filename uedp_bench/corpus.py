@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from uedp_bench.text.entities import DetectionParams
 
 IntArray = NDArray[np.int64]
+"""Ids, counts and row numbers."""
+
 BoolArray = NDArray[np.bool_]
+"""Masks."""
+
 FloatArray = NDArray[np.float64]
+"""Scores and vectors, in double precision."""
 
 A = TypeVar("A", bound=np.generic)
 

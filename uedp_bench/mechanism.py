@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from uedp_bench.run import Run
 
 Events = tuple[PrivacyEvent, ...]
+"""What happened to private data, in order; empty where it was not used."""
 
 CONTENT: frozenset[str] = frozenset({"entities", "targets"})
 """Columns of a corpus, beside the text, that tell what rows say."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 FeatureArray = NDArray[np.float32]
+"""Vectors of a frozen encoder, in single precision."""
 
 
 class Vocabulary(Protocol):

@@ -179,10 +179,20 @@ def _model() -> type:
 
 
 mechanisms: Registry[Any] = Registry("mechanism", _mechanism)
+"""Mechanisms by name; `@mechanisms.register` adds one from a file given with `--plugin`."""
+
 attacks: Registry[Any] = Registry("attack", _attack)
+"""Attacks by name; `@attacks.register` adds one from a file given with `--plugin`."""
+
 tasks: Registry[Any] = Registry("task", _task)
+"""Tasks by name; `@tasks.register` adds one from a file given with `--plugin`."""
+
 sources: Registry[Any] = Registry("source", _source)
+"""Sources by name; `@sources.register` adds one from a file given with `--plugin`."""
+
 models: Registry[Any] = Registry("model", _model)
+"""Models by name; `@models.register` adds one from a file given with `--plugin`."""
+
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "mechanisms": mechanisms,

@@ -24,6 +24,7 @@ Progress = Callable[[str, int, int], None]
 """Called with (phase, steps done, steps in all)."""
 
 Retrain = Callable[..., "Release"]
+"""Trains again on the rows of some users; called as `Run.retrain` is."""
 
 
 def no_progress(phase: str, done: int, total: int) -> None:

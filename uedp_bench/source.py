@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from uedp_bench.component import Component, P, Params, at
 from uedp_bench.corpus import Corpus
+from uedp_bench.errors import PluginError
 from uedp_bench.mechanism import CorpusStats
 
 
@@ -67,12 +68,12 @@ class SourceParams(Params):
 
     @property
     def selects(self) -> bool:
-        """Whether rows are left out or made public, so that documented sizes do not hold."""
+        """True if rows are left out or made public, so that documented sizes do not hold."""
         return self.sample < 1 or self.public_share > 0 or self.min_sentences > 1
 
 
 class Source(Component[P]):
-    """Base of all sources. `load` is deterministic: a source's seeds are its own parameters.
+    """Base of all sources. `read` is deterministic: a source's seeds are its own parameters.
 
     Attributes:
         needs_path: the parameter `path` is required.
@@ -83,12 +84,28 @@ class Source(Component[P]):
     generated: ClassVar[bool] = False
 
     @abstractmethod
-    def load(self) -> Corpus:
-        """The corpus with all its splits.
+    def read(self) -> Corpus:
+        """The corpus as the data give it, with all its splits.
 
         Raises:
             InputError: for a missing file, a missing column, nulls or an empty corpus.
         """
+
+    def load(self) -> Corpus:
+        """What `read` gives, after the parameters that every source has were applied to it.
+
+        Raises:
+            InputError: see `read` and `text.public_text.add_public`.
+            PluginError: if the source's parameters do not derive from `SourceParams`.
+        """
+        from uedp_bench.text.public_text import add_public
+
+        if not isinstance(self.params, SourceParams):
+            raise PluginError(
+                f"the source {self.name!r} has parameters of the type "
+                f"{type(self.params).__name__}, which does not derive from SourceParams"
+            )
+        return add_public(self.read(), self.params)
 
     def documented(self) -> CorpusStats | None:
         """Sizes of the train split that are public knowledge (`public=True`), else None."""

@@ -15,12 +15,11 @@ from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
+from uedp_bench.files.text_files import open_text
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.files import find_file, find_optional, require_path
-from uedp_bench.tasks.sources.reading.public_text import add_public
 from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
-from uedp_bench.tasks.sources.reading.text_files import open_text
 from uedp_bench.text.entities import DetectionParams, add_entities
 
 LABELS: tuple[str, ...] = ("World", "Sports", "Business", "Sci/Tech")
@@ -63,7 +62,7 @@ class AGNews(Source[AGNewsParams]):
     )
     Params = AGNewsParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus; splits without a file are cut off the training users.
 
         Raises:
@@ -88,7 +87,7 @@ class AGNews(Source[AGNewsParams]):
             labels=np.array([label - 1 for label, _ in items], dtype=np.int64),
             label_names=LABELS,
         )
-        return add_public(add_entities(corpus, self.params), self.params)
+        return add_entities(corpus, self.params)
 
     def _files(self) -> dict[str, Path]:
         path = require_path(self.params.path, self.name)

@@ -15,15 +15,15 @@ from pydantic import Field, model_validator
 from uedp_bench.component import at
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, dense_ids
 from uedp_bench.errors import InputError
+from uedp_bench.files.text_files import open_text
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
-from uedp_bench.tasks.sources.reading.public_text import add_public, read_public
-from uedp_bench.tasks.sources.reading.simple_sentences import simple_sentences
 from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
-from uedp_bench.tasks.sources.reading.text_files import open_text
 from uedp_bench.tasks.sources.reading.topics import TopicParams, topic_shares
 from uedp_bench.text.entities import DetectionParams, add_entities
+from uedp_bench.text.public_text import read_public
+from uedp_bench.text.simple_sentences import simple_sentences
 
 FILES = ("blogs.jsonl", "all_users*.jsonl", "blog*.jsonl")
 GENDERS: tuple[str, ...] = ("female", "male")
@@ -109,7 +109,7 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
     )
     Params = BlogAuthorshipParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus with the splits train, valid and test.
 
         Raises:
@@ -148,7 +148,7 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
             attributes={"gender": genders[rows], "age": ages[rows]},
             attribute_names={"gender": GENDERS, "age": AGES},
         )
-        return add_public(add_entities(corpus, params), params)
+        return add_entities(corpus, params)
 
     def _topics(self, texts: list[str]) -> tuple[BoolArray, IntArray | None]:
         """Which texts are kept, and the topic of each; both (texts,). None without topics."""

@@ -11,11 +11,10 @@ from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
+from uedp_bench.files.text_files import open_text
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.files import find_file
-from uedp_bench.tasks.sources.reading.public_text import add_public
-from uedp_bench.tasks.sources.reading.text_files import open_text
 
 EntityType = Literal["LOC", "MISC", "ORG", "PER"]
 ENTITY_TYPES: tuple[EntityType, ...] = ("LOC", "MISC", "ORG", "PER")
@@ -69,7 +68,7 @@ class CoNLL2003(Source[CoNLL2003Params]):
     )
     Params = CoNLL2003Params
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus with the splits train, valid and test (and public, where asked for).
 
         Raises:
@@ -92,14 +91,13 @@ class CoNLL2003(Source[CoNLL2003Params]):
                 splits.append(SPLITS.index(split))
             documents += last + 1
         user = np.array(users, dtype=np.int64)
-        corpus = Corpus(
+        return Corpus(
             texts=tuple(texts),
             groups={"user": user, "document": user},
             split=np.array(splits, dtype=np.int64),
             entities=Spans.build(texts, mentions),
             entity_types=types,
         )
-        return add_public(corpus, self.params)
 
     def documented(self) -> CorpusStats | None:
         """The published sizes, if the training file is the whole published one."""

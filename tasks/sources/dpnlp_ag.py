@@ -11,12 +11,11 @@ from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
+from uedp_bench.files.text_files import open_text
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.ag_news import clean
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
-from uedp_bench.tasks.sources.reading.public_text import add_public
-from uedp_bench.tasks.sources.reading.text_files import open_text
 from uedp_bench.text.entities import DetectionParams, add_entities
 
 LABELS: tuple[str, ...] = ("0", "1", "2", "3")
@@ -61,7 +60,7 @@ class DPNLPAG(Source[DPNLPAGParams]):
     )
     Params = DPNLPAGParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus with the splits train, valid and test.
 
         Raises:
@@ -80,7 +79,7 @@ class DPNLPAG(Source[DPNLPAGParams]):
             attributes={name: present[:, at].copy() for at, name in enumerate(PERSONS)},
             attribute_names=dict.fromkeys(PERSONS, PRESENCE),
         )
-        return add_public(add_entities(corpus, self.params), self.params)
+        return add_entities(corpus, self.params)
 
     def documented(self) -> CorpusStats | None:
         """The published sizes, if the training block has them and no detector adds entities."""

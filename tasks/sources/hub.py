@@ -49,7 +49,7 @@ class Hub(Source[HubParams]):
     source: ClassVar[str] = "https://huggingface.co/docs/datasets"
     Params = HubParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus of the data set.
 
         Raises:

@@ -12,7 +12,6 @@ from uedp_bench.corpus import Corpus, dense_ids
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.jsonl import class_ids, find_splits, read_records, read_splits
-from uedp_bench.tasks.sources.reading.public_text import add_public
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
 from uedp_bench.text.entities import DetectionParams, add_entities
 
@@ -53,7 +52,7 @@ class IMDB(Source[IMDBParams]):
     )
     Params = IMDBParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus; splits without a file are cut off the training movies.
 
         Raises:
@@ -70,7 +69,7 @@ class IMDB(Source[IMDBParams]):
             labels=class_ids(labels, LABELS, self.name, "label"),
             label_names=LABELS,
         )
-        return add_public(add_entities(corpus, self.params), self.params)
+        return add_entities(corpus, self.params)
 
     def documented(self) -> CorpusStats | None:
         """The published sizes, if all of the published training file is trained on.

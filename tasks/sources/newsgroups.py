@@ -14,7 +14,6 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.jsonl import class_ids, find_splits, read_records, read_splits
-from uedp_bench.tasks.sources.reading.public_text import add_public
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
 from uedp_bench.text.entities import DetectionParams, add_entities
 
@@ -65,7 +64,7 @@ class Newsgroups(Source[NewsgroupsParams]):
     )
     Params = NewsgroupsParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus; splits without a file are cut off the training users.
 
         Raises:
@@ -91,7 +90,7 @@ class Newsgroups(Source[NewsgroupsParams]):
             labels=class_ids([records[row][0] for row in rows], GROUPS, self.name, "group"),
             label_names=GROUPS,
         )
-        return add_public(add_entities(corpus, self.params), self.params)
+        return add_entities(corpus, self.params)
 
     def documented(self) -> CorpusStats | None:
         """The sizes of the published training file, if all of it is trained on.

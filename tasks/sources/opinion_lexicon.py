@@ -11,12 +11,11 @@ from pydantic import Field, model_validator
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, dense_ids
 from uedp_bench.errors import InputError
+from uedp_bench.files.text_files import open_text
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.files import find_file
-from uedp_bench.tasks.sources.reading.public_text import add_public
 from uedp_bench.tasks.sources.reading.splits import TRAIN
-from uedp_bench.tasks.sources.reading.text_files import open_text
 
 LABELS: tuple[str, ...] = ("negative", "positive")
 FILES: tuple[str, ...] = ("negative-words.txt", "positive-words.txt")
@@ -56,7 +55,7 @@ class OpinionLexicon(Source[OpinionLexiconParams]):
     source: ClassVar[str] = "Hu and Liu, Mining and Summarizing Customer Reviews, KDD 2004"
     Params = OpinionLexiconParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus with the splits train, valid and test; negative words first.
 
         Raises:
@@ -69,14 +68,13 @@ class OpinionLexicon(Source[OpinionLexiconParams]):
                 f"opinion-lexicon: none of {len(words)} words is in train "
                 f"(valid={self.params.valid}, test={self.params.test}, seed={self.params.seed})"
             )
-        corpus = Corpus(
+        return Corpus(
             texts=words,
             groups={"user": dense_ids(words)},
             split=split,
             labels=labels,
             label_names=LABELS,
         )
-        return add_public(corpus, self.params)
 
     def documented(self) -> CorpusStats | None:
         """Counts of the train split, if the lists are as long as the published ones."""

@@ -14,9 +14,9 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, MissingExtraError, shown
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import open_regular, shown_path
+from uedp_bench.files.text_files import MOST_LINE, open_text
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import ColumnParams, Columns, corpus_of_columns
-from uedp_bench.tasks.sources.reading.text_files import MOST_LINE, open_text
 
 MOST_ROWS, MOST_BYTES_A_ROW = 10_000_000, 64
 """A parquet file names its number of rows; past the first number, it is believed where the file has
@@ -43,7 +43,7 @@ class TextFile(Source[TextFileParams]):
     source: ClassVar[str] = "a file of the user"
     Params = TextFileParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus of the file.
 
         Raises:

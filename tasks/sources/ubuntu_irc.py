@@ -14,10 +14,9 @@ from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids
 from uedp_bench.errors import InputError
+from uedp_bench.files.text_files import open_text
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.files import find_file
-from uedp_bench.tasks.sources.reading.public_text import add_public
-from uedp_bench.tasks.sources.reading.text_files import open_text
 from uedp_bench.text.entities import DetectionParams, add_entities
 
 FILES: dict[str, tuple[str, ...]] = {
@@ -68,7 +67,7 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
     )
     Params = UbuntuIRCParams
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus with the splits train, valid and test.
 
         Raises:
@@ -101,7 +100,7 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
             entities=Spans.build(texts, _addressed(texts, nicks)),
             entity_types=(NICK,),
         )
-        return add_public(add_entities(corpus, self.params), self.params)
+        return add_entities(corpus, self.params)
 
     def _without_shared_users(self, parts: dict[str, list[Message]]) -> dict[str, list[Message]]:
         written = Counter(message.nick for message in parts["train"])

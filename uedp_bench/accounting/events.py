@@ -15,7 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 PrivacyUnit = Literal[
     "record", "user", "entity", "user-entity", "sentence", "word", "attribute", "computation"
 ]
+"""What one change of the data replaces."""
+
 Adjacency = Literal["add-or-remove", "replace-one", "zero-out"]
+"""How two neighbouring data sets differ."""
+
 Rate = Annotated[float, Field(ge=0.0, le=1.0)]
 
 

@@ -33,6 +33,7 @@ import numpy as np
 from uedp_bench.accounting.assumptions import NoiseSource
 
 Name = str | int
+"""A part of the name of a random stream."""
 
 
 def shared_stream(seed: int, *names: Name) -> np.random.SeedSequence:

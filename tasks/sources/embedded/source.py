@@ -28,7 +28,6 @@ from uedp_bench.tasks.sources.embedded.world import (
     build_world,
     phone_numbers,
 )
-from uedp_bench.tasks.sources.reading.public_text import add_public
 
 SENTIMENTS: Final = ("negative", "neutral", "positive")
 NAMED_SHARE: Final = 0.5
@@ -83,9 +82,9 @@ class Embedded(Source[EmbeddedParams]):
     needs_path: ClassVar[bool] = False
     generated: ClassVar[bool] = True
 
-    def load(self) -> Corpus:
+    def read(self) -> Corpus:
         """The corpus: users of train, valid, test and public in this order, rows by user."""
-        return add_public(_cached(self.params), self.params)
+        return _cached(self.params)
 
     def documented(self) -> CorpusStats:
         """Counts of the train split, which anybody can generate."""

@@ -13,7 +13,6 @@ from uedp_bench.corpus import Corpus, IntArray, Spans, dense_ids
 from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.files.printable import plain
 from uedp_bench.source import SourceParams
-from uedp_bench.tasks.sources.reading.public_text import add_public
 from uedp_bench.tasks.sources.reading.splits import (
     TRAIN,
     SplitParams,
@@ -98,7 +97,7 @@ def corpus_of_columns(
         attribute_names={name: names for name, (_, names) in attributes.items()},
     )
     gold = params.entities_column is not None
-    return add_public(add_entities(corpus, params, gold=gold), params)
+    return add_entities(corpus, params, gold=gold)
 
 
 def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:

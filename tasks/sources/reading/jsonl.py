@@ -12,8 +12,8 @@ from uedp_bench.corpus import SPLITS, IntArray
 from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import shown_path
+from uedp_bench.files.text_files import open_text
 from uedp_bench.tasks.sources.reading.files import find_file, find_optional
-from uedp_bench.tasks.sources.reading.text_files import open_text
 from uedp_bench.tasks.sources.reading.values import NOT_TEXT
 
 Record = tuple[str, ...]

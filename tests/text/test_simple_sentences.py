@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from uedp_bench.tasks.sources.reading.simple_sentences import simple_sentences
+from uedp_bench.text.simple_sentences import simple_sentences
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import numpy as np
 
 from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.tasks.sources.reading.simple_sentences import simple_sentences
-from uedp_bench.tasks.sources.reading.text_files import open_text
+from uedp_bench.files.text_files import open_text
+from uedp_bench.text.simple_sentences import simple_sentences
 
 if TYPE_CHECKING:
     from uedp_bench.source import SourceParams

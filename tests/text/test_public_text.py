@@ -8,9 +8,9 @@ import pytest
 
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
+from uedp_bench.files.text_files import open_text
 from uedp_bench.source import SourceParams
-from uedp_bench.tasks.sources.reading.public_text import ROWS_PER_USER, add_public
-from uedp_bench.tasks.sources.reading.text_files import open_text
+from uedp_bench.text.public_text import ROWS_PER_USER, add_public
 
 
 def small(public: int = 0) -> Corpus:

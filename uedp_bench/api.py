@@ -1,0 +1,252 @@
+"""Everything that a mechanism, attack, task, source or model of your own imports.
+
+`from uedp_bench.api import TrainingMechanism, Params, Federation, ...` is enough: what else the
+package holds may move. Names whose modules load torch are imported when they are first asked for,
+so that describing and accounting for a component stay quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from uedp_bench.accounting.events import (
+    Adjacency,
+    ApproximateDP,
+    Claim,
+    FixedSizeSampled,
+    Gaussian,
+    LaplaceVector,
+    MetricPrivacy,
+    NonPrivate,
+    PoissonSampled,
+    PrivacyEvent,
+    PrivacyUnit,
+    Protected,
+    PureDP,
+    Repeated,
+    SentenceSampledGaussian,
+    TwoLevelUserEntityGaussian,
+    UserEntityGaussian,
+)
+from uedp_bench.accounting.systems import Reading
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.component import Component, MayBePath, Params
+from uedp_bench.corpus import (
+    SPLITS,
+    BoolArray,
+    Corpus,
+    FloatArray,
+    GoldSpans,
+    Index,
+    IntArray,
+    Spans,
+    concatenate,
+    dense_ids,
+    normalise_surface,
+    or_alone,
+)
+from uedp_bench.errors import (
+    CapabilityError,
+    InputError,
+    PluginError,
+    PrivacyError,
+    UedpBenchError,
+)
+from uedp_bench.learner import Batch, Learner, Losses, SplitLearner, on_device, row_seeds
+from uedp_bench.mechanism import (
+    CorpusStats,
+    Events,
+    Mechanism,
+    PublicUnits,
+    PublishingMechanism,
+    RepresentationChannel,
+    RepresentationMechanism,
+    ServingMechanism,
+    TrainingMechanism,
+    VocabularyMechanism,
+)
+from uedp_bench.model import (
+    FeatureArray,
+    LanguageModel,
+    NextTokenModule,
+    TextEncoder,
+    TextModel,
+    Vocabulary,
+)
+from uedp_bench.models.vocabularies.word_model import WordModel, WordParams, WordText
+from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.randomness.streams import Name, Stream
+from uedp_bench.registry import attacks, mechanisms, models, sources, tasks
+from uedp_bench.release import (
+    Channel,
+    Classifier,
+    Completer,
+    Encoder,
+    Generator,
+    Published,
+    PublishedOnly,
+    Release,
+    Scorer,
+    TokenScores,
+    Updates,
+    WordChannel,
+)
+from uedp_bench.results import Estimate, LowerBound
+from uedp_bench.run import Progress, Retrain, Run, Speed
+from uedp_bench.source import Source, SourceParams
+from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
+from uedp_bench.statistics.roc import Rate, Scores, auc, auc_estimate, tpr_at_fpr
+from uedp_bench.task import Task
+from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
+from uedp_bench.text.entities import DetectionParams, add_entities
+
+if TYPE_CHECKING:
+    from uedp_bench.training.federated import (
+        Federation,
+        Server,
+        Trained,
+        train_federated,
+    )
+    from uedp_bench.training.local import LocalTraining
+    from uedp_bench.training.plain import PlainTraining, train_plain
+    from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler, Sampler
+
+__all__ = [
+    "SPLITS",
+    "Adjacency",
+    "ApproximateDP",
+    "Attack",
+    "Batch",
+    "BoolArray",
+    "CapabilityError",
+    "Channel",
+    "Claim",
+    "Classifier",
+    "Completer",
+    "Component",
+    "Corpus",
+    "CorpusStats",
+    "DetectionParams",
+    "Encoder",
+    "Estimate",
+    "Events",
+    "FeatureArray",
+    "Federation",
+    "FixedSizeSampled",
+    "FixedSizeSampler",
+    "FloatArray",
+    "Gaussian",
+    "Generator",
+    "GoldSpans",
+    "Index",
+    "InputError",
+    "IntArray",
+    "LanguageModel",
+    "LaplaceVector",
+    "Leakage",
+    "Learner",
+    "LocalTraining",
+    "Losses",
+    "LowerBound",
+    "MayBePath",
+    "Mechanism",
+    "MetricPrivacy",
+    "Name",
+    "NextTokenModule",
+    "NonPrivate",
+    "Params",
+    "PlainTraining",
+    "Planted",
+    "PluginError",
+    "PoissonSampled",
+    "PoissonSampler",
+    "PrivacyError",
+    "PrivacyEvent",
+    "PrivacyUnit",
+    "Progress",
+    "Protected",
+    "PublicUnits",
+    "Published",
+    "PublishedOnly",
+    "PublishingMechanism",
+    "PureDP",
+    "Rate",
+    "Reading",
+    "Release",
+    "Repeated",
+    "RepresentationChannel",
+    "RepresentationMechanism",
+    "Retrain",
+    "Run",
+    "Sampler",
+    "Scorer",
+    "Scores",
+    "SentenceSampledGaussian",
+    "Server",
+    "ServingMechanism",
+    "Source",
+    "SourceParams",
+    "Spans",
+    "Speed",
+    "SplitLearner",
+    "SplitParams",
+    "Stream",
+    "Task",
+    "TextEncoder",
+    "TextModel",
+    "TokenScores",
+    "Trained",
+    "TrainingMechanism",
+    "TwoLevelUserEntityGaussian",
+    "UedpBenchError",
+    "Updates",
+    "UserEntityGaussian",
+    "Vocabulary",
+    "VocabularyMechanism",
+    "WordChannel",
+    "WordModel",
+    "WordParams",
+    "WordText",
+    "WordVocabulary",
+    "add_entities",
+    "attacks",
+    "auc",
+    "auc_estimate",
+    "concatenate",
+    "cut_missing_splits",
+    "dense_ids",
+    "fraction_estimate",
+    "mean_estimate",
+    "mechanisms",
+    "models",
+    "normalise_surface",
+    "on_device",
+    "or_alone",
+    "ratio_estimate",
+    "row_seeds",
+    "sources",
+    "tasks",
+    "tpr_at_fpr",
+    "train_federated",
+    "train_plain",
+]
+
+_WITH_TORCH: dict[str, tuple[str, ...]] = {
+    "uedp_bench.training.federated": ("Federation", "Server", "Trained", "train_federated"),
+    "uedp_bench.training.local": ("LocalTraining",),
+    "uedp_bench.training.plain": ("PlainTraining", "train_plain"),
+    "uedp_bench.training.sampling": ("FixedSizeSampler", "PoissonSampler", "Sampler"),
+}
+"""Names that are imported on first use, by the module that has them."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _WITH_TORCH.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
