@@ -44,7 +44,8 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains a copy of the learner's module."""
-        from uedp_bench.training.plain import PlainTraining, train_plain
+        from uedp_bench.learner import Schedule
+        from uedp_bench.training.plain import train_plain
 
-        plan = PlainTraining(**self.params.model_dump())
-        return train_plain(plan, learner, run), _EVENTS
+        schedule = Schedule(**self.params.model_dump())
+        return train_plain(schedule, learner, run), _EVENTS

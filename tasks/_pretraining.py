@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
+from uedp_bench.learner import Role, Schedule
 
 
 class Pretraining(Protocol):
@@ -29,9 +30,14 @@ class Pretraining(Protocol):
         ...
 
 
+def roles_of(params: Pretraining) -> tuple[Role, ...]:
+    """Roles of the stages of a task with these parameters: public pre-training comes first."""
+    return ("public", "private") if params.pretraining_epochs else ("private",)
+
+
 def public_stage(
     params: Pretraining, corpus: Corpus, missing: str
-) -> tuple[Corpus, dict[str, Any]] | None:
+) -> tuple[Corpus, Schedule] | None:
     """Public rows as training rows, and how to train on them; None where it is not asked for.
 
     Args:
@@ -47,9 +53,9 @@ def public_stage(
     public = corpus.only("public")
     if not len(public):
         raise InputError(f"task.pretraining_epochs is {params.pretraining_epochs}, but {missing}")
-    plan = {
-        "epochs": params.pretraining_epochs,
-        "batch_size": params.pretraining_batch_size,
-        "learning_rate": params.pretraining_learning_rate,
-    }
-    return public.with_split(np.ones(len(public), dtype=bool), "train"), plan
+    schedule = Schedule(
+        epochs=params.pretraining_epochs,
+        batch_size=params.pretraining_batch_size,
+        learning_rate=params.pretraining_learning_rate,
+    )
+    return public.with_split(np.ones(len(public), dtype=bool), "train"), schedule

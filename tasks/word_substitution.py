@@ -25,7 +25,7 @@ from uedp_bench.text.word_occurrences import (
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
+    from uedp_bench.learner import Learner, Role
     from uedp_bench.release import Release, WordChannel
     from uedp_bench.results import Estimate
     from uedp_bench.run import Run
@@ -71,6 +71,10 @@ class WordSubstitution(Task[WordSubstitutionParams]):
         return
 
     def stages(self, corpus: Corpus, vocabulary: object, run: Run) -> Sequence[Learner]:
+        """None: nothing is trained."""
+        return ()
+
+    def roles(self) -> tuple[Role, ...]:
         """None: nothing is trained."""
         return ()
 

@@ -53,7 +53,17 @@ from uedp_bench.errors import (
     PrivacyError,
     UedpBenchError,
 )
-from uedp_bench.learner import Batch, Learner, Losses, SplitLearner, on_device, row_seeds
+from uedp_bench.learner import (
+    Batch,
+    Learner,
+    Losses,
+    Role,
+    Schedule,
+    SplitLearner,
+    on_device,
+    row_seeds,
+    take_over,
+)
 from uedp_bench.mechanism import (
     CorpusStats,
     Events,
@@ -109,7 +119,7 @@ if TYPE_CHECKING:
         train_federated,
     )
     from uedp_bench.training.local import LocalTraining
-    from uedp_bench.training.plain import PlainTraining, train_plain
+    from uedp_bench.training.plain import train_plain
     from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler, Sampler
 
 __all__ = [
@@ -156,7 +166,6 @@ __all__ = [
     "NextTokenModule",
     "NonPrivate",
     "Params",
-    "PlainTraining",
     "Planted",
     "PluginError",
     "PoissonSampled",
@@ -178,8 +187,10 @@ __all__ = [
     "RepresentationChannel",
     "RepresentationMechanism",
     "Retrain",
+    "Role",
     "Run",
     "Sampler",
+    "Schedule",
     "Scorer",
     "Scores",
     "SentenceSampledGaussian",
@@ -226,6 +237,7 @@ __all__ = [
     "ratio_estimate",
     "row_seeds",
     "sources",
+    "take_over",
     "tasks",
     "tpr_at_fpr",
     "train_federated",
@@ -235,7 +247,7 @@ __all__ = [
 _WITH_TORCH: dict[str, tuple[str, ...]] = {
     "uedp_bench.training.federated": ("Federation", "Server", "Trained", "train_federated"),
     "uedp_bench.training.local": ("LocalTraining",),
-    "uedp_bench.training.plain": ("PlainTraining", "train_plain"),
+    "uedp_bench.training.plain": ("train_plain",),
     "uedp_bench.training.sampling": ("FixedSizeSampler", "PoissonSampler", "Sampler"),
 }
 """Names that are imported on first use, by the module that has them."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+
+from uedp_bench.errors import CapabilityError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -16,6 +19,29 @@ if TYPE_CHECKING:
 
 Batch = Mapping[str, "Tensor"]
 """Tensors by name, each with rows as its first dimension."""
+
+Role = Literal["public", "private", "downstream"]
+"""Who trains a stage, and on which rows.
+
+* `public`: plainly, on rows that are declared public (the split `public`).
+* `private`: the mechanism, on rows that it protects. Only these stages emit events.
+* `downstream`: plainly, on rows of the task's second source, which no guarantee speaks of.
+"""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Ordinary training: epochs of shuffled minibatches with AdamW on the mean loss a target."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float = 0.0
+
+    def recorded(self) -> dict[str, Any]:
+        """As results hold it: a weight decay is left out where there is none."""
+        return {name: value for name, value in asdict(self).items() if name != "weight_decay"
+                or value}  # fmt: skip
 
 
 def row_seeds(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
@@ -36,29 +62,73 @@ class Losses(NamedTuple):
     targets: Tensor
 
 
+def take_over(target: nn.Module, source: nn.Module, part: str = "") -> None:
+    """Copies the weights of `source` to the weights of the same names in `target`.
+
+    Args:
+        target: changes in place; what lies outside the part stays as it is.
+        source: has weights of the same names and shapes there.
+        part: dotted name of a submodule that both have ("encoder"); all weights by default.
+
+    Raises:
+        CapabilityError: if there is no such part, or names or shapes differ; names the weight.
+    """
+    weights = []
+    for which, module in (("stage", target), ("stage before", source)):
+        try:
+            weights.append(module.get_submodule(part).state_dict(prefix=f"{part}." if part else ""))
+        except AttributeError:
+            raise CapabilityError(
+                f"the stages share the part {part!r}, and the network of the {which} has none"
+            ) from None
+    new, old = weights
+    for name in dict.fromkeys([*new, *old]):
+        if name not in new or name not in old:
+            raise CapabilityError(
+                f"the weight {name} is in the network of the stage"
+                f"{'' if name in new else ' before'} alone: take over a part that both have"
+            )
+        if new[name].shape != old[name].shape:
+            raise CapabilityError(
+                f"the weight {name} has the shape {tuple(new[name].shape)}, and "
+                f"{tuple(old[name].shape)} in the stage before"
+            )
+    target.get_submodule(part).load_state_dict(source.get_submodule(part).state_dict())
+
+
 class Learner(Protocol):
-    """Something a mechanism can train without knowing the task.
+    """Something a mechanism can train without knowing the task; derive from it.
 
     Attributes:
         module: the network, with its current weights; mechanisms train it in place or copy it.
         vocabulary: None where the task has none.
-        private: False for a stage on public data, which is trained without the mechanism and
-            emits no events.
+        role: who trains it.
+        schedule: how, of a public or downstream stage; None where the mechanism decides.
         corpus: the rows that `batch` numbers, from 0.
         vectorised: see `LanguageModel.vectorised`.
         row_size: numbers in the largest tensor that one row needs (of a language model, its
             logits): how many rows fit side by side depends on it.
-        plan: of a public stage, how it is trained: `epochs`, `batch_size` and `learning_rate`;
-            None for the private stage, where the mechanism decides.
     """
 
     module: nn.Module
-    vocabulary: Vocabulary | None
-    private: bool
+    vocabulary: Vocabulary | None = None
+    role: Role = "private"
+    schedule: Schedule | None = None
     corpus: Corpus
     vectorised: bool
     row_size: int
-    plan: Mapping[str, Any] | None
+
+    def start_from(self, module: nn.Module) -> None:
+        """Takes over what the network shares with the one that the stage before trained.
+
+        By default that is every weight, and the two must have the same names and shapes. A learner
+        with a head of its own takes over a part, `take_over(self.module, module, "encoder")`, and
+        keeps the initial weights of its head.
+
+        Raises:
+            CapabilityError: naming the weight that does not fit.
+        """
+        take_over(self.module, module)
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """Tensors of these rows, on the CPU.

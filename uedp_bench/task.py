@@ -12,7 +12,7 @@ from uedp_bench.component import Component, P
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
+    from uedp_bench.learner import Learner, Role
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
@@ -64,10 +64,19 @@ class Task(Component[P]):
 
     @abstractmethod
     def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> Sequence[Learner]:
-        """Learners in order: public pre-training (`private` False), then the private stage.
+        """The learners of all stages, in the order in which they train; see `roles`.
 
-        All share one module. `corpus` holds the train, valid and public splits only.
+        Each learner starts from the network that the one before trained (`Learner.start_from`), and
+        the last one makes the release. `corpus` holds the train, valid and public splits only.
         """
+
+    def roles(self) -> tuple[Role, ...]:
+        """Roles of the learners that `stages` gives, in the same order, from parameters alone.
+
+        One private stage by default; none for a task that trains nothing. What a run will cost is
+        planned from them before anything is loaded.
+        """
+        return ("private",)
 
     @abstractmethod
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:

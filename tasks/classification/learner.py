@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
-from uedp_bench.learner import Batch, Losses, row_seeds
+from uedp_bench.learner import Batch, Losses, Schedule, SplitLearner, row_seeds
 from uedp_bench.tasks.classification.inputs import InputReader
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uedp_bench.tasks.classification.release import ClassifierRelease
 
 
-class ClassifierLearner:
+class ClassifierLearner(SplitLearner):
     """A classifier and the labelled rows that it learns from; see `learner.SplitLearner`.
 
     Args:
@@ -28,7 +28,7 @@ class ClassifierLearner:
         corpus: the rows, numbered from 0, each with a label; rows of `valid` are there for
             mechanisms that choose a checkpoint.
         score_rows: rows that the release classifies at once.
-        plan: of a stage on public data, how to train it; None for the private stage.
+        schedule: of the stage on public rows, how to train it; None for the private stage.
         shows_update: the release tells how training moved the weights (for audits).
 
     Attributes:
@@ -44,7 +44,7 @@ class ClassifierLearner:
         corpus: Corpus,
         *,
         score_rows: int = 512,
-        plan: Mapping[str, Any] | None = None,
+        schedule: Schedule | None = None,
         shows_update: bool = False,
     ) -> None:
         if corpus.labels is None:
@@ -52,7 +52,8 @@ class ClassifierLearner:
         self.module: nn.Module = module
         self.corpus, self.width = corpus, module.width
         self.vocabulary: Vocabulary | None = reader.vocabulary
-        self.private, self.plan = plan is None, plan
+        self.role = "private" if schedule is None else "public"
+        self.schedule = schedule
         self._reader, self._labels = reader, corpus.labels
         self._score_rows, self._shows_update = score_rows, shows_update
         self._rows = reader.read(corpus)

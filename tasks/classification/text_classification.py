@@ -14,10 +14,11 @@ from pydantic import Field
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import Corpus, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
+from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TextEncoder
 from uedp_bench.release import Classifier
 from uedp_bench.task import Task
-from uedp_bench.tasks._pretraining import public_stage
+from uedp_bench.tasks._pretraining import public_stage, roles_of
 from uedp_bench.tasks._text_rows import Preprocessing
 from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
 from uedp_bench.tasks.classification.inputs import InputReader
@@ -129,6 +130,10 @@ class TextClassification(Task[TextClassificationParams]):
         stages.append(self._learner(module, vocabulary, train, run))
         return stages
 
+    def roles(self) -> tuple[Role, ...]:
+        """See `Task`."""
+        return roles_of(self.params)
+
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
         """See `Task`.
 
@@ -212,7 +217,7 @@ class TextClassification(Task[TextClassificationParams]):
         vocabulary: Vocabulary | None,
         corpus: Corpus,
         run: Run,
-        plan: Mapping[str, Any] | None = None,
+        schedule: Schedule | None = None,
     ) -> ClassifierLearner:
         p = self.params
         reader = InputReader(self._model(), vocabulary, p.preprocessing, p.max_tokens, run.device)
@@ -221,7 +226,7 @@ class TextClassification(Task[TextClassificationParams]):
             module,
             corpus,
             score_rows=run.speed.score_rows,
-            plan=plan,
+            schedule=schedule,
             shows_update=bool(run.injected),
         )
         learner.target = p.target

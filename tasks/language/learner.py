@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
-from uedp_bench.learner import Batch, Losses
+from uedp_bench.learner import Batch, Learner, Losses, Schedule
 from uedp_bench.tasks._text_rows import IGNORED, Preprocessing, TextRows, encode_targets
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uedp_bench.tasks.language.release import LanguageModelRelease
 
 
-class LanguageModelLearner:
+class LanguageModelLearner(Learner):
     """A language model and the rows that it learns from; see `uedp_bench.learner.Learner`.
 
     Args:
@@ -30,7 +30,7 @@ class LanguageModelLearner:
         max_tokens: targets of a row after the first so many are left out of training, its end
             token among them; None for no limit but the model's own.
         score_rows: rows that the release scores at once.
-        plan: of a stage on public data, how to train it; None for the private stage.
+        schedule: of the stage on public rows, how to train it; None for the private stage.
         shows_update: the release tells how training moved the weights (for audits).
 
     Attributes:
@@ -47,13 +47,14 @@ class LanguageModelLearner:
         preprocessing: Preprocessing = "none",
         max_tokens: int | None = None,
         score_rows: int = 512,
-        plan: Mapping[str, Any] | None = None,
+        schedule: Schedule | None = None,
         shows_update: bool = False,
     ) -> None:
         self.model, self.module, self.corpus = model, module, corpus
         self.vocabulary: Vocabulary | None = vocabulary
         self.vectorised: bool = model.vectorised
-        self.private, self.plan = plan is None, plan
+        self.role = "private" if schedule is None else "public"
+        self.schedule = schedule
         self._vocabulary, self._preprocessing = vocabulary, preprocessing
         self._score_rows, self._shows_update = score_rows, shows_update
         # A row's inputs are as many as its targets; the model's limit counts begin and end.

@@ -14,10 +14,11 @@ from pydantic import Field
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import LanguageModel
 from uedp_bench.release import Scorer
 from uedp_bench.task import Task
-from uedp_bench.tasks._pretraining import public_stage
+from uedp_bench.tasks._pretraining import public_stage, roles_of
 from uedp_bench.tasks._text_rows import Preprocessing, TextRows, encode_targets, prepare
 from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
 from uedp_bench.tasks.language.learner import LanguageModelLearner
@@ -136,6 +137,10 @@ class NextWord(Task[NextWordParams]):
         stages.append(self._learner(module, vocabulary, train, run))
         return stages
 
+    def roles(self) -> tuple[Role, ...]:
+        """See `Task`."""
+        return roles_of(self.params)
+
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
         """See `Task`.
 
@@ -230,7 +235,7 @@ class NextWord(Task[NextWordParams]):
         vocabulary: Vocabulary,
         corpus: Corpus,
         run: Run,
-        plan: Mapping[str, Any] | None = None,
+        schedule: Schedule | None = None,
     ) -> LanguageModelLearner:
         learner = LanguageModelLearner(
             self._model(),
@@ -240,7 +245,7 @@ class NextWord(Task[NextWordParams]):
             preprocessing=self.params.preprocessing,
             max_tokens=self.params.max_tokens,
             score_rows=run.speed.score_rows,
-            plan=plan,
+            schedule=schedule,
             shows_update=bool(run.injected),
         )
         run.count({"rows_truncated": learner.truncated})

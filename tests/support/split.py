@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
-from uedp_bench.learner import Batch, Losses
+from uedp_bench.learner import Batch, Losses, SplitLearner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.release import Release
 from uedp_bench.run import Run
@@ -33,14 +32,12 @@ class Words(nn.Module):
         return self.vectors[tokens].mean(dim=1)
 
 
-class WordsLearner:
+class WordsLearner(SplitLearner):
     """Texts of equally many words, written as numbers."""
 
     vocabulary = None
-    private = True
     vectorised = False
     row_size = 1
-    plan: Mapping[str, Any] | None = None
 
     def __init__(self, corpus: Corpus, words: int, width: int, seed: int = 0) -> None:
         assert corpus.labels is not None

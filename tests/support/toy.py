@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from uedp_bench.corpus import Corpus, IntArray
-from uedp_bench.learner import Batch, Losses
+from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.release import Release
 from uedp_bench.run import Run
@@ -27,13 +26,11 @@ class Linear(nn.Module):
         return 0.5 * ((self.weight - points) ** 2).sum(-1)
 
 
-class ToyLearner:
+class ToyLearner(Learner):
     """Row i has the loss |w - x_i|^2 / 2, hence the gradient w - x_i."""
 
     vocabulary = None
-    private = True
     row_size = 1
-    plan: Mapping[str, Any] | None = None
 
     def __init__(self, points: np.ndarray, users: Sequence[int], vectorised: bool = True) -> None:
         self.points = torch.as_tensor(np.asarray(points), dtype=torch.float32)

@@ -8,12 +8,12 @@ import pytest
 import torch
 from learners import NetworkLearner, flat, run_of
 
+from uedp_bench.learner import Schedule
 from uedp_bench.run import Run
 from uedp_bench.training import public_stage
-from uedp_bench.training.plain import PlainTraining
 from uedp_bench.training.public_stage import PublicStages, train_public
 
-PLAN = PlainTraining(epochs=2, batch_size=4, learning_rate=0.01)
+PLAN = Schedule(epochs=2, batch_size=4, learning_rate=0.01)
 
 
 def run_in(folder: Path, seed: int = 0, identity: str = "x") -> Run:
@@ -52,7 +52,7 @@ def test_whatever_decides_the_weights_decides_the_file(tmp_path: Path) -> None:
     train_public(PLAN, NetworkLearner(8), run_in(tmp_path))
     train_public(PLAN, NetworkLearner(8), run_in(tmp_path, seed=1))
     train_public(PLAN, NetworkLearner(8), run_in(tmp_path, identity="y"))
-    train_public(PlainTraining(3, 4, 0.01), NetworkLearner(8), run_in(tmp_path))
+    train_public(Schedule(3, 4, 0.01), NetworkLearner(8), run_in(tmp_path))
     train_public(PLAN, NetworkLearner(9), run_in(tmp_path))
     other = NetworkLearner(8)
     with torch.no_grad():

@@ -35,9 +35,9 @@ def protect(
     module = None
     for learner in parts.task.stages(visible, vocabulary, run):
         if module is not None:
-            learner.module.load_state_dict(module.state_dict())
-        if learner.plan is not None:
-            run.pretraining = {"rows": len(learner.corpus), **learner.plan}
+            learner.start_from(module)
+        if learner.schedule is not None:
+            run.pretraining = {"rows": len(learner.corpus), **learner.schedule.recorded()}
         else:
             run.public_only = before_private(parts.task, learner, run)
         inner = run.within(pipeline.stage_of(pipeline.trainer))

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import nn
 
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Learner, on_device, row_seeds
+from uedp_bench.learner import Learner, Schedule, on_device, row_seeds
 from uedp_bench.run import Run
 
 
-@dataclass(frozen=True)
-class PlainTraining:
-    """Epochs of shuffled minibatches with AdamW on the mean loss a token."""
-
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    weight_decay: float = 0.0
-
-
 def train_plain(
-    plan: PlainTraining,
+    schedule: Schedule,
     learner: Learner,
     run: Run,
     phase: str = "train",
@@ -34,7 +23,7 @@ def train_plain(
     """A trained copy of the learner's module, in evaluation mode.
 
     Args:
-        plan: how.
+        schedule: how.
         learner: rows and module.
         run: the series `PHASE_loss` is its.
         phase: names series and progress.
@@ -45,16 +34,16 @@ def train_plain(
     """
     module = copy.deepcopy(learner.module).to(run.device).train()
     optimizer = torch.optim.AdamW(
-        module.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay
+        module.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
     )
     rng = run.rng(phase, "batches") if rng is None else rng
     rows = np.flatnonzero(learner.corpus.where("train"))
-    steps = -(-len(rows) // plan.batch_size)
-    for epoch in range(plan.epochs):
+    steps = -(-len(rows) // schedule.batch_size)
+    for epoch in range(schedule.epochs):
         order = rng.permutation(rows)
         nats, targets = 0.0, 0
         for step in range(steps):
-            chosen = order[step * plan.batch_size : (step + 1) * plan.batch_size]
+            chosen = order[step * schedule.batch_size : (step + 1) * schedule.batch_size]
             batch = on_device(learner.batch(chosen, row_seeds(rng, chosen.shape)), run.device)
             losses = learner.losses(module, batch)
             optimizer.zero_grad(set_to_none=True)
@@ -62,9 +51,9 @@ def train_plain(
             optimizer.step()
             nats += float(losses.nats.detach().sum())
             targets += int(losses.targets.sum())
-            run.progress(phase, epoch * steps + step + 1, plan.epochs * steps)
+            run.progress(phase, epoch * steps + step + 1, schedule.epochs * steps)
         if not np.isfinite(nats):
             raise InputError("training diverged: the loss is not finite; lower learning_rate")
         run.log(f"{phase}_loss", epoch + 1, nats / max(targets, 1))
-    run.count({f"rows_{phase}": plan.epochs * len(rows)})
+    run.count({f"rows_{phase}": schedule.epochs * len(rows)})
     return module.eval()

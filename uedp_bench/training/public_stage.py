@@ -20,10 +20,10 @@ from torch import nn
 
 from uedp_bench import registry
 from uedp_bench.harness.spec import component_identity
-from uedp_bench.learner import Learner
+from uedp_bench.learner import Learner, Schedule
 from uedp_bench.results import RunSpec
 from uedp_bench.run import Run
-from uedp_bench.training.plain import PlainTraining, train_plain
+from uedp_bench.training.plain import train_plain
 
 _PHASE, _SECONDS = "pretrain", "pretraining_seconds"
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else
@@ -51,7 +51,7 @@ class PublicStages:
         return PublicStages(folder, json.dumps([task, model], sort_keys=True))
 
 
-def train_public(plan: PlainTraining, learner: Learner, run: Run) -> nn.Module:
+def train_public(schedule: Schedule, learner: Learner, run: Run) -> nn.Module:
     """The learner's module after training on public rows, in evaluation mode.
 
     With `run.public_stages` it is read from there if it was trained before, and kept otherwise; a
@@ -59,8 +59,8 @@ def train_public(plan: PlainTraining, learner: Learner, run: Run) -> nn.Module:
     whoever did it.
     """
     if run.public_stages is None:
-        return _trained(plan, learner, run)[0]
-    file = run.public_stages.folder / f"{_key(run.public_stages, plan, learner, run)}.pt"
+        return _trained(schedule, learner, run)[0]
+    file = run.public_stages.folder / f"{_key(run.public_stages, schedule, learner, run)}.pt"
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{file}.lock"):
         before = run.counts.get(_SECONDS, 0.0)
@@ -68,19 +68,19 @@ def train_public(plan: PlainTraining, learner: Learner, run: Run) -> nn.Module:
         if kept is not None:
             run.public_stages.saved_seconds += run.counts[_SECONDS] - before
             return kept
-        module, done = _trained(plan, learner, run)
+        module, done = _trained(schedule, learner, run)
         part = file.with_suffix(".part")
         torch.save({"weights": module.state_dict(), **done}, part)
         part.replace(file)
     return module
 
 
-def _trained(plan: PlainTraining, learner: Learner, run: Run) -> tuple[nn.Module, dict[str, Any]]:
+def _trained(schedule: Schedule, learner: Learner, run: Run) -> tuple[nn.Module, dict[str, Any]]:
     """The module, and what the diary of every run says of its training."""
     inner = Run(run.seed, run.stats, run.device, run.speed, progress=run.progress)
     start = time.perf_counter()
     # Equal for all mechanisms of a seed: nothing in public text is to be hidden.
-    module = train_plain(plan, learner, inner, phase=_PHASE, rng=run.shared(_PHASE, "batches"))
+    module = train_plain(schedule, learner, inner, phase=_PHASE, rng=run.shared(_PHASE, "batches"))
     seconds = round(time.perf_counter() - start, 3)
     done = {"seconds": seconds, "counts": inner.counts, "series": inner.series}
     _tell(run, done)
@@ -110,7 +110,7 @@ def _read(file: Path, learner: Learner, run: Run) -> nn.Module | None:
     return module.to(run.device).eval()
 
 
-def _key(stages: PublicStages, plan: PlainTraining, learner: Learner, run: Run) -> str:
+def _key(stages: PublicStages, schedule: Schedule, learner: Learner, run: Run) -> str:
     """Hash of everything that decides the weights after the stage."""
     vocabulary = learner.vocabulary
     parts = {
@@ -118,7 +118,7 @@ def _key(stages: PublicStages, plan: PlainTraining, learner: Learner, run: Run) 
         "identity": stages.identity,
         "corpus": learner.corpus.fingerprint,
         "vocabulary": None if vocabulary is None else vocabulary.fingerprint,
-        "plan": asdict(plan),
+        "schedule": asdict(schedule),
         "seed": run.seed,
         "device": run.device,
         "threads": run.speed.threads,

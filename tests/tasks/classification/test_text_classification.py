@@ -258,7 +258,7 @@ def test_public_rows_with_labels_are_learnt_first() -> None:
     corpus = replace(corpus, labels=labels).only("train", "valid", "public")
     made = task(pretraining_epochs=2)
     first, last = made.stages(corpus, made.vocabulary(corpus), Run(1, PUBLIC))
-    assert (first.private, last.private) == (False, True)
+    assert (first.role, last.role) == made.roles() == ("public", "private")
     assert len(first.corpus) == 1
     assert first.module is last.module
 

@@ -11,13 +11,14 @@ import torch
 
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.learner import Schedule
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.registry import models, tasks
 from uedp_bench.release import Completer, Generator, Scorer
 from uedp_bench.run import Run
 from uedp_bench.tasks.language.release import LanguageModelRelease
-from uedp_bench.training.plain import PlainTraining, train_plain
+from uedp_bench.training.plain import train_plain
 
 STATS = CorpusStats(users=40, rows=200, sensitive_rows=0, entities=0, public=False)
 SMALL: dict[str, dict[str, Any]] = {
@@ -133,7 +134,7 @@ def test_losses_of_a_row_do_not_see_other_rows(name: str) -> None:
 def test_a_saved_release_answers_alike(name: str, tmp_path: Path) -> None:
     task, corpus = task_with(name, preprocessing="paper"), chain_corpus(120)
     learner = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))[-1]
-    plan = PlainTraining(epochs=1, batch_size=16, learning_rate=1e-2)
+    plan = Schedule(epochs=1, batch_size=16, learning_rate=1e-2)
     release = learner.release(train_plain(plan, learner, Run(1, STATS)))
     release.save(tmp_path / "release")
     again = task.load(tmp_path / "release")
@@ -250,7 +251,7 @@ def test_floors_fall_with_the_order_that_made_the_text() -> None:
 def test_training_beats_the_unigram_floor() -> None:
     corpus, task = chain_corpus(), task_with()
     learner = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))[-1]
-    plan = PlainTraining(epochs=25, batch_size=16, learning_rate=2e-2)
+    plan = Schedule(epochs=25, batch_size=16, learning_rate=2e-2)
     release = learner.release(train_plain(plan, learner, Run(1, STATS)))
     score = task.score(release, corpus)
     assert score["perplexity"].high < score["unigram_perplexity"].low
@@ -262,10 +263,10 @@ def test_public_stage_comes_first_on_public_rows_and_shares_the_module() -> None
     corpus = chain_corpus()
     task = task_with(pretraining_epochs=2, pretraining_learning_rate=0.01)
     public, private = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))
-    assert (public.private, private.private) == (False, True)
+    assert (public.role, private.role) == task.roles() == ("public", "private")
     assert public.module is private.module
-    assert public.plan == {"epochs": 2, "batch_size": 64, "learning_rate": 0.01}
-    assert private.plan is None
+    assert public.schedule == Schedule(epochs=2, batch_size=64, learning_rate=0.01)
+    assert private.schedule is None
     assert public.corpus.texts == corpus.only("public").texts
     assert public.corpus.where("train").all()
     assert private.corpus.texts == corpus.only("train").texts
