@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,20 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # How busy the machine is decides no test.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+
+_INSTALL = "pip install --no-deps --no-build-isolation -e ."
+
+
+def pytest_configure() -> None:
+    """Components are found by entry points: an installation older than the checkout lacks some."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    for group, declared in project["entry-points"].items():
+        missing = sorted({*declared} - {entry.name for entry in entry_points(group=group)})
+        if missing:
+            raise pytest.UsageError(
+                f"{group} lacks {', '.join(missing)}: install the checkout again ({_INSTALL})"
+            )
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
 """Components by name: entry points, loaded when asked for, and a decorator for lone files.
 
 Built-ins register the way strangers do: entry points in the groups `uedp_bench.mechanisms`,
-`.attacks`, `.tasks`, `.sources` and `.models`. Nothing is imported until its name is asked for.
+`.attacks`, `.tasks`, `.sources`, `.models` and `.events`. Nothing is imported until its name is
+asked for.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ class Registry(Generic[C]):
             )
         self._given[name] = Origin(where, lambda: component, _digest(Path(str(file))))
         return component
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._given or name in self._entries()
 
     def names(self) -> tuple[str, ...]:
         """All registered names, sorted; imports nothing."""
@@ -178,6 +182,12 @@ def _model() -> type:
     return Component
 
 
+def _event() -> type:
+    from uedp_bench.accounting.event_contract import Event
+
+    return Event
+
+
 mechanisms: Registry[Any] = Registry("mechanism", _mechanism)
 """Mechanisms by name; `@mechanisms.register` adds one from a file given with `--plugin`."""
 
@@ -191,6 +201,7 @@ sources: Registry[Any] = Registry("source", _source)
 """Sources by name; `@sources.register` adds one from a file given with `--plugin`."""
 
 models: Registry[Any] = Registry("model", _model)
+events: Registry[Any] = Registry("event", _event)
 """Models by name; `@models.register` adds one from a file given with `--plugin`."""
 
 
@@ -200,6 +211,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "tasks": tasks,
     "sources": sources,
     "models": models,
+    "events": events,
 }
 
 

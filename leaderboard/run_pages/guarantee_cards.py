@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from uedp_bench.accounting.events import (
-    AnyEvent,
     ApproximateDP,
+    Event,
     FixedSizeSampled,
     Gaussian,
     LaplaceVector,
@@ -16,6 +16,7 @@ from uedp_bench.accounting.events import (
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
+    PrivacyUnit,
     Protected,
     PureDP,
     Repeated,
@@ -137,7 +138,7 @@ def events(found: tuple[PrivacyEvent, ...]) -> Table:
     return table("privacy events: the accountants' only input", head, rows)
 
 
-def event_text(event: AnyEvent, unit: str) -> str:
+def event_text(event: Event, unit: PrivacyUnit) -> str:
     """An event in a sentence."""
     if isinstance(event, Repeated):
         return f"{event.count:,} times, one after the other: {event_text(event.event, unit)}"
@@ -148,7 +149,9 @@ def event_text(event: AnyEvent, unit: str) -> str:
         return f"{drawn} are drawn without replacement (unit {unit}); {_noise(event.event)}"
     if isinstance(event, UserEntityGaussian | TwoLevelUserEntityGaussian | SentenceSampledGaussian):
         return _round(event)
-    return _noise(event)
+    if isinstance(event, _Noise):
+        return _noise(event)
+    return event.text(unit)
 
 
 def _round(
@@ -170,9 +173,10 @@ def _round(
     return f"each {who} takes part with probability {event.rate:g}; {clipped}, and {noise}"
 
 
-def _noise(
-    event: NonPrivate | Gaussian | PureDP | ApproximateDP | LaplaceVector | MetricPrivacy,
-) -> str:
+_Noise = NonPrivate | Gaussian | PureDP | ApproximateDP | LaplaceVector | MetricPrivacy
+
+
+def _noise(event: _Noise) -> str:
     if isinstance(event, NonPrivate):
         return f"private data was used without protection: {event.reason}"
     if isinstance(event, Gaussian):

@@ -51,7 +51,7 @@ FORM = [
     ("cost/a\ud800", 1.0, "cost", "the name 'a\\ud800' has half of a character"),
     ("spec/seed", True, "", "true must be written as 1"),
     ("spec/seed", 1.0, "", "1.0 must be written as 1"),
-    ("events/0/event/count", -3, "events.0.event.repeated.count", "-3: it must be greater"),
+    ("events/0/event/count", -3, "events.0.event.count", "-3: it must be greater"),
 ]
 RANGES = [
     ("utility/accuracy/value", 1.5, "", "1.5 is above 1, the most that is possible"),

@@ -1,47 +1,59 @@
 """What happened, as frozen values: mechanisms emit events, accountants say what they are worth.
 
 An event says enough to write an accountant without seeing the mechanism. Meanings never change:
-a new situation is a new class. No guarantee is an event too (`NonPrivate`). The classes mirror
-those of dp-accounting where it has one (`accounting.convert` translates), because importing that
-library takes longer than `uedp-bench list` may.
+a new situation is a new class. No guarantee is an event too (`NonPrivate`). These are the kinds of
+this package, registered as those of anybody are (`event_contract`). The classes mirror those of
+dp-accounting where it has one (`accountants.dp_accounting_events` translates), because importing
+that library takes longer than `uedp-bench list` may.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-PrivacyUnit = Literal[
-    "record", "user", "entity", "user-entity", "sentence", "word", "attribute", "computation"
-]
-"""What one change of the data replaces."""
+from uedp_bench.accounting.event_contract import (
+    Adjacency as Adjacency,
+)
+from uedp_bench.accounting.event_contract import (
+    AnyEvent as AnyEvent,
+)
+from uedp_bench.accounting.event_contract import (
+    Event as Event,
+)
+from uedp_bench.accounting.event_contract import (
+    Frozen,
+)
+from uedp_bench.accounting.event_contract import (
+    PrivacyUnit as PrivacyUnit,
+)
+from uedp_bench.accounting.event_contract import (
+    Protected as Protected,
+)
+from uedp_bench.accounting.event_contract import (
+    Rate as Rate,
+)
+from uedp_bench.accounting.event_contract import (
+    UnknownEvent as UnknownEvent,
+)
 
-Adjacency = Literal["add-or-remove", "replace-one", "zero-out"]
-"""How two neighbouring data sets differ."""
 
-Rate = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class NonPrivate(_Frozen):
+class NonPrivate(Event):
     """Private data was used without protection: epsilon is infinite."""
 
     kind: Literal["non-private"] = "non-private"
     reason: str
 
 
-class Gaussian(_Frozen):
+class Gaussian(Event):
     """A sum of unit vectors plus N(0, s^2 I): `noise_multiplier` is s over the clip bound."""
 
     kind: Literal["gaussian"] = "gaussian"
     noise_multiplier: float = Field(ge=0.0)
 
 
-class PoissonSampled(_Frozen):
+class PoissonSampled(Event):
     """Every unit takes part independently with probability `rate`, then `event` happens."""
 
     kind: Literal["poisson-sampled"] = "poisson-sampled"
@@ -49,7 +61,7 @@ class PoissonSampled(_Frozen):
     event: Gaussian
 
 
-class FixedSizeSampled(_Frozen):
+class FixedSizeSampled(Event):
     """Exactly `sample` of `population` units, drawn without replacement, then `event` happens."""
 
     kind: Literal["fixed-size-sampled"] = "fixed-size-sampled"
@@ -58,7 +70,7 @@ class FixedSizeSampled(_Frozen):
     event: Gaussian
 
 
-class UserEntityGaussian(_Frozen):
+class UserEntityGaussian(Event):
     """One round of user sampling with one-level clipping, for the unit user-entity.
 
     Every user takes part independently with probability `rate`; its update, whatever its data, has
@@ -73,7 +85,7 @@ class UserEntityGaussian(_Frozen):
     users: int = Field(ge=1)
 
 
-class TwoLevelUserEntityGaussian(_Frozen):
+class TwoLevelUserEntityGaussian(Event):
     """One round of user sampling with two-level clipping, for the unit user-entity.
 
     Every user takes part independently with probability `rate`. Its update is the sum over its
@@ -89,7 +101,7 @@ class TwoLevelUserEntityGaussian(_Frozen):
     sentence_bound: float = Field(gt=0.0)
 
 
-class SentenceSampledGaussian(_Frozen):
+class SentenceSampledGaussian(Event):
     """One round of sentence sampling, for the unit user-entity.
 
     Every sentence takes part independently with probability `rate`; its gradient, which depends on
@@ -105,14 +117,14 @@ class SentenceSampledGaussian(_Frozen):
     users: int = Field(ge=1)
 
 
-class PureDP(_Frozen):
+class PureDP(Event):
     """Any mechanism that is (epsilon, 0)-DP (the exponential mechanism, ...)."""
 
     kind: Literal["pure-dp"] = "pure-dp"
     epsilon: float = Field(ge=0.0)
 
 
-class ApproximateDP(_Frozen):
+class ApproximateDP(Event):
     """Any mechanism that is (epsilon, delta)-DP for a change of one element.
 
     `group` such elements change at once between neighbours (group privacy).
@@ -124,7 +136,7 @@ class ApproximateDP(_Frozen):
     group: int = Field(default=1, ge=1)
 
 
-class LaplaceVector(_Frozen):
+class LaplaceVector(Event):
     """Independent Laplace noise of scale `scale` on every coordinate of a vector.
 
     `sensitivity` is the l1 distance between the vectors of neighbours, at most. With probability
@@ -137,7 +149,7 @@ class LaplaceVector(_Frozen):
     dropout: Rate = 0.0
 
 
-class MetricPrivacy(_Frozen):
+class MetricPrivacy(Event):
     """Metric DP: epsilon is per unit of distance (Chatzikokolakis et al. 2013)."""
 
     kind: Literal["metric-privacy"] = "metric-privacy"
@@ -145,65 +157,31 @@ class MetricPrivacy(_Frozen):
     metric: str
 
 
-class Repeated(_Frozen):
+def _inside(event: Event) -> Event:
+    """Refuses what other events cannot hold."""
+    if isinstance(event, NonPrivate | Repeated):
+        raise ValueError(f"{event.kind!r} stands by itself, and not inside of another event")
+    return event
+
+
+class Repeated(Event):
     """`event` happens `count` times, each adaptively after the last."""
 
     kind: Literal["repeated"] = "repeated"
     count: int = Field(ge=0)
-    event: Annotated[
-        PoissonSampled
-        | FixedSizeSampled
-        | Gaussian
-        | UserEntityGaussian
-        | TwoLevelUserEntityGaussian
-        | SentenceSampledGaussian
-        | PureDP
-        | ApproximateDP
-        | LaplaceVector
-        | MetricPrivacy,
-        Field(discriminator="kind"),
-    ]
+    event: Annotated[AnyEvent, AfterValidator(_inside)]
 
 
 GroupRound = UserEntityGaussian | TwoLevelUserEntityGaussian | SentenceSampledGaussian
 """Events of one round whose epsilon is a curve over who else mentions the entity."""
 
-AnyEvent = Annotated[
-    NonPrivate
-    | Gaussian
-    | PoissonSampled
-    | FixedSizeSampled
-    | UserEntityGaussian
-    | TwoLevelUserEntityGaussian
-    | SentenceSampledGaussian
-    | PureDP
-    | ApproximateDP
-    | LaplaceVector
-    | MetricPrivacy
-    | Repeated,
-    Field(discriminator="kind"),
-]
+
+def one_and_count(event: Event) -> tuple[Event, int]:
+    """The event that happens, and how often: of `Repeated`, what it repeats."""
+    return (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
 
 
-class Protected(_Frozen):
-    """A point of the curve of user-entity guarantees: who else mentions the entity.
-
-    Attributes:
-        spread: other users that mention it, at most.
-        sentences_per_user: sentences in which each of them does, at most; one-level clipping
-            protects any number.
-    """
-
-    spread: int = Field(ge=0)
-    sentences_per_user: int = Field(default=1, ge=1)
-
-    @property
-    def sentences(self) -> int:
-        """Sentences of other users that mention the entity, at most."""
-        return self.spread * self.sentences_per_user
-
-
-class PrivacyEvent(_Frozen):
+class PrivacyEvent(Frozen):
     """An event with the unit and the adjacency that it speaks of.
 
     Attributes:
@@ -224,7 +202,7 @@ class PrivacyEvent(_Frozen):
     stage: str = ""
 
 
-class Claim(_Frozen):
+class Claim(Frozen):
     """A guarantee as a paper computes it: the event it has in mind and the accountant it uses.
 
     Attributes:

@@ -11,16 +11,18 @@ from uedp_bench.errors import InputError, UnknownNameError, nearest
 
 MAX_SUMMARY = 78
 
+_KINDS = "mechanisms|attacks|tasks|sources|models|events"
+
 
 def list_command(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="[mechanisms|attacks|tasks|sources|models]", help="One kind only."),
+        typer.Argument(metavar=f"[{_KINDS}]", help="One kind only."),
     ] = None,
     plugin: PluginFiles = None,
     as_json: AsJson = False,
 ) -> None:
-    """List mechanisms, attacks, tasks, sources and models with the package they come from.
+    """List components of every kind, and events, with the package they come from.
 
     \b
     uedp-bench list

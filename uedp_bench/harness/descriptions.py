@@ -124,6 +124,8 @@ def _declared(kind: str, component: type[Component[Any]]) -> dict[str, Any]:
         }
     if kind == "source":
         return {"needs_path": getattr(component, "needs_path", False)}
+    if kind == "event":
+        return {"notion": getattr(component, "notion", None)}
     return {
         "learns_as": next(
             (base.__name__ for base in component.__mro__[1:] if base.__name__ != "Generic"), None

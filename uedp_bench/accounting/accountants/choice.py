@@ -24,14 +24,15 @@ from uedp_bench.accounting.accountants.local import (
 from uedp_bench.accounting.accountants.local import SOURCES as LOCAL_SOURCES
 from uedp_bench.accounting.events import (
     Adjacency,
-    AnyEvent,
+    Event,
     FixedSizeSampled,
     GroupRound,
     MetricPrivacy,
     NonPrivate,
     PoissonSampled,
     Protected,
-    Repeated,
+    UnknownEvent,
+    one_and_count,
 )
 from uedp_bench.accounting.guarantee import CurvePoint
 
@@ -82,12 +83,18 @@ class Answer:
         return "; ".join(SOURCES[name] for name in self.accountant.split(" + ") if SOURCES[name])
 
 
-def rounds_of(event: AnyEvent) -> tuple[Base, int]:
+def rounds_of(event: Event) -> tuple[Base, int]:
     """The event of one round, and how often it happens."""
     if isinstance(event, NonPrivate):
         raise Refusal(event.reason)
-    base, count = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
-    return (base if isinstance(base, LOCAL) else _representable(base)), count
+    base, count = one_and_count(event)
+    if isinstance(base, LOCAL):
+        return base, count
+    if isinstance(base, UnknownEvent):
+        raise Refusal(base.reason)
+    if not isinstance(base, _Central):
+        raise Refusal(f"no accountant knows the event {base.kind}")
+    return _representable(base), count
 
 
 _LEAST_NOISE, _MOST_NOISE = 1e-6, 1e8
@@ -119,7 +126,7 @@ def happens(event: _Central, count: int) -> bool:
 
 
 def account(
-    events: Sequence[AnyEvent], adjacency: Adjacency, delta: float, asked: Asked | None = None
+    events: Sequence[Event], adjacency: Adjacency, delta: float, asked: Asked | None = None
 ) -> Answer:
     """The epsilon of all events in sequence, about one unit and one adjacency.
 

@@ -1,0 +1,236 @@
+"""What an event is to accountants, and the open field that holds one of any registered kind.
+
+A mechanism of anybody emits events of anybody: a class derives from `Event`, is registered in the
+entry-point group `uedp_bench.events` or by `@registry.events.register` in a file given with
+`--plugin`, and says what it is worth in one of three currencies (`Event.pairs`, `Event.renyi`,
+`Event.promise`). `accountants.composing` composes whatever speaks the same currency.
+
+Light at import: neither NumPy nor an accountant is loaded here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
+
+from uedp_bench.errors import UnknownNameError, nearest
+from uedp_bench.files.printable import plain
+
+if TYPE_CHECKING:
+    from uedp_bench.accounting.accountants.dominating_pairs import Array, Pair
+
+PrivacyUnit = Literal[
+    "record", "user", "entity", "user-entity", "sentence", "word", "attribute", "computation"
+]
+Adjacency = Literal["add-or-remove", "replace-one", "zero-out"]
+Rate = Annotated[float, Field(ge=0.0, le=1.0)]
+Notion = Literal["dp", "metric-dp", "simulation"]
+"""What the epsilon of an event means; events of different notions do not compose."""
+
+MOST_KIND = 100
+"""Characters of the name of a kind."""
+
+MOST_UNKNOWN = 16_384
+"""Characters of JSON of an event of a kind that is not registered here."""
+
+
+class Frozen(BaseModel):
+    """A value that never changes, without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Protected(Frozen):
+    """A point of the curve of user-entity guarantees: who else mentions the entity.
+
+    Attributes:
+        spread: other users that mention it, at most.
+        sentences_per_user: sentences in which each of them does, at most; one-level clipping
+            protects any number.
+    """
+
+    spread: int = Field(ge=0)
+    sentences_per_user: int = Field(default=1, ge=1)
+
+    @property
+    def sentences(self) -> int:
+        """Sentences of other users that mention the entity, at most."""
+        return self.spread * self.sentences_per_user
+
+
+ALONE = Protected(spread=0)
+"""A user, or an entity, that nobody else mentions."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """How two data sets differ that an event must not tell apart.
+
+    Attributes:
+        adjacency: how the unit differs.
+        point: who else mentions the entity, for the unit user-entity. Spread 0 is a user alone.
+    """
+
+    adjacency: Adjacency
+    point: Protected = ALONE
+
+
+class Promise(NamedTuple):
+    """(epsilon, delta), epsilon in nats."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+class Event(BaseModel):
+    """What happened to private data, as a frozen value that an accountant understands.
+
+    A subclass declares `kind: Literal["its-name"] = "its-name"`, fields that say enough to write an
+    accountant without seeing the mechanism, and at least one of the methods `pairs`, `renyi` and
+    `promise`. All fields are hashable. Meanings never change: a new situation is a new kind.
+
+    Attributes:
+        kind: the name that the class is registered under.
+        name: the same.
+        version: of the meaning, for `uedp-bench describe`; it stays 1.
+        source: where the analysis comes from (paper, theorem).
+        Params: the class itself: its fields are what components call parameters.
+        notion: what epsilon means.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    source: ClassVar[str] = ""
+    Params: ClassVar[type[BaseModel]]
+    notion: ClassVar[Notion] = "dp"
+    kind: str
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        kind = cls.model_fields["kind"].default
+        if isinstance(kind, str):
+            cls.name, cls.Params = kind, cls
+        elif cls.__module__ != __name__:
+            raise TypeError(f'{cls.__name__} needs a field kind: Literal["..."] = "..."')
+
+    def pairs(self, neighbours: Neighbours) -> tuple[Pair, Pair] | None:
+        """Pairs of distributions that dominate the event, where something is removed and added.
+
+        The first currency: accountants compose privacy losses. A pair dominates an event if no
+        threshold tells neighbours apart better than the pair's two distributions (docs/proofs.md).
+
+        Returns:
+            The pairs of both directions; None where none is known.
+        """
+        return None
+
+    def renyi(self, neighbours: Neighbours, orders: Array) -> Array | None:
+        """Renyi divergences between neighbours: the second currency.
+
+        Args:
+            neighbours: how the data sets differ.
+            orders: (n,) all above 1.
+
+        Returns:
+            (n,), the larger of both directions, or (2, n), both, in nats; infinity where there is
+            no bound; None where none is known.
+        """
+        return None
+
+    def promise(self, adjacency: Adjacency) -> Promise | None:
+        """What is known without looking inside: the third currency, which adds up.
+
+        An event that makes a promise composes by sums, whatever else it declares.
+        """
+        return None
+
+    def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
+        """What the analysis of this kind of event rests on, beside what its emitter says."""
+        return ()
+
+    def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
+        """Why the event cannot speak of a unit under an adjacency; empty where it can."""
+        return ""
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """The event in a sentence, for pages; by default its kind and its fields."""
+        fields = self.model_dump(mode="json", exclude={"kind"})
+        return ", ".join([self.kind, *(f"{name} {value}" for name, value in fields.items())])
+
+
+class UnknownEvent(Event):
+    """An event of a kind that nobody registered here, kept as it is in its file.
+
+    Nothing is proven from it. It compares, and is written, by its JSON.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    kind: Annotated[str, Field(max_length=MOST_KIND)]
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.model_dump(mode="json"), sort_keys=True))
+
+    @property
+    def reason(self) -> str:
+        """Why it is worth nothing here, and what helps."""
+        return unknown_kind(self.kind)
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """Its kind and the beginning of what it says."""
+        return f"{plain(super().text(unit), 4 * MOST_KIND)} ({self.reason})"
+
+
+def unknown_kind(kind: str) -> str:
+    """That no event of a kind is registered, with the nearest one that is."""
+    from uedp_bench.registry import events
+
+    near = nearest(kind, events.names())
+    hint = f"did you mean {near!r}? Else give" if near else "give"
+    return (
+        f"no event of the kind {plain(kind, MOST_KIND)!r} is known here: {hint} its file with "
+        "--plugin, or install its package"
+    )
+
+
+def read_event(value: Any) -> Any:
+    """An event from its JSON, by its kind; one of an unknown kind is kept as it is.
+
+    Raises:
+        ValueError: if it is no event: not a mapping with a kind, fields out of range, too large;
+            or an event of a class that is not registered, which nobody could read again.
+        PluginError: if the class of its kind does not load.
+    """
+    from uedp_bench.registry import events
+
+    if isinstance(value, Event):
+        if not isinstance(value, UnknownEvent) and value.kind not in events:
+            raise ValueError(
+                f"{type(value).__name__} is not registered: give @registry.events.register to the "
+                "class in a file of --plugin, or an entry point in uedp_bench.events to its package"
+            )
+        return value
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        raise ValueError("an event is a mapping with a kind")
+    try:
+        found = events.get(value["kind"])
+    except UnknownNameError:
+        return _unknown(value)
+    return found.model_validate(value)
+
+
+def _unknown(value: dict[str, Any]) -> UnknownEvent:
+    try:
+        size = len(json.dumps(value, allow_nan=False))
+    except (TypeError, RecursionError):
+        raise ValueError("is no JSON") from None
+    if size > MOST_UNKNOWN:
+        raise ValueError(f"an event of an unknown kind has at most {MOST_UNKNOWN:,} characters")
+    return UnknownEvent.model_validate(value)
+
+
+AnyEvent = Annotated[SerializeAsAny[Event], BeforeValidator(read_event)]
+"""The open field: an event of any registered kind, or an `UnknownEvent`."""
