@@ -53,6 +53,7 @@ from uedp_bench.errors import (
     PrivacyError,
     UedpBenchError,
 )
+from uedp_bench.files.text_files import open_text
 from uedp_bench.learner import (
     Batch,
     Learner,
@@ -233,6 +234,7 @@ __all__ = [
     "models",
     "normalise_surface",
     "on_device",
+    "open_text",
     "or_alone",
     "ratio_estimate",
     "row_seeds",
