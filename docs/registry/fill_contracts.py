@@ -25,7 +25,7 @@ def filled(page: str) -> str:
 
 def printed(names: list[str]) -> str:
     """The contracts of some public names, as one block of a page."""
-    return "```python\n" + "\n\n".join("\n".join(contract(name)) for name in names) + "\n```\n"
+    return "```python\n" + "\n\n\n".join("\n".join(contract(name)) for name in names) + "\n```\n"
 
 
 def contract(name: str) -> Iterator[str]:
@@ -70,13 +70,19 @@ def of_class(node: ast.ClassDef, lines: list[str]) -> Iterator[str]:
     """A class: its head, its docstring, its public attributes and methods."""
     yield from head(node, lines)
     yield from docstring(node, lines)
+    before = None
     for at, part in enumerate(node.body):
+        if any(name.startswith("_") or name == "model_config" for name in defined(part)):
+            continue
         if isinstance(part, ast.FunctionDef):
-            if not part.name.startswith("_"):
-                yield ""
-                yield from of_function(part, lines)
-        elif any(not name.startswith("_") and name != "model_config" for name in defined(part)):
+            yield ""
+            yield from of_function(part, lines)
+        elif defined(part):
+            yield from [] if before is ast.AnnAssign else [""]
             yield from value(node.body, at, lines)
+        else:
+            continue
+        before = type(part)
 
 
 def of_function(node: ast.FunctionDef, lines: list[str]) -> Iterator[str]:
