@@ -10,8 +10,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.accounting.events import (
+from uedp_bench.accounting.event_contract import (
     Adjacency,
+    AnyEvent,
+    Event,
+    Neighbours,
+    PrivacyUnit,
+    Promise,
+    Protected,
+    UnknownEvent,
+)
+from uedp_bench.accounting.events import (
     ApproximateDP,
     Claim,
     FixedSizeSampled,
@@ -21,8 +30,6 @@ from uedp_bench.accounting.events import (
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
-    PrivacyUnit,
-    Protected,
     PureDP,
     Repeated,
     SentenceSampledGaussian,
@@ -88,7 +95,7 @@ from uedp_bench.model import (
 from uedp_bench.models.vocabularies.word_model import WordModel, WordParams, WordText
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.randomness.streams import Name, Stream
-from uedp_bench.registry import attacks, mechanisms, models, sources, tasks
+from uedp_bench.registry import attacks, events, mechanisms, models, sources, tasks
 from uedp_bench.release import (
     Channel,
     Classifier,
@@ -126,6 +133,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SPLITS",
     "Adjacency",
+    "AnyEvent",
     "ApproximateDP",
     "Attack",
     "Batch",
@@ -141,6 +149,7 @@ __all__ = [
     "DetectionParams",
     "Encoder",
     "Estimate",
+    "Event",
     "Events",
     "FeatureArray",
     "Federation",
@@ -164,6 +173,7 @@ __all__ = [
     "Mechanism",
     "MetricPrivacy",
     "Name",
+    "Neighbours",
     "NextTokenModule",
     "NonPrivate",
     "Params",
@@ -175,6 +185,7 @@ __all__ = [
     "PrivacyEvent",
     "PrivacyUnit",
     "Progress",
+    "Promise",
     "Protected",
     "PublicUnits",
     "Published",
@@ -212,6 +223,7 @@ __all__ = [
     "TrainingMechanism",
     "TwoLevelUserEntityGaussian",
     "UedpBenchError",
+    "UnknownEvent",
     "Updates",
     "UserEntityGaussian",
     "Vocabulary",
@@ -228,6 +240,7 @@ __all__ = [
     "concatenate",
     "cut_missing_splits",
     "dense_ids",
+    "events",
     "fraction_estimate",
     "mean_estimate",
     "mechanisms",
