@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 Events = tuple[PrivacyEvent, ...]
 """What happened to private data, in order; empty where it was not used."""
 
-CONTENT: frozenset[str] = frozenset({"entities", "targets"})
-"""Columns of a corpus, beside the text, that tell what rows say."""
-
 
 @dataclass(frozen=True)
 class CorpusStats:
@@ -124,8 +121,9 @@ class PublishingMechanism(Mechanism[P]):
         rowwise: an output row depends on its input row and public data only. Only who says so is
             taken for mere pre-processing of a mechanism that protects.
         at_inference: test inputs pass through it too.
-        carries: content columns that still mean something in what it publishes, of `CONTENT`. All
-            others are dropped after it; labels, attributes, groups and splits always stay.
+        carries: content columns that still mean something in what it publishes, of
+            `uedp_bench.corpus.CONTENT`. All others are dropped after it; labels, attributes, groups
+            and splits always stay.
     """
 
     rowwise: ClassVar[bool] = False
