@@ -19,8 +19,8 @@ from uedp_bench.registry import Registry
 
 SLOW = ("torch", "transformers", "scipy", "sklearn", "pandas", "spacy", "mlflow")
 CONTRACTS = (
-    "attack", "component", "corpus", "learner", "mechanism", "model", "release", "run", "source",
-    "task",
+    "attack", "component", "corpus.spans", "corpus.table", "learner", "mechanism", "model",
+    "release", "run", "source", "task",
 )  # fmt: skip
 NOT_FOR_STRANGERS = {"PublicStages", "NoiseSource"}
 """Types of what the harness alone sets on a run."""

@@ -39,20 +39,10 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.systems import Reading
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Component, MayBePath, Params
-from uedp_bench.corpus import (
-    SPLITS,
-    BoolArray,
-    Corpus,
-    FloatArray,
-    GoldSpans,
-    Index,
-    IntArray,
-    Spans,
-    concatenate,
-    dense_ids,
-    normalise_surface,
-    or_alone,
-)
+from uedp_bench.corpus._columns import Facts
+from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
+from uedp_bench.corpus.spans import Layer, Mention, Spans, normalise_surface
+from uedp_bench.corpus.table import SPLITS, Corpus, concatenate, dense_ids, or_alone
 from uedp_bench.errors import (
     CapabilityError,
     InputError,
@@ -151,6 +141,7 @@ __all__ = [
     "Estimate",
     "Event",
     "Events",
+    "Facts",
     "FeatureArray",
     "Federation",
     "FixedSizeSampled",
@@ -158,12 +149,12 @@ __all__ = [
     "FloatArray",
     "Gaussian",
     "Generator",
-    "GoldSpans",
     "Index",
     "InputError",
     "IntArray",
     "LanguageModel",
     "LaplaceVector",
+    "Layer",
     "Leakage",
     "Learner",
     "LocalTraining",
@@ -171,6 +162,7 @@ __all__ = [
     "LowerBound",
     "MayBePath",
     "Mechanism",
+    "Mention",
     "MetricPrivacy",
     "Name",
     "Neighbours",
