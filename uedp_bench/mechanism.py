@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
 from uedp_bench.component import Component, P
 from uedp_bench.errors import CapabilityError
+from uedp_bench.release import SplitRelease
 
 if TYPE_CHECKING:
     import numpy as np
@@ -194,11 +195,9 @@ class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
         Raises:
             CapabilityError: if the release has no two such parts.
         """
-        through = getattr(release, "through", None)
-        if through is None:
+        if not isinstance(release, SplitRelease):
             raise CapabilityError(
                 f"{self.name} perturbs representations between an encoder and a head, and a "
                 f"{type(release).__name__} has none: use it for text-classification"
             )
-        served: Release = through(self, run.stream("inference"))
-        return served
+        return release.through(self, run.stream("inference"))
