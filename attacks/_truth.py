@@ -8,10 +8,14 @@ from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
-    from uedp_bench.release import Release
 
 
-def true_classes(release: Release, corpus: Corpus, attack: str) -> IntArray:
+def target_of(release: object) -> str:
+    """The name of the attribute that a classifier predicts, or "label"."""
+    return str(getattr(release, "target", "label"))
+
+
+def true_classes(release: object, corpus: Corpus, attack: str) -> IntArray:
     """(rows,) true class of each row as the release counts them, -1 for none.
 
     Args:
@@ -23,12 +27,12 @@ def true_classes(release: Release, corpus: Corpus, attack: str) -> IntArray:
     Raises:
         InputError: if the corpus has no such classes.
     """
-    target = release.target
+    target = target_of(release)
     if target == "label":
         truth, names = corpus.labels, corpus.label_names
     else:
         truth, names = corpus.attributes.get(target), corpus.attribute_names.get(target, ())
-    told = release.classes or tuple(names)
+    told = tuple(getattr(release, "classes", names))
     if truth is None or told != tuple(names):
         raise InputError(
             f"{attack}: the release tells {', '.join(told) or 'no classes'} apart, and these are "

@@ -30,10 +30,13 @@ from uedp_bench.learner import row_seeds
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import models, sources, tasks
 from uedp_bench.run import Run, Speed
+from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.device import keep_freed_memory
-from uedp_bench.training.federated import Federation, Server, train_federated
+from uedp_bench.training.federated import Federation, train_federated
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.server import SgdServer
 
 CLIP, ROUNDS = 0.3, 2
 LOCAL = {
@@ -61,7 +64,8 @@ def engine(learner: Any, local: LocalTraining, chunk: int) -> Tensor:
     units = Index.build(users, rows, learner.corpus.user_count)
     plan = Federation(
         rounds=ROUNDS, units=units, sampler=PoissonSampler(len(units), 1.0), local=local,
-        clip_bound=CLIP, noise_multiplier=0.0, denominator=float(len(units)), server=Server(),
+        bound=FlatBound(CLIP), noise=IndependentGaussian(0.0), denominator=float(len(units)),
+        server=SgdServer(),
     )  # fmt: skip
     stats = CorpusStats(len(units), 0, 0, 0, public=True)
     trained = train_federated(plan, learner, Run(1, stats, speed=Speed(chunk=chunk)))

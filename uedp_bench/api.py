@@ -10,17 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.accounting.event_contract import (
-    Adjacency,
-    AnyEvent,
-    Event,
-    Neighbours,
-    PrivacyUnit,
-    Promise,
-    Protected,
-    UnknownEvent,
-)
 from uedp_bench.accounting.events import (
+    Adjacency,
     ApproximateDP,
     Claim,
     FixedSizeSampled,
@@ -30,6 +21,8 @@ from uedp_bench.accounting.events import (
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
+    PrivacyUnit,
+    Protected,
     PureDP,
     Repeated,
     SentenceSampledGaussian,
@@ -39,10 +32,20 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.systems import Reading
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Component, MayBePath, Params
-from uedp_bench.corpus._columns import Facts
-from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
-from uedp_bench.corpus.spans import Layer, Mention, Spans, normalise_surface
-from uedp_bench.corpus.table import SPLITS, Corpus, concatenate, dense_ids, or_alone
+from uedp_bench.corpus import (
+    SPLITS,
+    BoolArray,
+    Corpus,
+    FloatArray,
+    GoldSpans,
+    Index,
+    IntArray,
+    Spans,
+    concatenate,
+    dense_ids,
+    normalise_surface,
+    or_alone,
+)
 from uedp_bench.errors import (
     CapabilityError,
     InputError,
@@ -50,7 +53,6 @@ from uedp_bench.errors import (
     PrivacyError,
     UedpBenchError,
 )
-from uedp_bench.files.text_files import open_text
 from uedp_bench.learner import (
     Batch,
     Learner,
@@ -85,7 +87,7 @@ from uedp_bench.model import (
 from uedp_bench.models.vocabularies.word_model import WordModel, WordParams, WordText
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.randomness.streams import Name, Stream
-from uedp_bench.registry import attacks, events, mechanisms, models, sources, tasks
+from uedp_bench.registry import attacks, mechanisms, models, sources, tasks
 from uedp_bench.release import (
     Channel,
     Classifier,
@@ -110,24 +112,40 @@ from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_spl
 from uedp_bench.text.entities import DetectionParams, add_entities
 
 if TYPE_CHECKING:
-    from uedp_bench.training.federated import (
-        Federation,
-        Server,
-        Trained,
-        train_federated,
+    from uedp_bench.training.adaptive_bound import AdaptiveBound
+    from uedp_bench.training.bounds import (
+        Bound,
+        Count,
+        FlatBound,
+        Layer,
+        Limits,
+        PerLayerBound,
+        Seen,
+        TwoLevelBound,
+        Unbounded,
     )
-    from uedp_bench.training.local import LocalTraining
+    from uedp_bench.training.federated import Federation, Trained, train_federated
+    from uedp_bench.training.local import LocalTraining, LocalWork, UnitTrainer
+    from uedp_bench.training.noise import GaussianNoise, IndependentGaussian, Noise
     from uedp_bench.training.plain import train_plain
-    from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler, Sampler
+    from uedp_bench.training.sampling import (
+        FixedSizeSampler,
+        PoissonSampler,
+        Sampler,
+        TakingPart,
+    )
+    from uedp_bench.training.server import AdamServer, ServerStep, SgdServer
 
 __all__ = [
     "SPLITS",
+    "AdamServer",
+    "AdaptiveBound",
     "Adjacency",
-    "AnyEvent",
     "ApproximateDP",
     "Attack",
     "Batch",
     "BoolArray",
+    "Bound",
     "CapabilityError",
     "Channel",
     "Claim",
@@ -136,19 +154,22 @@ __all__ = [
     "Component",
     "Corpus",
     "CorpusStats",
+    "Count",
     "DetectionParams",
     "Encoder",
     "Estimate",
-    "Event",
     "Events",
-    "Facts",
     "FeatureArray",
     "Federation",
     "FixedSizeSampled",
     "FixedSizeSampler",
+    "FlatBound",
     "FloatArray",
     "Gaussian",
+    "GaussianNoise",
     "Generator",
+    "GoldSpans",
+    "IndependentGaussian",
     "Index",
     "InputError",
     "IntArray",
@@ -157,18 +178,20 @@ __all__ = [
     "Layer",
     "Leakage",
     "Learner",
+    "Limits",
     "LocalTraining",
+    "LocalWork",
     "Losses",
     "LowerBound",
     "MayBePath",
     "Mechanism",
-    "Mention",
     "MetricPrivacy",
     "Name",
-    "Neighbours",
     "NextTokenModule",
+    "Noise",
     "NonPrivate",
     "Params",
+    "PerLayerBound",
     "Planted",
     "PluginError",
     "PoissonSampled",
@@ -177,7 +200,6 @@ __all__ = [
     "PrivacyEvent",
     "PrivacyUnit",
     "Progress",
-    "Promise",
     "Protected",
     "PublicUnits",
     "Published",
@@ -197,9 +219,11 @@ __all__ = [
     "Schedule",
     "Scorer",
     "Scores",
+    "Seen",
     "SentenceSampledGaussian",
-    "Server",
+    "ServerStep",
     "ServingMechanism",
+    "SgdServer",
     "Source",
     "SourceParams",
     "Spans",
@@ -207,15 +231,18 @@ __all__ = [
     "SplitLearner",
     "SplitParams",
     "Stream",
+    "TakingPart",
     "Task",
     "TextEncoder",
     "TextModel",
     "TokenScores",
     "Trained",
     "TrainingMechanism",
+    "TwoLevelBound",
     "TwoLevelUserEntityGaussian",
     "UedpBenchError",
-    "UnknownEvent",
+    "Unbounded",
+    "UnitTrainer",
     "Updates",
     "UserEntityGaussian",
     "Vocabulary",
@@ -232,14 +259,12 @@ __all__ = [
     "concatenate",
     "cut_missing_splits",
     "dense_ids",
-    "events",
     "fraction_estimate",
     "mean_estimate",
     "mechanisms",
     "models",
     "normalise_surface",
     "on_device",
-    "open_text",
     "or_alone",
     "ratio_estimate",
     "row_seeds",
@@ -252,10 +277,29 @@ __all__ = [
 ]
 
 _WITH_TORCH: dict[str, tuple[str, ...]] = {
-    "uedp_bench.training.federated": ("Federation", "Server", "Trained", "train_federated"),
-    "uedp_bench.training.local": ("LocalTraining",),
+    "uedp_bench.training.adaptive_bound": ("AdaptiveBound",),
+    "uedp_bench.training.bounds": (
+        "Bound",
+        "Count",
+        "FlatBound",
+        "Layer",
+        "Limits",
+        "PerLayerBound",
+        "Seen",
+        "TwoLevelBound",
+        "Unbounded",
+    ),
+    "uedp_bench.training.federated": ("Federation", "Trained", "train_federated"),
+    "uedp_bench.training.local": ("LocalTraining", "LocalWork", "UnitTrainer"),
+    "uedp_bench.training.noise": ("GaussianNoise", "IndependentGaussian", "Noise"),
     "uedp_bench.training.plain": ("train_plain",),
-    "uedp_bench.training.sampling": ("FixedSizeSampler", "PoissonSampler", "Sampler"),
+    "uedp_bench.training.sampling": (
+        "FixedSizeSampler",
+        "PoissonSampler",
+        "Sampler",
+        "TakingPart",
+    ),
+    "uedp_bench.training.server": ("AdamServer", "ServerStep", "SgdServer"),
 }
 """Names that are imported on first use, by the module that has them."""
 

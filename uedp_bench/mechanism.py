@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
 from uedp_bench.component import Component, P
 from uedp_bench.errors import CapabilityError
-from uedp_bench.release import SplitRelease
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 
 Events = tuple[PrivacyEvent, ...]
 """What happened to private data, in order; empty where it was not used."""
+
+CONTENT: frozenset[str] = frozenset({"entities", "targets"})
+"""Columns of a corpus, beside the text, that tell what rows say."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,8 @@ class PublishingMechanism(Mechanism[P]):
         rowwise: an output row depends on its input row and public data only. Only who says so is
             taken for mere pre-processing of a mechanism that protects.
         at_inference: test inputs pass through it too.
-        carries: content columns that still mean something in what it publishes, of
-            `uedp_bench.corpus.CONTENT`. All others are dropped after it; labels, attributes, groups
-            and splits always stay.
+        carries: content columns that still mean something in what it publishes, of `CONTENT`. All
+            others are dropped after it; labels, attributes, groups and splits always stay.
     """
 
     rowwise: ClassVar[bool] = False
@@ -195,9 +196,11 @@ class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
         Raises:
             CapabilityError: if the release has no two such parts.
         """
-        if not isinstance(release, SplitRelease):
+        through = getattr(release, "through", None)
+        if through is None:
             raise CapabilityError(
                 f"{self.name} perturbs representations between an encoder and a head, and a "
                 f"{type(release).__name__} has none: use it for text-classification"
             )
-        return release.through(self, run.stream("inference"))
+        served: Release = through(self, run.stream("inference"))
+        return served

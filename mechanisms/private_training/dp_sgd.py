@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.accounting.events import Claim, Gaussian, PoissonSampled, PrivacyEvent, Repeated
+from uedp_bench.accounting.events import (
+    AnyEvent,
+    Claim,
+    Gaussian,
+    PoissonSampled,
+    PrivacyEvent,
+    Repeated,
+)
 from uedp_bench.component import Params
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
@@ -55,7 +63,8 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
         """One Poisson-sampled Gaussian a step."""
         p = self.params
         gaussian = Gaussian(noise_multiplier=p.noise_multiplier)
-        return self._events(PoissonSampled(rate=self._rate(stats), event=gaussian), p.steps)
+        step = PoissonSampled(rate=self._rate(stats), event=gaussian)
+        return self._events((Repeated(count=p.steps, event=step),))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """The moments accountant, as in the paper."""
@@ -83,30 +92,31 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A record is a unit of one row whose local training is one gradient."""
-        from uedp_bench.training.federated import Federation, Server, train_federated
+        from uedp_bench.training.bounds import FlatBound
+        from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.local import LocalTraining
+        from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
+        from uedp_bench.training.server import AdamServer, SgdServer
 
         p = self.params
         rows = np.flatnonzero(corpus.where("train"))
-        sampler = PoissonSampler(len(rows), self._rate(run.stats))
+        server = AdamServer if p.optimizer == "adam" else SgdServer
         trained = train_federated(
             Federation(
                 rounds=p.steps,
                 units=Index(np.arange(len(rows) + 1), rows),
-                sampler=sampler,
+                sampler=PoissonSampler(len(rows), self._rate(run.stats)),
                 local=LocalTraining(),
-                clip_bound=p.clip,
-                noise_multiplier=p.noise_multiplier,
+                bound=FlatBound(p.clip),
+                noise=IndependentGaussian(p.noise_multiplier),
                 denominator=float(p.batch_size),
-                server=Server(p.learning_rate, p.optimizer),
+                server=server(p.learning_rate),
             ),
             learner,
             run,
         )
-        if trained.gaussian is None:
-            raise RuntimeError("dp-sgd always clips")
-        return trained.module, self._events(sampler.event(trained.gaussian), trained.rounds)
+        return trained.module, self._events(trained.rounds)
 
     def _rate(self, stats: CorpusStats) -> float:
         p = self.params
@@ -119,11 +129,7 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
             )
         return p.batch_size / records
 
-    def _events(self, event: PoissonSampled, steps: int) -> Events:
-        return (
-            PrivacyEvent(
-                unit="record",
-                event=Repeated(count=steps, event=event),
-                assumptions=ASSUMPTIONS,
-            ),
+    def _events(self, rounds: Sequence[AnyEvent]) -> Events:
+        return tuple(
+            PrivacyEvent(unit="record", event=event, assumptions=ASSUMPTIONS) for event in rounds
         )

@@ -5,16 +5,17 @@ What it claims and what can be proven for it differ; `docs/mechanisms/uedp.md` h
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import (
+    AnyEvent,
     Claim,
-    FixedSizeSampled,
     Gaussian,
-    GroupRound,
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
@@ -23,9 +24,9 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
-from uedp_bench.mechanisms.private_training.parameters import (
-    FederatedParams,
-    as_drawn,
+from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
+from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
     public_users,
     size_refusals,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, FloatArray
     from uedp_bench.learner import Learner
     from uedp_bench.run import Run
-    from uedp_bench.training.federated import RowWeights
+    from uedp_bench.training.cohort import RowWeights
 
 ASSUMPTIONS = (
     "number of users, rates, denominators, noise and server learning rate are public constants",
@@ -116,8 +117,9 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One round of user sampling a round; noise z (q_u |U| + 1) on the sum."""
-        event = self._round(self._users(stats), self._noise_over_bound())
-        return self._events(event, self.params.rounds)
+        users = self._users(stats)
+        event = self._round(users)(self.params.users_per_round / users, self._noise_over_bound())
+        return self._events((Repeated(count=self.params.rounds, event=event),))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Theorem 1: as if entity sampling amplified and one user's update moved."""
@@ -162,7 +164,9 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
+        from uedp_bench.training.bounds import FlatBound, Unbounded
         from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
 
         p, units = self.params, users_of(corpus)
@@ -177,18 +181,17 @@ class UeDP(TrainingMechanism[UeDPParams]):
         local = p.local("sum")
         released = p.noise == "released"
         if released:
-            local = local._replace(gradient_clip=p.clip)
+            local = replace(local, gradient_clip=p.clip)
             sigma = std * p.clip * heaviest / denominator
             std = sigma**2 * denominator
-        sampler = PoissonSampler(len(units), p.users_per_round / users)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=units,
-                sampler=sampler,
+                sampler=PoissonSampler(len(units), p.users_per_round / users),
                 local=local,
-                clip_bound=None if released else p.clip,
-                noise_multiplier=std,
+                bound=Unbounded() if released else FlatBound(p.clip),
+                noise=IndependentGaussian(std),
                 denominator=denominator,
                 server=p.server(),
                 unit_weights=user_weights,
@@ -199,12 +202,9 @@ class UeDP(TrainingMechanism[UeDPParams]):
             learner,
             run,
         )
-        if trained.gaussian is not None:
-            std = trained.gaussian.noise_multiplier
         # With more users than declared, more than users - 1 others might mention an entity.
-        event = self._round(users, std).model_copy(update={"users": max(users, len(units))})
-        drawn = sampler.event(Gaussian(noise_multiplier=std))
-        return trained.module, self._events(as_drawn(event, drawn), trained.rounds)
+        rounds = as_group_rounds(trained.rounds, self._round(max(users, len(units))))
+        return trained.module, self._events(rounds)
 
     def _users(self, stats: CorpusStats) -> int:
         return public_users(self.params, stats, self.name)
@@ -249,9 +249,11 @@ class UeDP(TrainingMechanism[UeDPParams]):
         """Equation 6 on the sum, z (q_u |U| + 1), in units of max(w_u) beta."""
         return self.params.noise_multiplier * (self.params.users_per_round + 1.0)
 
-    def _round(self, users: int, std: float) -> UserEntityGaussian:
-        rate = self.params.users_per_round / users
-        return UserEntityGaussian(rate=rate, noise_multiplier=std, users=users)
+    def _round(self, users: int) -> Callable[[float, float], UserEntityGaussian]:
+        """Makes a round of its rate and its noise; `users` of them may mention anything."""
+        return lambda rate, noise: UserEntityGaussian(
+            rate=rate, noise_multiplier=noise, users=users
+        )
 
     def _row_weights(self, corpus: Corpus, entity_weights: FloatArray) -> RowWeights:
         """Line 10: the weight of a sentence is the sum of w_e over its sampled entities, or w_s."""
@@ -268,16 +270,13 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
         return draw
 
-    def _events(self, event: GroupRound | FixedSizeSampled, rounds: int) -> Events:
+    def _events(self, rounds: Sequence[AnyEvent]) -> Events:
         if self.params.noise == "released":
             reason = "gradients are clipped before the local optimiser, updates after it are not"
             return (PrivacyEvent(unit="user-entity", event=NonPrivate(reason=reason)),)
-        return (
-            PrivacyEvent(
-                unit="user-entity",
-                event=Repeated(count=rounds, event=event),
-                assumptions=ASSUMPTIONS,
-            ),
+        return tuple(
+            PrivacyEvent(unit="user-entity", event=event, assumptions=ASSUMPTIONS)
+            for event in rounds
         )
 
 

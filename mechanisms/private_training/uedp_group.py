@@ -5,26 +5,23 @@ Statement, proof and limits: `docs/mechanisms/uedp-group.md`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
 
 from uedp_bench.accounting.events import (
-    FixedSizeSampled,
-    GroupRound,
+    AnyEvent,
     PrivacyEvent,
     Protected,
     Repeated,
     SentenceSampledGaussian,
 )
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
-from uedp_bench.mechanisms.private_training.parameters import (
-    ServerParams,
-    as_drawn,
-    size_refusals,
-    users_of,
-)
+from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
+from uedp_bench.mechanisms.private_training.parameters import ServerParams
+from uedp_bench.mechanisms.private_training.users import capped_units, size_refusals, users_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -98,7 +95,9 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One round of sentence sampling a round."""
-        return self._events(self._round(self._noise(), self._users(stats)), self.params.rounds)
+        p = self.params
+        event = self._round(self._users(stats))(p.sampling_rate, self._noise())
+        return self._events((Repeated(count=p.rounds, event=event),))
 
     def units(self, stats: CorpusStats) -> PublicUnits:
         """Users of the train split."""
@@ -112,24 +111,24 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A sentence is a unit of one row whose local training is one gradient."""
         from uedp_bench.corpus import Index
-        from uedp_bench.mechanisms.private_training.caps import capped_units
+        from uedp_bench.training.bounds import FlatBound
         from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.local import LocalTraining
+        from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
 
         p, units = self.params, users_of(corpus)
         capped = capped_units(units, p.sentences_per_user, run.shared(self.name, "cap"))
         rows, users = np.sort(capped.rows), self._users(run.stats)
         run.note(sentences_dropped_by_cap=len(units.rows) - len(rows))
-        sampler = PoissonSampler(len(rows), p.sampling_rate)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=Index(np.arange(len(rows) + 1), rows),
-                sampler=sampler,
+                sampler=PoissonSampler(len(rows), p.sampling_rate),
                 local=LocalTraining(),
-                clip_bound=p.clip,
-                noise_multiplier=self._noise(),
+                bound=FlatBound(p.clip),
+                noise=IndependentGaussian(self._noise()),
                 # A public constant: the expected number of sentences of a round, at most.
                 denominator=p.sampling_rate * p.sentences_per_user * users,
                 server=p.server(),
@@ -137,12 +136,9 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
             learner,
             run,
         )
-        if trained.gaussian is None:
-            raise RuntimeError(f"{self.name} always clips")
         # With more users than declared, the curve would end too early.
-        event = self._round(trained.gaussian.noise_multiplier, max(users, len(units)))
-        drawn = as_drawn(event, sampler.event(trained.gaussian))
-        return trained.module, self._events(drawn, trained.rounds)
+        rounds = as_group_rounds(trained.rounds, self._round(max(users, len(units))))
+        return trained.module, self._events(rounds)
 
     @property
     def point(self) -> Protected:
@@ -168,20 +164,19 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         target = (p.epsilon, p.delta)
         return sentence_noise(p.sampling_rate, p.rounds, p.sentences_per_user, self.point, target)
 
-    def _round(self, noise: float, users: int) -> SentenceSampledGaussian:
-        return SentenceSampledGaussian(
-            rate=self.params.sampling_rate,
+    def _round(self, users: int) -> Callable[[float, float], SentenceSampledGaussian]:
+        """Makes a round of its rate and its noise; `users` of them may mention anything."""
+        return lambda rate, noise: SentenceSampledGaussian(
+            rate=rate,
             noise_multiplier=noise,
             sentences_per_user=self.params.sentences_per_user,
             users=users,
         )
 
-    def _events(self, event: GroupRound | FixedSizeSampled, rounds: int) -> Events:
-        return (
+    def _events(self, rounds: Sequence[AnyEvent]) -> Events:
+        return tuple(
             PrivacyEvent(
-                unit="user-entity",
-                event=Repeated(count=rounds, event=event),
-                assumptions=ASSUMPTIONS,
-                protected=self.point,
-            ),
+                unit="user-entity", event=event, assumptions=ASSUMPTIONS, protected=self.point
+            )
+            for event in rounds
         )

@@ -5,13 +5,13 @@ Our own mechanism. Statement, proof and limits: `docs/mechanisms/uedp-spread.md`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import (
-    FixedSizeSampled,
-    GroupRound,
+    AnyEvent,
     PrivacyEvent,
     Protected,
     Repeated,
@@ -19,10 +19,10 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
-from uedp_bench.mechanisms.private_training.caps import capped_units
-from uedp_bench.mechanisms.private_training.parameters import (
-    FederatedParams,
-    as_drawn,
+from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
+from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.users import (
+    capped_units,
     capped_weights,
     public_users,
     size_refusals,
@@ -135,7 +135,9 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
     def plan(self, stats: CorpusStats) -> Events:
         """One round of user sampling a round."""
         users = public_users(self.params, stats, self.name)
-        return self._events(self._round(users, self._noise(users), users), self.params.rounds)
+        rate = self.params.users_per_round / users
+        event = self._round(users)(rate, self._noise(users))
+        return self._events((Repeated(count=self.params.rounds, event=event),))
 
     def units(self, stats: CorpusStats) -> PublicUnits:
         """Users of the train split."""
@@ -153,17 +155,15 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
         units = capped_units(everything, p.sentences_per_user, run.shared(self.name, "cap"))
         run.note(sentences_dropped_by_cap=len(everything.rows) - len(units.rows))
         users = public_users(p, run.stats, self.name)
-        federation = self._federation(units, users)
-        trained = train_federated(federation, learner, run)
-        if trained.gaussian is None:
-            raise RuntimeError(f"{self.name} always clips")
+        trained = train_federated(self._federation(units, users), learner, run)
         # With more users than declared, more than users - 1 others might mention an entity.
-        event = self._round(users, trained.gaussian.noise_multiplier, max(users, len(units)))
-        drawn = as_drawn(event, federation.sampler.event(trained.gaussian))
-        return trained.module, self._events(drawn, trained.rounds)
+        rounds = as_group_rounds(trained.rounds, self._round(max(users, len(units))))
+        return trained.module, self._events(rounds)
 
     def _federation(self, units: Index, users: int) -> Federation:
+        from uedp_bench.training.bounds import FlatBound, TwoLevelBound
         from uedp_bench.training.federated import Federation
+        from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
 
         p = self.params
@@ -173,14 +173,13 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
             units=units,
             sampler=PoissonSampler(len(units), p.users_per_round / users),
             local=p.local("mean"),
-            clip_bound=p.clip,
-            noise_multiplier=self._noise(users),
+            bound=TwoLevelBound(p.clip, p.two_level_clip) if two_level else FlatBound(p.clip),
+            noise=IndependentGaussian(self._noise(users)),
             # q |U|, a public constant whatever the weights.
             denominator=float(p.users_per_round),
             server=p.server(),
             unit_weights=None if two_level else capped_weights(units.counts, p.user_cap),
             rows_per_unit=p.rows_per_user,
-            row_clip=p.two_level_clip if two_level else None,
         )
 
     @property
@@ -198,29 +197,31 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
         p = self.params
         if p.noise_multiplier is not None:
             return p.noise_multiplier
-        event = self._round(users, 0.0, users)
+        event = self._round(users)(p.users_per_round / users, 0.0)
         return group_noise(event, p.rounds, self.point, (p.epsilon, p.delta))
 
-    def _round(self, users: int, noise: float, reach: int) -> Round:
-        """One round that samples from `users` public users, `reach` of which may mention anything.
-
-        Both are the declared number, unless there turn out to be more.
-        """
+    def _round(self, users: int) -> Callable[[float, float], Round]:
+        """Makes a round of its rate and its noise; `users` of them may mention anything."""
         p = self.params
-        rate = p.users_per_round / users
         if p.clipping == "one-level":
-            return UserEntityGaussian(rate=rate, noise_multiplier=noise, users=reach)
-        return TwoLevelUserEntityGaussian(
-            rate=rate, noise_multiplier=noise, users=reach, sentence_bound=p.two_level_clip / p.clip
+            return lambda rate, noise: UserEntityGaussian(
+                rate=rate, noise_multiplier=noise, users=users
+            )
+        return lambda rate, noise: TwoLevelUserEntityGaussian(
+            rate=rate,
+            noise_multiplier=noise,
+            users=users,
+            sentence_bound=p.two_level_clip / p.clip,
         )
 
-    def _events(self, event: GroupRound | FixedSizeSampled, rounds: int) -> Events:
+    def _events(self, rounds: Sequence[AnyEvent]) -> Events:
         own = ONE_LEVEL if self.params.clipping == "one-level" else TWO_LEVEL
-        return (
+        return tuple(
             PrivacyEvent(
                 unit="user-entity",
-                event=Repeated(count=rounds, event=event),
+                event=event,
                 assumptions=(*ASSUMPTIONS, own),
                 protected=self.point,
-            ),
+            )
+            for event in rounds
         )

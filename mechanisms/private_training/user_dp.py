@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from uedp_bench.accounting.events import Claim, Gaussian, PrivacyEvent, Repeated
+from uedp_bench.accounting.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Repeated
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
-from uedp_bench.mechanisms.private_training.parameters import (
-    FederatedParams,
+from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
     public_users,
     size_refusals,
@@ -56,8 +57,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One sampled Gaussian a round."""
-        sampler = self._sampler(public_users(self.params, stats, self.name), None)
-        return self._events(sampler, Gaussian(noise_multiplier=self.params.noise_multiplier))
+        return self._planned(stats, self.params.noise_multiplier)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Poisson: the moments accountant; fixed-size rounds: as the federated secret sharer."""
@@ -66,9 +66,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
             source = "McMahan et al. 2018, Theorem 1"
             return (Claim(unit="user", event=event.event, accountant="moments", source=source),)
         # Their accountant is given z, as if replacing a user moved the sum by the clip bound once.
-        believed = Gaussian(noise_multiplier=2.0 * self.params.noise_multiplier)
-        sampler = self._sampler(public_users(self.params, stats, self.name), None)
-        event = self._events(sampler, believed)[0]
+        event = self._planned(stats, 2.0 * self.params.noise_multiplier)[0]
         return (
             Claim(
                 unit="user",
@@ -96,19 +94,20 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
+        from uedp_bench.training.bounds import FlatBound
         from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.noise import IndependentGaussian
 
         p, units = self.params, users_of(corpus)
         users = public_users(p, run.stats, self.name)
-        sampler = self._sampler(users, len(units))
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=units,
-                sampler=sampler,
+                sampler=self._sampler(users, len(units)),
                 local=p.local("mean"),
-                clip_bound=p.clip,
-                noise_multiplier=p.noise_multiplier,
+                bound=FlatBound(p.clip),
+                noise=IndependentGaussian(p.noise_multiplier),
                 # q W with W <= |U|, a public constant whatever the cap.
                 denominator=float(p.users_per_round),
                 server=p.server(),
@@ -118,7 +117,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
             learner,
             run,
         )
-        return trained.module, self._events(sampler, trained.gaussian, trained.rounds)
+        return trained.module, self._events(trained.rounds)
 
     def _sampler(self, users: int, population: int | None) -> Sampler:
         """The sampler of `users` public users; `population` are there, as far as one may look."""
@@ -128,19 +127,19 @@ class UserDP(TrainingMechanism[UserDPParams]):
             return FixedSizeSampler(population or users, self.params.users_per_round)
         return PoissonSampler(population or users, self.params.users_per_round / users)
 
-    def _events(
-        self, sampler: Sampler, gaussian: Gaussian | None, rounds: int | None = None
-    ) -> Events:
-        if gaussian is None:
-            raise RuntimeError("user-dp always clips")
-        sampled = sampler.event(gaussian)
-        return (
+    def _planned(self, stats: CorpusStats, noise_multiplier: float) -> Events:
+        sampler = self._sampler(public_users(self.params, stats, self.name), None)
+        event = sampler.event(Gaussian(noise_multiplier=noise_multiplier))
+        return self._events((Repeated(count=self.params.rounds, event=event),))
+
+    def _events(self, rounds: Sequence[AnyEvent]) -> Events:
+        poisson = self.params.sampling == "poisson"
+        return tuple(
             PrivacyEvent(
                 unit="user",
-                adjacency="add-or-remove" if self.params.sampling == "poisson" else "replace-one",
-                event=Repeated(
-                    count=self.params.rounds if rounds is None else rounds, event=sampled
-                ),
+                adjacency="add-or-remove" if poisson else "replace-one",
+                event=event,
                 assumptions=ASSUMPTIONS,
-            ),
+            )
+            for event in rounds
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from uedp_bench.model import Vocabulary
+    from uedp_bench.models.networks.classifier import ClassifierNetwork
     from uedp_bench.tasks.classification.release import ClassifierRelease
 
 
@@ -23,11 +24,12 @@ class ClassifierLearner(SplitLearner):
 
     Args:
         reader: turns rows into inputs.
-        module: the network, a `ClassifierNetwork` or several of them.
+        module: the network.
         corpus: the rows, numbered from 0, each with a label; rows of `valid` are there for
             mechanisms that choose a checkpoint.
         score_rows: rows that the release classifies at once.
         schedule: of the stage on public rows, how to train it; None for the private stage.
+        shows_update: the release tells how training moved the weights (for audits).
 
     Attributes:
         target: whose classes the labels are: "label", or the name of an attribute.
@@ -38,21 +40,22 @@ class ClassifierLearner(SplitLearner):
     def __init__(
         self,
         reader: InputReader,
-        module: nn.Module,
+        module: ClassifierNetwork,
         corpus: Corpus,
         *,
         score_rows: int = 512,
         schedule: Schedule | None = None,
+        shows_update: bool = False,
     ) -> None:
         if corpus.labels is None:
             raise RuntimeError("text-classification checks that the corpus has labels")
-        self.module = module
-        self.corpus, self.width = corpus, int(module.width)  # type: ignore[arg-type]
+        self.module: nn.Module = module
+        self.corpus, self.width = corpus, module.width
         self.vocabulary: Vocabulary | None = reader.vocabulary
         self.role = "private" if schedule is None else "public"
         self.schedule = schedule
         self._reader, self._labels = reader, corpus.labels
-        self._score_rows = score_rows
+        self._score_rows, self._shows_update = score_rows, shows_update
         self._rows = reader.read(corpus)
         # Vectors go through linear layers alone, whatever the model is.
         self.vectorised = self._rows.vectors is not None or reader.model.vectorised
@@ -97,10 +100,14 @@ class ClassifierLearner(SplitLearner):
 
     def release(self, module: nn.Module) -> ClassifierRelease:
         """The classifier as its users, and anybody with its weights, can ask it."""
-        from uedp_bench.tasks.classification.release import ClassifierRelease
+        from uedp_bench.tasks._updates import difference
+        from uedp_bench.tasks.classification.release import ClassifierRelease, UpdatedClassifier
 
         names = self.corpus.label_names
         release = ClassifierRelease(self._reader, module, names, score_rows=self._score_rows)
+        # Trained in place, nothing is left to compare with.
+        if self._shows_update and module is not self.module:
+            release = UpdatedClassifier(release, difference(module, self.module))
         release.target, release.takes_vectors = self.target, self.corpus.vectors is not None
         return release
 

@@ -19,7 +19,7 @@ from uedp_bench.accounting.sampler_end import (
     tail_mass,
 )
 from uedp_bench.mechanisms.representations.laplace_channel import LaplaceChannel
-from uedp_bench.training.clipping import GaussianNoise
+from uedp_bench.training.noise import GaussianNoise
 
 TAIL = 3.6541528853610088
 ONES = 2**64 - 1

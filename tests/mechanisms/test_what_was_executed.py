@@ -38,7 +38,7 @@ from uedp_bench.mechanisms.representations.dpnr import DPNR, DPNRParams
 from uedp_bench.mechanisms.representations.laplace_channel import LaplaceChannel
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.noise import WordNoise
-from uedp_bench.training.clipping import GaussianNoise
+from uedp_bench.training.noise import GaussianNoise
 
 __all__ = ["hashed_sentences"]
 

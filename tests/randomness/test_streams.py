@@ -14,9 +14,12 @@ from uedp_bench.mechanism import CorpusStats, TrainingMechanism
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.randomness.streams import scope_of
 from uedp_bench.run import Run, Speed
-from uedp_bench.training.federated import Federation, Server, train_federated
+from uedp_bench.training.bounds import FlatBound
+from uedp_bench.training.federated import Federation, train_federated
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.server import SgdServer
 
 STATS = CorpusStats(10, 10, 0, 0, public=True)
 USERS = [0, 1, 2, 3, 4, 5]
@@ -38,10 +41,10 @@ def plan(rounds: int = 1, noise: float = 1.0) -> Federation:
         units=index,
         sampler=PoissonSampler(6, 0.5),
         local=LocalTraining(),
-        clip_bound=1.0,
-        noise_multiplier=noise,
+        bound=FlatBound(1.0),
+        noise=IndependentGaussian(noise),
         denominator=1.0,
-        server=Server(),
+        server=SgdServer(),
     )
 
 

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.run import Run
-from uedp_bench.training import federated
+from uedp_bench.training import unit_sums
+from uedp_bench.training.executors import InProcess
 from uedp_bench.training.local import LocalTrainer
-from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.sampling import PoissonSampler, TakingPart
 
 
 @dataclass
@@ -36,14 +37,15 @@ class Sums:
 def watched(coins: np.ndarray | None = None) -> Iterator[Sums]:
     """Notes every round of training; `coins` (units,) says who takes part, if given."""
     sums, users, rows = Sums(), [np.empty(0, int)], [np.empty(0, int)]
-    real = (federated._sum_of_updates, federated.clipped_sum, federated.inject,
+    real = (InProcess.unit_sum, unit_sums.clipped_sum, unit_sums.inject,
             LocalTrainer.updates, PoissonSampler.draw)  # fmt: skip
 
-    def sum_of_updates(*args: Any) -> Tensor:
+    def unit_sum(*args: Any) -> unit_sums.UnitSum:
         sums.by_user.append({})
         sums.by_row.append({})
-        sums.totals.append(real[0](*args).clone())
-        return sums.totals[-1]
+        found = real[0](*args)
+        sums.totals.append(found.total.clone())
+        return found
 
     def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor, Tensor]:
         for i, user in enumerate(users[0].tolist()):
@@ -61,16 +63,16 @@ def watched(coins: np.ndarray | None = None) -> Iterator[Sums]:
         rows[0] = cohort.rows[:, 0]
         return real[3](self, theta, cohort)
 
-    def draw(self: PoissonSampler, rng: np.random.Generator) -> np.ndarray:
+    def draw(self: PoissonSampler, rng: np.random.Generator) -> TakingPart:
         if coins is None:
             return real[4](self, rng)
         assert len(coins) == self.population
-        return np.flatnonzero(coins)
+        return TakingPart(np.flatnonzero(coins), self.event)
 
     with (
-        patch.object(federated, "_sum_of_updates", sum_of_updates),
-        patch.object(federated, "clipped_sum", clipped_sum),
-        patch.object(federated, "inject", inject),
+        patch.object(InProcess, "unit_sum", unit_sum),
+        patch.object(unit_sums, "clipped_sum", clipped_sum),
+        patch.object(unit_sums, "inject", inject),
         patch.object(LocalTrainer, "updates", updates),
         patch.object(PoissonSampler, "draw", draw),
     ):

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from uedp_bench.training.clipping import GaussianNoise, clipped_sum
+from uedp_bench.training.clipping import clipped_sum
+from uedp_bench.training.noise import GaussianNoise
 
 VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
 

@@ -9,12 +9,16 @@ import pytest
 import torch
 from toy import Linear, ToyLearner, toy_run
 
+from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
 from uedp_bench.run import Speed
-from uedp_bench.training.federated import Federation, Server, train_federated
+from uedp_bench.training.bounds import FlatBound, Unbounded
+from uedp_bench.training.federated import Federation, train_federated
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.server import AdamServer, SgdServer
 
 
 def _plan(units: Index, **changes: object) -> Federation:
@@ -23,10 +27,10 @@ def _plan(units: Index, **changes: object) -> Federation:
         units=units,
         sampler=PoissonSampler(len(units), 1.0),
         local=LocalTraining(learning_rate=1.0),
-        clip_bound=1.0,
-        noise_multiplier=0.0,
+        bound=FlatBound(1.0),
+        noise=IndependentGaussian(0.0),
         denominator=1.0,
-        server=Server(),
+        server=SgdServer(),
     )
     return replace(plan, **changes)  # type: ignore[arg-type]
 
@@ -54,10 +58,10 @@ def test_one_adversarial_user_moves_the_sum_by_at_most_the_clip_bound(
     local = LocalTraining(epochs=epochs, batch_size=2, learning_rate=0.5, optimizer=optimizer)  # type: ignore[arg-type]
     bound = 0.7
     honest = np.array(users) < 3
-    with_user = _weights(points, users, clip_bound=bound, local=local, denominator=1.0)
+    with_user = _weights(points, users, bound=FlatBound(bound), local=local, denominator=1.0)
     learner = ToyLearner(points[honest], [0, 0, 0, 1, 1, 1, 2, 2, 2])
     alone = [
-        _weights(points[3 * u : 3 * u + 3], [0, 0, 0], clip_bound=bound, local=local)
+        _weights(points[3 * u : 3 * u + 3], [0, 0, 0], bound=FlatBound(bound), local=local)
         for u in range(4)
     ]
     assert len(learner.points) == 9
@@ -71,8 +75,8 @@ def test_removing_a_user_changes_the_sum_by_at_most_the_bound_with_full_batches(
     rng = np.random.default_rng(5)
     points = 100 * rng.normal(size=(12, 6))
     users = [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
-    with_user = _weights(points, users, clip_bound=0.7)
-    without = _weights(points[:9], users[:9], clip_bound=0.7)
+    with_user = _weights(points, users, bound=FlatBound(0.7))
+    without = _weights(points[:9], users[:9], bound=FlatBound(0.7))
     change = float((with_user - without).norm())
     assert 0.69 < change <= 0.7 * (1 + 1e-5)  # attained: the test would see a looser clip
 
@@ -85,7 +89,9 @@ def test_unit_weights_scale_contributions() -> None:
 
 def test_noise_scales_with_the_largest_weight_and_larger_weights_are_refused() -> None:
     points, light = np.zeros((2, 20_000)), np.array([0.25, 0.1])
-    weights = _weights(points, [0, 1], unit_weights=light, weight_bound=0.25, noise_multiplier=2.0)
+    weights = _weights(
+        points, [0, 1], unit_weights=light, weight_bound=0.25, noise=IndependentGaussian(2.0)
+    )
     assert float(weights.std()) == pytest.approx(2.0 * 0.25, rel=0.03)
     with pytest.raises(PrivacyError, match="more than the bound"):
         _weights(points, [0, 1], unit_weights=light, weight_bound=0.2)
@@ -93,33 +99,34 @@ def test_noise_scales_with_the_largest_weight_and_larger_weights_are_refused() -
 
 def test_noise_on_the_sum_has_the_stated_deviation() -> None:
     points = np.zeros((4, 20_000))
-    weights = _weights(points, [0, 1, 2, 3], clip_bound=0.5, noise_multiplier=3.0, denominator=4.0)
+    weights = _weights(
+        points, [0, 1, 2, 3], bound=FlatBound(0.5), noise=IndependentGaussian(3.0), denominator=4.0
+    )
     assert float(weights.std()) == pytest.approx(3.0 * 0.5 / 4.0, rel=0.03)
 
 
 def test_a_round_in_which_nobody_takes_part_still_adds_noise() -> None:
     points = np.ones((4, 1_000))
     nobody = PoissonSampler(4, 0.0)
-    weights = _weights(points, [0, 1, 2, 3], sampler=nobody, noise_multiplier=1.0)
+    weights = _weights(points, [0, 1, 2, 3], sampler=nobody, noise=IndependentGaussian(1.0))
     assert float(weights.std()) == pytest.approx(1.0, rel=0.15)
 
 
 def test_rounds_draw_fresh_noise() -> None:
     points = np.zeros((2, 20_000))
-    weights = _weights(points, [0, 1], rounds=4, noise_multiplier=1.0,
+    weights = _weights(points, [0, 1], rounds=4, noise=IndependentGaussian(1.0),
                        sampler=PoissonSampler(2, 0.0))  # fmt: skip
     assert float(weights.std()) == pytest.approx(2.0, rel=0.05)  # sqrt(4), not 4
 
 
 def test_the_event_states_the_noise_that_was_added_over_the_bound_that_was_enforced() -> None:
     learner = ToyLearner(np.ones((2, 3)), [0, 1])
-    plan = _plan(_index([0, 1]), clip_bound=0.2, noise_multiplier=1.7, rounds=3)
+    plan = _plan(_index([0, 1]), bound=FlatBound(0.2), noise=IndependentGaussian(1.7), rounds=3)
     trained = train_federated(plan, learner, toy_run())
-    assert trained.rounds == 3
-    assert trained.gaussian is not None
-    assert trained.gaussian.noise_multiplier == pytest.approx(1.7)
-    unclipped = train_federated(replace(plan, clip_bound=None), learner, toy_run())
-    assert unclipped.gaussian is None
+    gaussian = Gaussian(noise_multiplier=1.7)
+    assert trained.rounds == (Repeated(count=3, event=PoissonSampled(rate=1.0, event=gaussian)),)
+    unclipped = train_federated(replace(plan, bound=Unbounded()), learner, toy_run())
+    assert unclipped.rounds == (NonPrivate(reason="nothing was clipped"),)
 
 
 def test_row_weights_choose_rows_and_rows_per_unit_caps_them() -> None:
@@ -136,7 +143,7 @@ def test_row_weights_choose_rows_and_rows_per_unit_caps_them() -> None:
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
     learner = ToyLearner(np.ones((4, 8)), [0, 1, 2, 3])
-    plan = _plan(_index([0, 1, 2, 3]), noise_multiplier=1.0, rounds=3,
+    plan = _plan(_index([0, 1, 2, 3]), noise=IndependentGaussian(1.0), rounds=3,
                  sampler=PoissonSampler(4, 0.5))  # fmt: skip
     first, again, other = (
         train_federated(plan, learner, toy_run(seed)).module.weight for seed in (1, 1, 2)
@@ -149,7 +156,7 @@ def test_how_many_train_side_by_side_changes_nothing() -> None:
     users = [0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 3]
     points = np.random.default_rng(1).normal(size=(len(users), 4))
     local = LocalTraining(epochs=2, batch_size=2, learning_rate=0.3)
-    plan = _plan(_index(users), rounds=3, local=local, clip_bound=5.0,
+    plan = _plan(_index(users), rounds=3, local=local, bound=FlatBound(5.0),
                  sampler=PoissonSampler(4, 0.7))  # fmt: skip
     weights = []
     for chunk in (1, 2, 32):
@@ -164,9 +171,11 @@ def test_how_many_train_side_by_side_changes_nothing() -> None:
 def test_server_optimisers() -> None:
     points = 5 * np.ones((3, 4))
     users = [0, 1, 2]
-    sgd = _weights(points, users, rounds=2, denominator=3.0, server=Server(0.5))
-    momentum = _weights(points, users, rounds=2, denominator=3.0, server=Server(0.5, momentum=0.9))
-    adam = _weights(points, users, rounds=2, denominator=3.0, server=Server(0.1, "adam"))
+    sgd = _weights(points, users, rounds=2, denominator=3.0, server=SgdServer(0.5))
+    momentum = _weights(
+        points, users, rounds=2, denominator=3.0, server=SgdServer(0.5, momentum=0.9)
+    )
+    adam = _weights(points, users, rounds=2, denominator=3.0, server=AdamServer(0.1))
     assert sgd.tolist() == pytest.approx([0.5] * 4, rel=1e-3)  # two steps of 0.5 * 1 / sqrt(4)
     assert (momentum > sgd).all()
     assert adam.tolist() == pytest.approx([0.2] * 4, rel=1e-2)
@@ -190,7 +199,7 @@ def test_a_network_that_keeps_statistics_of_its_inputs_is_refused() -> None:
     plan = _plan(_index([0, 1, 2]))
     with pytest.raises(PrivacyError, match="'seen'"):
         train_federated(plan, learner, toy_run())
-    train_federated(replace(plan, clip_bound=None), learner, toy_run())  # promises nothing
+    train_federated(replace(plan, bound=Unbounded()), learner, toy_run())  # promises nothing
 
 
 def test_counts_of_private_rows_are_marked_as_simulation_only() -> None:

@@ -11,11 +11,14 @@ import torch
 from toy import ToyLearner, toy_run
 
 from uedp_bench.corpus import Index
+from uedp_bench.training.bounds import FlatBound, Unbounded
 from uedp_bench.training.clipping import clipped_sum
-from uedp_bench.training.federated import Federation, Server, train_federated
+from uedp_bench.training.federated import Federation, train_federated
 from uedp_bench.training.injection import direction, inject
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.server import SgdServer
 
 SIZE = 4000
 
@@ -26,8 +29,9 @@ def _trained(injected: tuple[int, ...], clip: float | None, rows: int = 1, round
     run = replace(toy_run(), injected=injected)
     plan = Federation(
         rounds=rounds, units=Index.build(users, np.arange(len(users)), 6),
-        sampler=PoissonSampler(6, 1.0), local=LocalTraining(), clip_bound=clip,
-        noise_multiplier=0.0, denominator=1.0, server=Server(),
+        sampler=PoissonSampler(6, 1.0), local=LocalTraining(),
+        bound=Unbounded() if clip is None else FlatBound(clip),
+        noise=IndependentGaussian(0.0), denominator=1.0, server=SgdServer(),
     )  # fmt: skip
     return train_federated(plan, learner, run).module.weight.detach(), run
 

@@ -7,13 +7,18 @@ import pytest
 import torch
 from toy import ToyLearner
 
-from uedp_bench.training.local import Cohort, LocalTrainer, LocalTraining
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local import LocalTrainer, LocalTraining
 
 
 def _cohort(users: list[list[int]]) -> Cohort:
     owner = np.repeat(np.arange(len(users)), [len(rows) for rows in users])
     rows = np.concatenate([np.array(r, dtype=np.int64) for r in users])
     return Cohort.build(owner, rows, np.ones(len(rows)), len(users))
+
+
+def _drawn(users: list[list[int]], local: LocalTraining, rng: np.random.Generator) -> Cohort:
+    return _cohort(users).drawn(local.epochs, local.batch_size, rng, rng)
 
 
 def _updates(
@@ -24,7 +29,7 @@ def _updates(
     trainer = LocalTrainer(learner, local, "cpu")
     theta = torch.full((5,), 0.25)
     rng = np.random.default_rng(seed)
-    return trainer.updates(theta, _cohort(users).drawn(local, rng, rng))
+    return trainer.updates(theta, _drawn(users, local, rng))
 
 
 USERS = [[0, 1, 2], [3], [4, 5, 6, 7, 8]]
@@ -81,7 +86,7 @@ def test_every_row_is_used_once_an_epoch() -> None:
 
     learner.batch = spy  # type: ignore[method-assign]
     local, rng = LocalTraining(batch_size=2), np.random.default_rng(0)
-    cohort = _cohort([[4, 5, 6, 7, 8]]).drawn(local, rng, rng)
+    cohort = _drawn([[4, 5, 6, 7, 8]], local, rng)
     LocalTrainer(learner, local, "cpu").updates(torch.zeros(2), cohort)
     assert sorted(row for row in seen if row)[:5] == [4, 5, 6, 7, 8]
 
@@ -93,8 +98,8 @@ def test_a_user_is_not_moved_by_another_user_s_infinite_loss() -> None:
     learner = ToyLearner(points, [0, 1, 1, 1])
     local, rng = LocalTraining(learning_rate=0.5), np.random.default_rng(0)
     trainer = LocalTrainer(learner, local, "cpu")
-    updates = trainer.updates(torch.zeros(2), _cohort([[0], [1, 2, 3]]).drawn(local, rng, rng))
+    updates = trainer.updates(torch.zeros(2), _drawn([[0], [1, 2, 3]], local, rng))
     assert torch.isnan(updates[0]).all()
     assert updates[1].tolist() == [0.5, 0.5]
-    short = trainer.updates(torch.zeros(2), _cohort([[1], [0, 2, 3]]).drawn(local, rng, rng))
+    short = trainer.updates(torch.zeros(2), _drawn([[1], [0, 2, 3]], local, rng))
     assert short[0].tolist() == [0.5, 0.5]

@@ -16,7 +16,7 @@ def test_poisson_rates_are_right_and_coins_independent() -> None:
     sampler, rng = PoissonSampler(population, rate), np.random.default_rng(0)
     drawn = np.zeros((rounds, population), dtype=bool)
     for i in range(rounds):
-        drawn[i, sampler.draw(rng)] = True
+        drawn[i, sampler.draw(rng).units] = True
     assert stats.binomtest(int(drawn.sum()), rounds * population, rate).pvalue > 1e-3
     # Numbers taking part are Binomial: a fixed-size sampler has no variance at all.
     sizes = drawn.sum(axis=1)
@@ -29,15 +29,15 @@ def test_poisson_rates_are_right_and_coins_independent() -> None:
 
 def test_rates_zero_and_one() -> None:
     rng = np.random.default_rng(0)
-    assert len(PoissonSampler(50, 0.0).draw(rng)) == 0
-    assert len(PoissonSampler(50, 1.0).draw(rng)) == 50
+    assert len(PoissonSampler(50, 0.0).draw(rng).units) == 0
+    assert len(PoissonSampler(50, 1.0).draw(rng).units) == 50
 
 
 def test_fixed_size_is_exact_uniform_and_without_replacement() -> None:
     sampler, rng = FixedSizeSampler(30, 10), np.random.default_rng(0)
     counts = np.zeros(30)
     for _ in range(3_000):
-        drawn = sampler.draw(rng)
+        drawn = sampler.draw(rng).units
         assert len(np.unique(drawn)) == 10
         counts[drawn] += 1
     assert stats.chisquare(counts).pvalue > 1e-3

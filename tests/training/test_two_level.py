@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 from learners import NetworkLearner, flat
 from toy import Linear, ToyLearner, toy_run
 
+from uedp_bench.accounting.events import Gaussian, PoissonSampled, Repeated
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
 from uedp_bench.run import Speed
 from uedp_bench.training import two_level
-from uedp_bench.training.federated import Federation, Server, train_federated
+from uedp_bench.training.bounds import FlatBound, TwoLevelBound
+from uedp_bench.training.federated import Federation, train_federated
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.server import SgdServer
 
 
 def _plan(users: list[int], **changes: Any) -> Federation:
@@ -28,11 +32,10 @@ def _plan(users: list[int], **changes: Any) -> Federation:
         units=Index.build(np.array(users), np.arange(len(users)), max(users) + 1),
         sampler=PoissonSampler(max(users) + 1, 1.0),
         local=LocalTraining(),
-        clip_bound=1.0,
-        noise_multiplier=0.0,
+        bound=TwoLevelBound(1.0, rows=0.3),
+        noise=IndependentGaussian(0.0),
         denominator=1.0,
-        server=Server(),
-        row_clip=0.3,
+        server=SgdServer(),
     )
     return replace(plan, **changes)
 
@@ -58,7 +61,7 @@ def test_every_row_is_clipped_then_every_user(
 ) -> None:
     points = size * np.random.default_rng(seed).normal(size=(len(users), 3))
     local = LocalTraining(learning_rate=0.5)
-    found = _moved(points, users, row_clip=row_clip, local=local)
+    found = _moved(points, users, bound=TwoLevelBound(1.0, rows=row_clip), local=local)
     by_hand = sum(
         _project(
             sum(_project(0.5 * points[i], row_clip) for i in np.flatnonzero(np.equal(users, user))),
@@ -72,7 +75,9 @@ def test_every_row_is_clipped_then_every_user(
 def test_one_row_a_user_at_the_user_s_bound_is_one_level_clipping() -> None:
     points = 10 * np.random.default_rng(2).normal(size=(5, 4))
     users = list(range(5))
-    two, one = (_moved(points, users, row_clip=clip) for clip in (1.0, None))
+    two, one = (
+        _moved(points, users, bound=bound) for bound in (TwoLevelBound(1.0, 1.0), FlatBound(1.0))
+    )
     torch.testing.assert_close(two, one, rtol=1e-5, atol=1e-6)
 
 
@@ -81,7 +86,9 @@ def test_networks_give_the_same_whatever_trains_side_by_side(
     vectorised: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users = [0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 3, 0]
-    plan = _plan(users, rounds=3, sampler=PoissonSampler(4, 0.7), row_clip=0.8, clip_bound=2.0)
+    plan = _plan(
+        users, rounds=3, sampler=PoissonSampler(4, 0.7), bound=TwoLevelBound(2.0, rows=0.8)
+    )
     found = []
     for chunk, cached in ((1, 1), (2, 150), (32, 2**23)):
         monkeypatch.setattr(two_level, "CACHED_NUMBERS", cached)  # rows at once: 1, 4, all
@@ -101,20 +108,22 @@ def test_a_row_that_is_not_finite_counts_as_nothing_and_the_user_s_others_stay()
 
 def test_the_noise_is_relative_to_the_user_s_bound() -> None:
     learner = ToyLearner(np.zeros((2, 20_000)), [0, 1])
-    plan = _plan([0, 1], clip_bound=0.5, row_clip=0.1, noise_multiplier=3.0)
+    plan = _plan([0, 1], bound=TwoLevelBound(0.5, rows=0.1), noise=IndependentGaussian(3.0))
     trained = train_federated(plan, learner, toy_run())
     assert float(flat(trained.module).std()) == pytest.approx(1.5, rel=0.03)
-    assert trained.gaussian is not None
-    assert trained.gaussian.noise_multiplier == 3.0
+    (rounds,) = trained.rounds
+    assert rounds == Repeated(
+        count=1, event=PoissonSampled(rate=1.0, event=Gaussian(noise_multiplier=3.0))
+    )
 
 
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
-        ("clip_bound", {"clip_bound": None}),
-        ("clip_bound", {"row_clip": 1.5}),
-        ("row_clip", {"row_clip": 0.0}),
-        ("row_clip", {"row_clip": float("nan")}),
+        ("rows is not", {"bound": TwoLevelBound(float("inf"), rows=0.3)}),
+        ("rows is not", {"bound": TwoLevelBound(1.0, rows=1.5)}),
+        ("rows is not", {"bound": TwoLevelBound(1.0, rows=0.0)}),
+        ("rows is not", {"bound": TwoLevelBound(1.0, rows=float("nan"))}),
         ("epochs", {"local": LocalTraining(epochs=2)}),
         ("batch_size", {"local": LocalTraining(batch_size=1)}),
         ("optimizer", {"local": LocalTraining(optimizer="adam")}),

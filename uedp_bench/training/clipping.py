@@ -1,8 +1,9 @@
-"""Bounding what one unit contributes, and hiding it in noise."""
+"""Bounding what one unit contributes: norms that keep their digits, factors, clipped sums."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -66,25 +67,32 @@ def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor,
     return (factors * weights) @ updates, norms
 
 
-class GaussianNoise:
-    """Adds Gaussian noise to sums, and remembers what it added.
+def layered_sum(
+    updates: Tensor, sizes: Sequence[int], bounds: Sequence[float], weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As `clipped_sum`, every layer of an update clipped to a bound of its own.
 
-    Noise is drawn, scaled and added in float64, on the CPU whatever the device: normal numbers of
-    float32 end at 5.77 standard deviations, where one coordinate can tell who took part
-    (`accounting.sampler_end`). The noisy sum is rounded to float32 after that, which is
-    post-processing.
+    McMahan, Ramage, Talwar, Zhang 2018 (arXiv:1710.06963), section 2.3: the whole update is then no
+    longer than the root of the sum of the squared bounds. A unit of which any layer is not finite
+    contributes nothing to any layer.
 
-    Attributes:
-        stds: standard deviation of the noise on each sum so far.
+    Args:
+        updates: (units, d).
+        sizes: (layers,) weights of each layer, in the order of the update; their sum is d.
+        bounds: (layers,) l2 norms that no unit's layer exceeds.
+        weights: (units,) in [0, 1].
+
+    Returns:
+        (d,) the sum; (units,) norms of whole updates; (units,) whether a layer was clipped.
     """
-
-    def __init__(self) -> None:
-        self.stds: list[float] = []
-
-    def add(self, total: Tensor, std: float, rng: np.random.Generator) -> Tensor:
-        """(d,) sums `total` plus independent N(0, std^2), of its type and on its device."""
-        noisy = rng.standard_normal(len(total))
-        noisy *= std
-        noisy += total.cpu().numpy()
-        self.stds.append(std)
-        return torch.from_numpy(noisy).to(total)
+    parts = torch.split(updates, list(sizes), dim=1)
+    found = [clip_factors(part, bound) for part, bound in zip(parts, bounds, strict=True)]
+    by_layer = torch.stack([norms for _, norms in found], dim=1)
+    norms = torch.linalg.vector_norm(by_layer, dim=1)
+    here = torch.isfinite(norms)
+    sums = []
+    for part, (factors, _) in zip(parts, found, strict=True):
+        kept = part if bool(here.all()) else torch.where(here[:, None], part, 0.0)
+        sums.append(torch.where(here, factors * weights, 0.0) @ kept)
+    most = torch.as_tensor(bounds, dtype=by_layer.dtype, device=by_layer.device)
+    return torch.cat(sums), norms, (by_layer > most).any(dim=1)

@@ -9,19 +9,61 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.learner import Batch, Learner, Losses, row_seeds
+from uedp_bench.corpus import IntArray
+from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.vector import FlatModule
 
 
-class LocalTraining(NamedTuple):
+class UnitTrainer(Protocol):
+    """Computes updates where the rows are: one for each process.
+
+    Attributes:
+        flat: the network, its weights laid out flat.
+        losses: of units before their first step; whoever computes updates adds to it.
+    """
+
+    flat: FlatModule
+    losses: list[float]
+
+    def updates(self, theta: Tensor, cohort: Cohort) -> Tensor:
+        """(units, d) what each unit sends, given the shared weights `theta` (d,).
+
+        Row i depends on unit i's rows, weights, keys and seeds alone: a bound on what a unit sends
+        is one on what it knows only then.
+        """
+        ...
+
+
+class LocalWork(Protocol):
+    """Policy: what a unit does with its own rows. It is pickled for other processes.
+
+    Attributes:
+        epochs: passes over a unit's rows: so many seeds are drawn for each row.
+        batch_size: rows a step, None for all: decides whether an order is drawn.
+    """
+
+    @property
+    def epochs(self) -> int: ...  # noqa: D102
+
+    @property
+    def batch_size(self) -> int | None: ...  # noqa: D102
+
+    def trainer(self, learner: Learner, device: str) -> UnitTrainer:
+        """What computes updates for this learner."""
+        ...
+
+
+@dataclass(frozen=True)
+class LocalTraining:
     """How a unit trains on its own rows.
 
     Attributes:
@@ -40,64 +82,9 @@ class LocalTraining(NamedTuple):
     reduction: Literal["mean", "sum"] = "mean"
     gradient_clip: float | None = None
 
-
-class Cohort(NamedTuple):
-    """The rows of some units, padded: `rows` and `weights` (units, rows), weight 0 for padding.
-
-    A unit is padded with its own first row: what it sends depends on its own data alone, even
-    where a loss is not finite and no weight can silence it.
-
-    `keys` (epochs, units, rows) decide the order of a unit's rows in each epoch, None where one
-    step sees every row; `seeds` (epochs, units, rows) are those of their dropout. Both are drawn
-    for all units of a round at once: which of them train side by side decides nothing.
-    """
-
-    rows: IntArray
-    weights: FloatArray
-    keys: FloatArray | None = None
-    seeds: IntArray | None = None
-
-    @property
-    def seeds_of_rows(self) -> IntArray:
-        """(epochs, units, rows).
-
-        Raises:
-            RuntimeError: if none were drawn.
-        """
-        if self.seeds is None:
-            raise RuntimeError("a cohort needs seeds for its rows: call drawn()")
-        return self.seeds
-
-    @staticmethod
-    def build(owner: IntArray, rows: IntArray, weights: FloatArray, units: int) -> Cohort:
-        """Cohort of (unit position, row, weight) triples sorted by unit; no unit without rows."""
-        counts = np.bincount(owner, minlength=units)
-        width = max(int(counts.max(initial=0)), 1)
-        starts = np.cumsum(counts) - counts
-        column = np.arange(len(owner)) - np.repeat(starts, counts)
-        padded = np.repeat(rows[starts][:, None], width, axis=1)
-        padded[owner, column] = rows
-        weight = np.zeros((units, width))
-        weight[owner, column] = weights
-        return Cohort(padded, weight)
-
-    def take(self, units: IntArray) -> Cohort:
-        """Some of the units, with no more padding than they need."""
-        weights = self.weights[units]
-        width = max(int(np.max((weights > 0).sum(axis=1), initial=0)), 1)
-        keys = None if self.keys is None else self.keys[:, units, :width]
-        seeds = self.seeds_of_rows[:, units, :width]
-        return Cohort(self.rows[units, :width], weights[:, :width], keys, seeds)
-
-    def drawn(
-        self, local: LocalTraining, order: np.random.Generator, dropout: np.random.Generator
-    ) -> Cohort:
-        """The same rows with their seeds, and an order for each epoch if batches are smaller."""
-        shape = (local.epochs, *self.rows.shape)
-        found = self._replace(seeds=row_seeds(dropout, shape))
-        if local.batch_size is None or local.batch_size >= self.rows.shape[1]:
-            return found
-        return found._replace(keys=order.random(shape))
+    def trainer(self, learner: Learner, device: str) -> LocalTrainer:
+        """See `LocalWork.trainer`."""
+        return LocalTrainer(learner, self, device)
 
 
 class _LossModule(nn.Module):
@@ -126,7 +113,6 @@ class LocalTrainer:
         self.flat.module.train()
         self._learner, self._local, self._device = learner, local, device
         self._wrapped = _LossModule(learner, self.flat.module)
-        self.row_size, self.users = learner.row_size, learner.corpus.users
         self.losses: list[float] = []
 
     def updates(self, theta: Tensor, cohort: Cohort) -> Tensor:

@@ -1,9 +1,10 @@
-"""Who takes part in a round. Each sampler knows the privacy event of what it really does."""
+"""Who takes part in a round. Each sampler tells the privacy event of what it really did."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,16 +12,34 @@ from uedp_bench.accounting.events import FixedSizeSampled, Gaussian, PoissonSamp
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 
+Sampled = PoissonSampled | FixedSizeSampled
+"""The event of a round: how its units were drawn, and the noise that hides them."""
+
+Told = Callable[[Gaussian], Sampled]
+"""How the units of a round were drawn: makes the round's event of its noise."""
+
+
+class TakingPart(NamedTuple):
+    """The units of one round.
+
+    Attributes:
+        units: (units taking part,) positions; may be empty.
+        told: how they were drawn.
+    """
+
+    units: IntArray
+    told: Told
+
 
 class Sampler(Protocol):
-    """Draws the units of a round."""
+    """Policy: draws the units of a round."""
 
-    def draw(self, rng: np.random.Generator) -> IntArray:
-        """Positions (units taking part,) of the units of one round; may be empty."""
+    def draw(self, rng: np.random.Generator) -> TakingPart:
+        """The units of one round."""
         ...
 
-    def event(self, gaussian: Gaussian) -> PoissonSampled | FixedSizeSampled:
-        """The event of one round that samples like this and then adds noise."""
+    def event(self, gaussian: Gaussian) -> Sampled:
+        """The event of a round that samples as planned and then adds noise."""
         ...
 
 
@@ -35,9 +54,9 @@ class PoissonSampler:
     population: int
     rate: float
 
-    def draw(self, rng: np.random.Generator) -> IntArray:
+    def draw(self, rng: np.random.Generator) -> TakingPart:
         """See `Sampler.draw`."""
-        return np.flatnonzero(rng.random(self.population) < self.rate)
+        return TakingPart(np.flatnonzero(rng.random(self.population) < self.rate), self.event)
 
     def event(self, gaussian: Gaussian) -> PoissonSampled:
         """See `Sampler.event`."""
@@ -61,9 +80,10 @@ class FixedSizeSampler:
                 f"a round needs {self.sample} users, but there are fewer in training; choose fewer"
             )
 
-    def draw(self, rng: np.random.Generator) -> IntArray:
+    def draw(self, rng: np.random.Generator) -> TakingPart:
         """See `Sampler.draw`."""
-        return np.sort(rng.choice(self.population, size=self.sample, replace=False))
+        chosen = rng.choice(self.population, size=self.sample, replace=False)
+        return TakingPart(np.sort(chosen), self.event)
 
     def event(self, gaussian: Gaussian) -> FixedSizeSampled:
         """See `Sampler.event`."""

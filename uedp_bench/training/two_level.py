@@ -9,6 +9,7 @@ shared weights alone.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,40 +17,45 @@ import torch
 from torch import Tensor
 
 from uedp_bench.errors import PrivacyError
+from uedp_bench.training.bounds import Limits
 from uedp_bench.training.chunks import CACHED_NUMBERS, chunk_size
 from uedp_bench.training.clipping import clip_factors
-from uedp_bench.training.local import Cohort, LocalTrainer
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local import LocalTraining, UnitTrainer
 
 if TYPE_CHECKING:
     from uedp_bench.training.federated import Federation
 
 
-def check_two_level(plan: Federation) -> None:
+def check_two_level(plan: Federation, limits: Limits) -> None:
     """Refuses what would make a row's contribution depend on other rows, or weigh it.
 
     Raises:
         PrivacyError: naming the first such field of the plan.
     """
-    if plan.row_clip is None:
+    if limits.rows is None:
         return
-    local, bound = plan.local, plan.clip_bound
+    local = plan.local
     broken = {
-        "row_clip is not a positive number up to clip_bound": bound is None
-        or not 0.0 < plan.row_clip <= bound,
+        "rows is not a positive number up to the bound of the whole update": not (
+            0.0 < limits.rows <= limits.total < math.inf
+        ),
+        "layers are bounded too": bool(limits.layers),
+        "local is not LocalTraining": not isinstance(local, LocalTraining),
         "local.epochs is above 1": local.epochs > 1,
         "local.batch_size is set": local.batch_size is not None,
-        "local.optimizer is not sgd": local.optimizer != "sgd",
+        "local.optimizer is not sgd": isinstance(local, LocalTraining) and local.optimizer != "sgd",
         "unit_weights are not all 1": plan.unit_weights is not None,
         "row_weights are not all 1": plan.row_weights is not None,
         "rows_per_unit lets other rows in where one is deleted": plan.rows_per_unit is not None,
     }
     for reason, holds in broken.items():
         if holds:
-            raise PrivacyError(f"two-level clipping with row_clip={plan.row_clip}: {reason}")
+            raise PrivacyError(f"two-level clipping with rows={limits.rows}: {reason}")
 
 
 def row_clipped_updates(
-    trainer: LocalTrainer, theta: Tensor, cohort: Cohort, bound: float
+    trainer: UnitTrainer, theta: Tensor, cohort: Cohort, bound: float, row_size: int
 ) -> Tensor:
     """Sums over each unit's rows of the row's update, clipped to norm `bound`.
 
@@ -58,6 +64,7 @@ def row_clipped_updates(
         theta: (d,) shared weights.
         cohort: some units and their rows.
         bound: c. A row whose update is not finite contributes nothing.
+        row_size: numbers in the largest tensor that one row needs.
 
     Returns:
         (units, d) sums, not clipped themselves.
@@ -66,7 +73,7 @@ def row_clipped_updates(
     rows, seeds = cohort.rows[owner, column], cohort.seeds_of_rows[:, owner, column]
     sums = theta.new_zeros((len(cohort.rows), len(theta)))
     most = chunk_size(len(theta), len(rows), single_rows=True)
-    most = max(1, min(most, CACHED_NUMBERS // max(trainer.row_size, len(theta), 1)))
+    most = max(1, min(most, CACHED_NUMBERS // max(row_size, len(theta), 1)))
     for start in range(0, len(rows), most):
         part = slice(start, start + most)
         alone = Cohort(rows[part, None], np.ones((len(rows[part]), 1)), seeds=seeds[:, part, None])

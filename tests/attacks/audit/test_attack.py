@@ -243,7 +243,10 @@ class Weights(Release):
     """The trained weights of a toy network that began at 0."""
 
     def __init__(self, module) -> None:
-        self.update = module.weight.detach().numpy()
+        self.weights = module.weight.detach().numpy()
+
+    def update(self):
+        return self.weights
 
 
 def retrained(corpus: Corpus, what, mechanism, trials: int):

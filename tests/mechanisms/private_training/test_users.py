@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uedp_bench.corpus import Index
-from uedp_bench.mechanisms.private_training.caps import capped_units
+from uedp_bench.mechanisms.private_training.users import capped_units
 
 
 def _index(counts: list[int]) -> Index:

@@ -1,0 +1,90 @@
+"""Who trains, as far as the public may know, and what each may contribute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, FloatArray, Index
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats, PublicUnits
+
+if TYPE_CHECKING:
+    from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+
+
+def public_users(params: FederatedParams, stats: CorpusStats, name: str) -> int:
+    """|U|: declared, else documented by the source, else counted.
+
+    Raises:
+        InputError: if a round needs more users than there are.
+    """
+    users = stats.users if params.users is None else params.users
+    if params.users_per_round > users:
+        # A number that nobody declared or documented is private: no message says it.
+        known = stats.public or params.users is not None
+        there = f"there are only {users}" if known else "there are fewer"
+        raise InputError(
+            f"{name}.users_per_round is {params.users_per_round}, but {there} training users; "
+            "choose fewer"
+        )
+    return users
+
+
+def units_of(params: FederatedParams, stats: CorpusStats, name: str) -> PublicUnits:
+    """|U| as declared, else documented, with the users of a round that are planned for it."""
+    return PublicUnits("users", public_users(params, stats, name), params.users_per_round)
+
+
+def size_refusals(declared: int | None, stats: CorpusStats, name: str) -> tuple[str, ...]:
+    """Why |U| is not a public constant, if so."""
+    if stats.public or declared is not None:
+        return ()
+    return (
+        f"the number of users was counted from private data; declare a public one with --set "
+        f"mechanism.{name}.users=N, where N is not below the real number",
+    )
+
+
+def users_of(corpus: Corpus) -> Index:
+    """Position of each user with training rows -> its training rows.
+
+    Raises:
+        InputError: if there is no training row, or one belongs to nobody.
+    """
+    rows = np.flatnonzero(corpus.where("train"))
+    if not len(rows):
+        raise InputError("the corpus has no training rows")
+    if (corpus.users[rows] < 0).any():
+        raise InputError("a training row has no user: this mechanism needs a user for every row")
+    _, position = np.unique(corpus.users[rows], return_inverse=True)
+    return Index.build(position, rows, int(position.max()) + 1)
+
+
+def capped_weights(counts: np.ndarray, cap: int) -> FloatArray:
+    """min(n / cap, 1): the weights of McMahan et al. 2018 and of Algorithm 1 of UeDP."""
+    return np.minimum(counts / cap, 1.0)
+
+
+def capped_units(index: Index, cap: int | None, rng: np.random.Generator) -> Index:
+    """Keeps at most `cap` rows of every unit, chosen uniformly, in their old order.
+
+    The data set that a guarantee speaks of is the capped one. Every row has a key of its own, and
+    a unit keeps the rows with its smallest keys: which rows a unit keeps is independent of the
+    number and the content of the rows of all others.
+
+    Args:
+        index: unit -> its rows.
+        cap: a public constant; None keeps all rows.
+        rng: draws one key a row.
+    """
+    if cap is None:
+        return index
+    counts = index.counts
+    unit = np.repeat(np.arange(len(index)), counts)
+    order = np.lexsort((rng.random(len(unit)), unit))
+    rank = np.arange(len(unit)) - np.repeat(index.offsets[:-1], counts)
+    kept = np.sort(order[rank < cap])
+    offsets = np.concatenate([[0], np.cumsum(np.minimum(counts, cap))])
+    return Index(offsets, index.rows[kept])

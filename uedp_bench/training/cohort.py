@@ -1,0 +1,115 @@
+"""Who trains in a round, and on which rows: all that is random about it, drawn at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.learner import row_seeds
+from uedp_bench.randomness.streams import Stream
+
+if TYPE_CHECKING:
+    from uedp_bench.training.federated import Federation
+
+RowWeights = Callable[[np.random.Generator], FloatArray]
+"""Draws the (rows,) weights of a round; rows of weight 0 are not used."""
+
+
+class Cohort(NamedTuple):
+    """The rows of some units, padded: `rows` and `weights` (units, rows), weight 0 for padding.
+
+    A unit is padded with its own first row: what it sends depends on its own data alone, even
+    where a loss is not finite and no weight can silence it.
+
+    `keys` (epochs, units, rows) decide the order of a unit's rows in each epoch, None where one
+    step sees every row; `seeds` (epochs, units, rows) are those of their dropout. Both are drawn
+    for all units of a round at once: which of them train side by side decides nothing.
+    """
+
+    rows: IntArray
+    weights: FloatArray
+    keys: FloatArray | None = None
+    seeds: IntArray | None = None
+
+    @property
+    def seeds_of_rows(self) -> IntArray:
+        """(epochs, units, rows).
+
+        Raises:
+            RuntimeError: if none were drawn.
+        """
+        if self.seeds is None:
+            raise RuntimeError("a cohort needs seeds for its rows: call drawn()")
+        return self.seeds
+
+    @staticmethod
+    def build(owner: IntArray, rows: IntArray, weights: FloatArray, units: int) -> Cohort:
+        """Cohort of (unit position, row, weight) triples sorted by unit; no unit without rows."""
+        counts = np.bincount(owner, minlength=units)
+        width = max(int(counts.max(initial=0)), 1)
+        starts = np.cumsum(counts) - counts
+        column = np.arange(len(owner)) - np.repeat(starts, counts)
+        padded = np.repeat(rows[starts][:, None], width, axis=1)
+        padded[owner, column] = rows
+        weight = np.zeros((units, width))
+        weight[owner, column] = weights
+        return Cohort(padded, weight)
+
+    def take(self, units: IntArray) -> Cohort:
+        """Some of the units, with no more padding than they need."""
+        weights = self.weights[units]
+        width = max(int(np.max((weights > 0).sum(axis=1), initial=0)), 1)
+        keys = None if self.keys is None else self.keys[:, units, :width]
+        seeds = self.seeds_of_rows[:, units, :width]
+        return Cohort(self.rows[units, :width], weights[:, :width], keys, seeds)
+
+    def drawn(
+        self,
+        epochs: int,
+        batch_size: int | None,
+        order: np.random.Generator,
+        dropout: np.random.Generator,
+    ) -> Cohort:
+        """The same rows with their seeds, and an order for each epoch if batches are smaller."""
+        shape = (epochs, *self.rows.shape)
+        found = self._replace(seeds=row_seeds(dropout, shape))
+        if batch_size is None or batch_size >= self.rows.shape[1]:
+            return found
+        return found._replace(keys=order.random(shape))
+
+
+def draw_cohort(plan: Federation, taking_part: IntArray, here: Stream) -> tuple[Cohort, FloatArray]:
+    """Rows of those who take part and have rows to use, and their unit weights.
+
+    All that is random about the local work of a round is drawn here, for all of its units at once:
+    which of them compute side by side, and where, decides nothing.
+
+    Args:
+        plan: whose units they are.
+        taking_part: (units,) positions.
+        here: secret streams of the round.
+    """
+    rng = here.rng("rows")
+    owner, rows = plan.units.take(taking_part)
+    weights = np.ones(len(rows))
+    if plan.row_weights is not None:
+        weights = plan.row_weights(rng)[rows]
+    keep = weights > 0
+    owner, rows, weights = owner[keep], rows[keep], weights[keep]
+    if plan.rows_per_unit is not None:
+        order = np.lexsort((rng.random(len(owner)), owner))
+        counts = np.bincount(owner, minlength=len(taking_part))
+        rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = np.sort(order[rank < plan.rows_per_unit])
+        owner, rows, weights = owner[chosen], rows[chosen], weights[chosen]
+    present, position = np.unique(owner, return_inverse=True)
+    built = Cohort.build(position, rows, weights, len(present))
+    local = plan.local
+    cohort = built.drawn(local.epochs, local.batch_size, rng, here.rng("dropout"))
+    of_unit = np.ones(len(present))
+    if plan.unit_weights is not None:
+        of_unit = plan.unit_weights[taking_part[present]]
+    return cohort, of_unit

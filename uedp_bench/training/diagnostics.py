@@ -1,0 +1,73 @@
+"""What a simulation notes of a federated training beside what is released."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from uedp_bench.run import Run
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.unit_sums import UnitSum
+
+_SIMULATION_ONLY = [
+    "signal_to_noise", "sum_norm", "clipped_fraction", "dropped_updates", "empty_rounds",
+    "series.train_loss", "series.units", "cost.units_trained", "cost.rows_trained",
+    "cost.rows_truncated", "sentences_dropped_by_cap",
+]  # fmt: skip
+
+
+class Diagnostics:
+    """Collects them; they look at values before noise.
+
+    Args:
+        run: that notes them.
+        parameters: d.
+    """
+
+    def __init__(self, run: Run, parameters: int) -> None:
+        self._run, self._parameters = run, parameters
+        self._units = self._rows = self._clipped = self._dropped = self._empty = 0
+        self._signal: list[float] = []
+        self._noise: list[float] = []
+
+    def round(self, step: int, found: UnitSum, limits: Limits, noise_std: float) -> None:
+        """Notes one round, given the standard deviation of its noise."""
+        run = self._run
+        self._signal.append(float(torch.linalg.vector_norm(found.total)))
+        self._noise.append(noise_std * math.sqrt(self._parameters))
+        if found.losses:
+            run.log("train_loss", step + 1, float(np.mean(found.losses)))
+        run.log("units", step + 1, found.units)
+        if limits.count is not None:  # what follows noisy counts is public
+            run.log("clip_bound", step + 1, limits.total)
+        if found.injected is not None:
+            before = run.diagnostics.get("injected_updates", 0)
+            run.note(injected_updates=before + found.injected)
+        self._units += found.units
+        self._rows += found.rows
+        self._clipped += found.clipped
+        self._dropped += found.dropped
+        self._empty += found.units == 0
+
+    def close(self) -> None:
+        """Notes the whole training."""
+        self._run.count({"units_trained": self._units, "rows_trained": self._rows})
+        signal, noise = _mean(self._signal), _mean(self._noise)
+        self._run.note(
+            signal_to_noise=signal / noise if noise > 0 else "inf",
+            sum_norm=signal,
+            noise_norm=noise,
+            clipped_fraction=self._clipped / max(self._units, 1),
+            dropped_updates=self._dropped,
+            empty_rounds=self._empty,
+            simulation_only=_SIMULATION_ONLY,
+        )
+
+
+def _mean(values: list[float]) -> float:
+    """The mean; of equal values exactly the value."""
+    if not values or min(values) == max(values):
+        return values[0] if values else 0.0
+    return float(np.mean(values))

@@ -1,0 +1,65 @@
+"""Where the updates of a round are computed. Whatever the executor, bits are the same.
+
+A round is cut into the same shares, every share is computed by the same code with the seeds that
+were drawn for it, and the parts are added in the order of the shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from torch import Tensor
+
+from uedp_bench.learner import Learner
+from uedp_bench.run import Run
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.local import LocalWork
+from uedp_bench.training.unit_sums import Share, ShareWorker, UnitSum, WorkerSetup, joined
+from uedp_bench.training.vector import FlatModule
+
+
+class Executor(Protocol):
+    """Policy: computes the shares of rounds.
+
+    What it is given and what comes back can be pickled: weights, limits and shares there, sums and
+    counts here. A cluster needs no more.
+
+    Attributes:
+        flat: the network of this process, its weights laid out flat.
+    """
+
+    flat: FlatModule
+
+    def unit_sum(self, theta: Tensor, limits: Limits, shares: Sequence[Share]) -> UnitSum:
+        """The sum of all shares from the weights `theta` (d,), parts added in their order."""
+        ...
+
+    def changed_buffers(self) -> list[str]:
+        """Names of buffers that hold statistics of private inputs (`FlatModule`), anywhere."""
+        ...
+
+
+class InProcess:
+    """Computes one share after the other, here."""
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        self._worker = ShareWorker(setup)
+        self.flat = self._worker.trainer.flat
+
+    def unit_sum(self, theta: Tensor, limits: Limits, shares: Sequence[Share]) -> UnitSum:
+        """See `Executor.unit_sum`."""
+        parts = (self._worker.unit_sum(theta, limits, share) for share in shares)
+        return joined(parts, theta)
+
+    def changed_buffers(self) -> list[str]:
+        """See `Executor.changed_buffers`."""
+        return self.flat.changed_buffers()
+
+
+@contextmanager
+def executor_of(local: LocalWork, learner: Learner, run: Run) -> Iterator[Executor]:
+    """The executor that `Run.speed` asks for; whatever it started ends with the block."""
+    setup = WorkerSetup(learner, local, run.device, run.seed, run.injected)
+    yield InProcess(setup)

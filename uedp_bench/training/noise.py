@@ -1,0 +1,112 @@
+"""What hides a round's sum, and what it says of what it drew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
+from uedp_bench.training.sampling import Told
+
+
+class Noise(Protocol):
+    """Policy: adds noise to the vector of each round; it may keep a state over rounds.
+
+    Attributes:
+        multiplier: standard deviation that it is to add in a round, over how far one unit moves
+            the round's vector.
+    """
+
+    multiplier: float
+
+    def add(
+        self, vector: Tensor, sensitivity: float, step: int, rng: np.random.Generator
+    ) -> Tensor:
+        """The noisy vector, of the type and on the device of `vector`.
+
+        Args:
+            vector: (n,) the sum of clipped updates, and the count behind it where one is asked.
+            sensitivity: l2 norm by which one unit moves the vector, at most.
+            step: number of the round, from 0.
+            rng: secret, of this round and of its noise alone.
+        """
+        ...
+
+    def events(self, told: Sequence[Told]) -> tuple[AnyEvent, ...]:
+        """All rounds so far as events, from the noise that was drawn.
+
+        Args:
+            told: of each round, how its units were drawn.
+        """
+        ...
+
+
+class GaussianNoise:
+    """Draws Gaussian noise, adds it, and remembers what it added.
+
+    Noise is drawn, scaled and added in float64, on the CPU whatever the device: normal numbers of
+    float32 end at 5.77 standard deviations, where one coordinate can tell who took part
+    (`accounting.sampler_end`). The noisy vector is rounded to its type after that, which is
+    post-processing.
+
+    Attributes:
+        stds: standard deviation of the noise on each vector so far.
+    """
+
+    def __init__(self) -> None:
+        self.stds: list[float] = []
+
+    def add(self, vector: Tensor, std: float, rng: np.random.Generator) -> Tensor:
+        """(n,) `vector` plus independent N(0, std^2), of its type and on its device."""
+        noisy = rng.standard_normal(len(vector))
+        noisy *= std
+        noisy += vector.cpu().numpy()
+        self.stds.append(std)
+        return torch.from_numpy(noisy).to(vector)
+
+
+class IndependentGaussian:
+    """Fresh Gaussian noise in every round.
+
+    Args:
+        multiplier: see `Noise`.
+    """
+
+    def __init__(self, multiplier: float) -> None:
+        self.multiplier = multiplier
+        self._source = GaussianNoise()
+        self._sensitivities: list[float] = []
+
+    def add(
+        self, vector: Tensor, sensitivity: float, step: int, rng: np.random.Generator
+    ) -> Tensor:
+        """See `Noise.add`."""
+        self._sensitivities.append(sensitivity)
+        return self._source.add(vector, self.multiplier * sensitivity, rng)
+
+    @property
+    def drawn(self) -> list[float]:
+        """Of each round so far, the deviation of the noise that was drawn over the sensitivity.
+
+        It is `multiplier` itself where rounding is all that differs.
+        """
+        pairs = zip(self._source.stds, self._sensitivities, strict=True)
+        ratios = [std / sensitivity for std, sensitivity in pairs]
+        return [self.multiplier if self._same(ratio) else ratio for ratio in ratios]
+
+    def events(self, told: Sequence[Told]) -> tuple[Repeated, ...]:
+        """See `Noise.events`: rounds in a row that are alike are one event."""
+        pairs = zip(told, self.drawn, strict=True)
+        rounds = [how(Gaussian(noise_multiplier=ratio)) for how, ratio in pairs]
+        return tuple(
+            Repeated(count=len(list(alike)), event=event) for event, alike in groupby(rounds)
+        )
+
+    def _same(self, ratio: float) -> bool:
+        return math.isclose(ratio, self.multiplier, rel_tol=1e-12, abs_tol=1e-300)

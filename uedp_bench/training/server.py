@@ -1,0 +1,71 @@
+"""How the server moves the shared weights, given the noisy estimate of the mean update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+
+class ServerStep(Protocol):
+    """Policy: one step of the server. It sees noisy estimates only: a step is post-processing."""
+
+    def step(self, theta: Tensor, estimate: Tensor, step: int, rounds: int) -> Tensor:
+        """The weights (d,) after a step from `theta` (d,) along the estimate (d,).
+
+        Args:
+            theta: the shared weights; not changed.
+            estimate: noisy sum of updates over the public denominator.
+            step: number of the round, from 0.
+            rounds: how many there are.
+        """
+        ...
+
+
+@dataclass
+class _Scheduled:
+    """A learning rate; with the schedule "linear" it falls to 0 over the rounds, in equal parts."""
+
+    learning_rate: float = 1.0
+    schedule: Literal["constant", "linear"] = field(default="constant", kw_only=True)
+
+    def rate(self, step: int, rounds: int) -> float:
+        """The learning rate of a round, counted from 0."""
+        left = 1.0 if self.schedule == "constant" else 1.0 - step / rounds
+        return self.learning_rate * left
+
+
+@dataclass
+class SgdServer(_Scheduled):
+    """Federated averaging: adds `learning_rate` times the estimate, with momentum if wanted."""
+
+    momentum: float = 0.0
+    _velocity: Tensor | None = field(default=None, init=False, repr=False)
+
+    def step(self, theta: Tensor, estimate: Tensor, step: int, rounds: int) -> Tensor:
+        """See `ServerStep.step`."""
+        before = torch.zeros_like(theta) if self._velocity is None else self._velocity
+        self._velocity = self.momentum * before + estimate
+        return theta + self.rate(step, rounds) * self._velocity
+
+
+@dataclass
+class AdamServer(_Scheduled):
+    """Adam on the estimates (Reddi et al. 2021, FedAdam, with bias correction)."""
+
+    _first: Tensor | None = field(default=None, init=False, repr=False)
+    _second: Tensor | None = field(default=None, init=False, repr=False)
+    _count: int = field(default=0, init=False, repr=False)
+
+    def step(self, theta: Tensor, estimate: Tensor, step: int, rounds: int) -> Tensor:
+        """See `ServerStep.step`."""
+        if self._first is None or self._second is None:
+            self._first, self._second = torch.zeros_like(theta), torch.zeros_like(theta)
+        self._count += 1
+        self._first = 0.9 * self._first + 0.1 * estimate
+        self._second = 0.999 * self._second + 0.001 * estimate**2
+        mean = self._first / (1 - 0.9**self._count)
+        variance = self._second / (1 - 0.999**self._count)
+        return theta + self.rate(step, rounds) * mean / (variance.sqrt() + 1e-8)
