@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import Spans, normalise_surface
+from uedp_bench.corpus import Layer, Mention, Spans, normalise_surface
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, IntArray
-
-Mention = tuple[int, int, int, int]
-"""(row, start, end, index of the entity type), as `Spans.build` takes it."""
 
 NAME_DRAWS = 1000
 """Attempts to find a name that is not in use."""
@@ -40,12 +37,15 @@ def frequent_words(texts: Iterable[str], size: int) -> tuple[str, ...]:
     return tuple(word for _, word in sorted(usable)[:size])
 
 
-def person_type(corpus: Corpus) -> int | None:
-    """Index of the type of people, else of the first type; None where there are no types.
+def true_types(corpus: Corpus) -> tuple[str, ...]:
+    """Types of the entities that there really are: of the gold labels beside a detector."""
+    beside = corpus.detector is not None and "gold" in corpus.layers
+    return corpus.layers["gold"].types if beside else corpus.entity_types
 
-    Where a detector finds the entities, types are those of the gold labels beside it.
-    """
-    types = corpus.entity_types if corpus.gold is None else corpus.gold.types
+
+def person_type(corpus: Corpus) -> int | None:
+    """Index into `true_types` of people, else of the first type; None where there are none."""
+    types = true_types(corpus)
     for index, name in enumerate(types):
         if name.lower().startswith(PERSON_TYPES):
             return index
@@ -93,10 +93,10 @@ def replace_rows(
 
     Args:
         corpus: is not changed.
-        rows: (replaced,) distinct rows; they lose the mentions and the target that they had, and
-            their target becomes their text.
+        rows: (replaced,) distinct rows. They lose all content that they had; a target becomes
+            their new text, and gold labels become `mentions`.
         texts: (replaced,) their new texts.
-        mentions: true ones in the new texts, with rows of the corpus.
+        mentions: true ones in the new texts, with rows of the corpus and indexes into `true_types`.
 
     Raises:
         InputError: if a row is given twice, or a mention is outside its text.
@@ -106,24 +106,42 @@ def replace_rows(
     changed = np.zeros(len(corpus), dtype=bool)
     changed[rows] = True
     new = dict(zip(rows.tolist(), texts, strict=True))
-    out = [new.get(row, text) for row, text in enumerate(corpus.texts)]
+    out = tuple(new.get(row, text) for row, text in enumerate(corpus.texts))
     true, found = list(mentions), _detected(corpus, new)
-    replaced = corpus.with_texts(
-        out, [*_elsewhere(corpus.entities, changed), *(true if found is None else found)]
-    )
-    gold, targets = corpus.gold, corpus.targets
-    if gold is not None:
-        spans = Spans.build(out, [*_elsewhere(gold.spans, changed), *true])
-        gold = gold._replace(spans=spans)
+    silent = corpus.blank(changed)
+    targets, layers = silent.targets, dict(silent.layers)
     if targets is not None:
         targets = tuple(new.get(row, target) for row, target in enumerate(targets))
-    origin = np.where(changed, -1, corpus.origin)
-    return replace(replaced, origin=origin, gold=gold, targets=targets)
+    if "gold" in layers:
+        layers["gold"] = _labelled(layers["gold"], out, changed, true, true_types(corpus))
+    acted = [*silent.entities.mentions(), *(true if found is None else found)]
+    return replace(
+        silent,
+        texts=out,
+        entities=Spans.build(out, acted),
+        origin=np.where(changed, -1, corpus.origin),
+        targets=targets,
+        layers=layers,
+    )
 
 
-def _elsewhere(spans: Spans, changed: BoolArray) -> list[Mention]:
-    """Mentions of the rows that did not change."""
-    return [mention for mention in spans.mentions() if not changed[mention[0]]]
+def _labelled(
+    layer: Layer,
+    texts: Sequence[str],
+    changed: BoolArray,
+    mentions: Iterable[Mention],
+    types: tuple[str, ...],
+) -> Layer:
+    """The layer with true mentions too; a row with one that it has no type for is incomplete."""
+    own = {name: at for at, name in enumerate(layer.types)}
+    known = [
+        (row, start, end, own[types[kind]])
+        for row, start, end, kind in mentions
+        if types[kind] in own
+    ]
+    complete = layer.rows | changed
+    complete[[row for row, _, _, kind in mentions if types[kind] not in own]] = False
+    return Layer.build(texts, [*layer.spans.mentions(), *known], layer.types, complete)
 
 
 def _detected(corpus: Corpus, new: Mapping[int, str]) -> list[Mention] | None:

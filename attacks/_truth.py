@@ -8,14 +8,10 @@ from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.release import Release
 
 
-def target_of(release: object) -> str:
-    """The name of the attribute that a classifier predicts, or "label"."""
-    return str(getattr(release, "target", "label"))
-
-
-def true_classes(release: object, corpus: Corpus, attack: str) -> IntArray:
+def true_classes(release: Release, corpus: Corpus, attack: str) -> IntArray:
     """(rows,) true class of each row as the release counts them, -1 for none.
 
     Args:
@@ -27,12 +23,12 @@ def true_classes(release: object, corpus: Corpus, attack: str) -> IntArray:
     Raises:
         InputError: if the corpus has no such classes.
     """
-    target = target_of(release)
+    target = release.target
     if target == "label":
         truth, names = corpus.labels, corpus.label_names
     else:
         truth, names = corpus.attributes.get(target), corpus.attribute_names.get(target, ())
-    told = tuple(getattr(release, "classes", names))
+    told = release.classes or tuple(names)
     if truth is None or told != tuple(names):
         raise InputError(
             f"{attack}: the release tells {', '.join(told) or 'no classes'} apart, and these are "

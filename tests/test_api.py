@@ -19,8 +19,8 @@ from uedp_bench.registry import Registry
 
 SLOW = ("torch", "transformers", "scipy", "sklearn", "pandas", "spacy", "mlflow")
 CONTRACTS = (
-    "attack", "component", "corpus", "learner", "mechanism", "model", "release", "run", "source",
-    "task",
+    "attack", "component", "corpus.spans", "corpus.table", "learner", "mechanism", "model",
+    "release", "run", "source", "task",
 )  # fmt: skip
 NOT_FOR_STRANGERS = {"PublicStages", "NoiseSource"}
 """Types of what the harness alone sets on a run."""
@@ -31,14 +31,15 @@ def tree(module: str) -> ast.Module:
     return ast.parse(Path(str(importlib.import_module(module).__file__)).read_text())
 
 
-def imported(module: ast.AST) -> dict[str, str]:
+def names(module: ast.AST) -> Iterator[tuple[str, str]]:
     """Names that a module imports from the package, and the modules that they come from."""
-    return {
-        alias.name: node.module
-        for node in ast.walk(module)
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("uedp_bench.")
-        for alias in node.names
-    }
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("uedp_bench."):
+            yield from ((alias.name, str(node.module)) for alias in node.names)
+
+
+def imported(module: ast.AST) -> dict[str, str]:
+    return dict(names(module))
 
 
 HOMES = imported(tree("uedp_bench.api"))
@@ -47,6 +48,7 @@ HOMES = imported(tree("uedp_bench.api"))
 def test_what_is_imported_is_what_is_public():
     assert sorted(HOMES) == sorted(api.__all__)
     assert dir(api) == sorted(api.__all__)
+    assert len(api.__all__) == len(set(api.__all__)) == len(list(names(tree("uedp_bench.api"))))
 
 
 def test_names_that_wait_for_torch_are_those_that_type_checkers_see():
@@ -133,5 +135,5 @@ def test_what_a_contract_mentions_is_public_too(contract):
 
 
 def test_the_registries_are_those_of_every_kind():
-    kinds = {"mechanisms", "attacks", "tasks", "sources", "models"}
+    kinds = {"mechanisms", "attacks", "tasks", "sources", "models", "events"}
     assert all(isinstance(getattr(api, kind), Registry) for kind in kinds)

@@ -5,29 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import typer
-from examples import example
+from examples import ROOT, commands, example
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def shown_commands() -> list[list[str]]:
-    """Arguments of every `uedp-bench` line in a shell block of any page."""
-    text = "\n".join(page.read_text() for page in PAGES)
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.S | re.M)
-    lines = "\n".join(block for language, block in blocks if language in ("", "sh"))
-    shown = re.findall(r"^uedp-bench .*", lines.replace("\\\n", " "), re.M)
-    return [shlex.split(line, comments=True)[1:] for line in shown]
+FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [str(file.relative_to(ROOT)) for file in FILES]
 
 
-@pytest.mark.parametrize("arguments", shown_commands(), ids=" ".join)
+@pytest.mark.parametrize("arguments", commands(*PAGES), ids=" ".join)
 def test_every_command_shown_parses(arguments):
     from uedp_bench.cli.main import app
 
@@ -39,13 +28,13 @@ def test_every_command_shown_parses(arguments):
 
 
 def test_the_pages_show_commands():
-    assert len(shown_commands()) > 10
+    assert len(commands(*PAGES)) > 10
 
 
 def test_every_link_between_pages_leads_somewhere():
     broken = [
         f"{page.name}: {target}"
-        for page in PAGES
+        for page in FILES
         for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
         if not (page.parent / target).exists()
     ]

@@ -10,8 +10,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.accounting.events import (
+from uedp_bench.accounting.event_contract import (
     Adjacency,
+    AnyEvent,
+    Event,
+    Neighbours,
+    PrivacyUnit,
+    Promise,
+    Protected,
+    UnknownEvent,
+)
+from uedp_bench.accounting.events import (
     ApproximateDP,
     Claim,
     FixedSizeSampled,
@@ -21,8 +30,6 @@ from uedp_bench.accounting.events import (
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
-    PrivacyUnit,
-    Protected,
     PureDP,
     Repeated,
     SentenceSampledGaussian,
@@ -32,20 +39,10 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.systems import Reading
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Component, MayBePath, Params
-from uedp_bench.corpus import (
-    SPLITS,
-    BoolArray,
-    Corpus,
-    FloatArray,
-    GoldSpans,
-    Index,
-    IntArray,
-    Spans,
-    concatenate,
-    dense_ids,
-    normalise_surface,
-    or_alone,
-)
+from uedp_bench.corpus._columns import Facts
+from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
+from uedp_bench.corpus.spans import Layer, Mention, Spans, normalise_surface
+from uedp_bench.corpus.table import SPLITS, Corpus, concatenate, dense_ids, or_alone
 from uedp_bench.errors import (
     CapabilityError,
     InputError,
@@ -53,6 +50,7 @@ from uedp_bench.errors import (
     PrivacyError,
     UedpBenchError,
 )
+from uedp_bench.files.text_files import open_text
 from uedp_bench.learner import (
     Batch,
     Learner,
@@ -87,7 +85,7 @@ from uedp_bench.model import (
 from uedp_bench.models.vocabularies.word_model import WordModel, WordParams, WordText
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.randomness.streams import Name, Stream
-from uedp_bench.registry import attacks, mechanisms, models, sources, tasks
+from uedp_bench.registry import attacks, events, mechanisms, models, sources, tasks
 from uedp_bench.release import (
     Channel,
     Classifier,
@@ -117,8 +115,8 @@ if TYPE_CHECKING:
         Bound,
         Count,
         FlatBound,
-        Layer,
         Limits,
+        NetworkLayer,
         PerLayerBound,
         Seen,
         TwoLevelBound,
@@ -141,6 +139,7 @@ __all__ = [
     "AdamServer",
     "AdaptiveBound",
     "Adjacency",
+    "AnyEvent",
     "ApproximateDP",
     "Attack",
     "Batch",
@@ -158,7 +157,9 @@ __all__ = [
     "DetectionParams",
     "Encoder",
     "Estimate",
+    "Event",
     "Events",
+    "Facts",
     "FeatureArray",
     "Federation",
     "FixedSizeSampled",
@@ -168,7 +169,6 @@ __all__ = [
     "Gaussian",
     "GaussianNoise",
     "Generator",
-    "GoldSpans",
     "IndependentGaussian",
     "Index",
     "InputError",
@@ -185,8 +185,11 @@ __all__ = [
     "LowerBound",
     "MayBePath",
     "Mechanism",
+    "Mention",
     "MetricPrivacy",
     "Name",
+    "Neighbours",
+    "NetworkLayer",
     "NextTokenModule",
     "Noise",
     "NonPrivate",
@@ -200,6 +203,7 @@ __all__ = [
     "PrivacyEvent",
     "PrivacyUnit",
     "Progress",
+    "Promise",
     "Protected",
     "PublicUnits",
     "Published",
@@ -243,6 +247,7 @@ __all__ = [
     "UedpBenchError",
     "Unbounded",
     "UnitTrainer",
+    "UnknownEvent",
     "Updates",
     "UserEntityGaussian",
     "Vocabulary",
@@ -259,12 +264,14 @@ __all__ = [
     "concatenate",
     "cut_missing_splits",
     "dense_ids",
+    "events",
     "fraction_estimate",
     "mean_estimate",
     "mechanisms",
     "models",
     "normalise_surface",
     "on_device",
+    "open_text",
     "or_alone",
     "ratio_estimate",
     "row_seeds",
@@ -282,7 +289,7 @@ _WITH_TORCH: dict[str, tuple[str, ...]] = {
         "Bound",
         "Count",
         "FlatBound",
-        "Layer",
+        "NetworkLayer",
         "Limits",
         "PerLayerBound",
         "Seen",

@@ -78,7 +78,7 @@ class Component(ABC, Generic[P]):
         self.params: P = cast("P", self.Params()) if params is None else params
 
     def reads(self) -> frozenset[str]:
-        """Content columns (`entities`, `targets`) that it needs of what was published before it.
+        """Content (`entities`, `targets`, `records`, `layer NAME`) that it needs of its corpus.
 
         None by default. A run in which a publisher does not carry one of them is refused before it
         trains; of an attack, the attack is skipped.

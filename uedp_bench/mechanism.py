@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
 from uedp_bench.component import Component, P
 from uedp_bench.errors import CapabilityError
+from uedp_bench.release import SplitRelease
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 Events = tuple[PrivacyEvent, ...]
 """What happened to private data, in order; empty where it was not used."""
-
-CONTENT: frozenset[str] = frozenset({"entities", "targets"})
-"""Columns of a corpus, beside the text, that tell what rows say."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +122,9 @@ class PublishingMechanism(Mechanism[P]):
         rowwise: an output row depends on its input row and public data only. Only who says so is
             taken for mere pre-processing of a mechanism that protects.
         at_inference: test inputs pass through it too.
-        carries: content columns that still mean something in what it publishes, of `CONTENT`. All
-            others are dropped after it; labels, attributes, groups and splits always stay.
+        carries: content columns that still mean something in what it publishes, of
+            `uedp_bench.corpus.CONTENT`. All others are dropped after it; labels, attributes, groups
+            and splits always stay.
     """
 
     rowwise: ClassVar[bool] = False
@@ -196,11 +195,9 @@ class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
         Raises:
             CapabilityError: if the release has no two such parts.
         """
-        through = getattr(release, "through", None)
-        if through is None:
+        if not isinstance(release, SplitRelease):
             raise CapabilityError(
                 f"{self.name} perturbs representations between an encoder and a head, and a "
                 f"{type(release).__name__} has none: use it for text-classification"
             )
-        served: Release = through(self, run.stream("inference"))
-        return served
+        return release.through(self, run.stream("inference"))

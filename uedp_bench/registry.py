@@ -201,9 +201,10 @@ sources: Registry[Any] = Registry("source", _source)
 """Sources by name; `@sources.register` adds one from a file given with `--plugin`."""
 
 models: Registry[Any] = Registry("model", _model)
-events: Registry[Any] = Registry("event", _event)
 """Models by name; `@models.register` adds one from a file given with `--plugin`."""
 
+events: Registry[Any] = Registry("event", _event)
+"""Events by kind; `@events.register` adds one from a file given with `--plugin`."""
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "mechanisms": mechanisms,

@@ -1,20 +1,83 @@
 """The release: what leaves the protected side, and what an adversary can ask of it.
 
 Capabilities are protocols with one distinctive method each. A task's learner returns an object
-that offers some of them; the runner pairs attacks with releases by these names alone.
+that offers some of them; the runner pairs attacks with releases by these protocols alone. A
+capability is declared in one place: `@capability(question)` above its protocol. The question is
+what a saved release is asked, so that what cannot be asked again is found when it is saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.accounting.events import PrivacyEvent
-from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.errors import InputError, PluginError, UedpBenchError
+
+if TYPE_CHECKING:
+    from uedp_bench.learner import Learner
+    from uedp_bench.mechanism import RepresentationMechanism
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.randomness.streams import Stream
+
+Question = Callable[[Any, Corpus], FloatArray]
+"""Asks a release of some capability about a few rows; the answer is an array of numbers."""
+
+
+class Capability(NamedTuple):
+    """Something that a release can be asked.
+
+    Attributes:
+        kind: the protocol.
+        question: what a saved release is asked; None for what the run makes anew, and nobody saves.
+    """
+
+    kind: type
+    question: Question | None
+
+
+_CAPABILITIES: dict[str, Capability] = {}
+_Kind = TypeVar("_Kind", bound=type)
+
+
+def capability(question: Question | None) -> Callable[[_Kind], _Kind]:
+    """Declares a runtime-checkable protocol as a capability.
+
+    Args:
+        question: what a release with this capability is asked when it was saved and loaded again:
+            both must answer alike. None for what the run makes, and nobody saves.
+
+    Raises:
+        PluginError: if a built-in capability has the name.
+    """
+
+    def declare(kind: _Kind) -> _Kind:
+        known = _CAPABILITIES.get(kind.__name__)
+        if known is not None and known.kind.__module__ == __name__:
+            raise PluginError(
+                f"{kind.__module__} declares the capability {kind.__name__}, which "
+                f"{__name__} has: give it another name"
+            )
+        _CAPABILITIES[kind.__name__] = Capability(kind, question)
+        return kind
+
+    return declare
+
+
+def declared_capabilities() -> tuple[Capability, ...]:
+    """All capabilities, in the order in which messages list them."""
+    return tuple(_CAPABILITIES.values())
+
+
+def capabilities(release: object) -> tuple[str, ...]:
+    """Names of the capabilities that an object offers."""
+    return tuple(name for name, each in _CAPABILITIES.items() if isinstance(release, each.kind))
 
 
 class TokenScores(NamedTuple):
@@ -33,6 +96,7 @@ class TokenScores(NamedTuple):
     correct: NDArray[np.bool_]
 
 
+@capability(lambda asked, rows: _logprobs(asked.token_logprobs(rows.texts)))
 @runtime_checkable
 class Scorer(Protocol):
     """Can be asked how likely a text is."""
@@ -42,6 +106,7 @@ class Scorer(Protocol):
         ...
 
 
+@capability(lambda asked, rows: asked.filler_losses("", "", rows.texts))
 @runtime_checkable
 class Completer(Protocol):
     """Can be asked how likely fillings of a gap in a text are."""
@@ -51,6 +116,7 @@ class Completer(Protocol):
         ...
 
 
+@capability(lambda asked, rows: asked.next_logprobs([asked.encode(rows.texts[0])[:1]]))
 @runtime_checkable
 class Generator(Protocol):
     """Can be asked for the next token."""
@@ -71,6 +137,7 @@ class Generator(Protocol):
         ...
 
 
+@capability(lambda asked, rows: asked.class_logprobs(rows))
 @runtime_checkable
 class Classifier(Protocol):
     """Can be asked for the class of a row, as the owner of its text would ask.
@@ -84,6 +151,7 @@ class Classifier(Protocol):
         ...
 
 
+@capability(lambda asked, rows: asked.representations(rows))
 @runtime_checkable
 class Encoder(Protocol):
     """Shows the representation of a row: what leaves the owner's device and an attacker sees."""
@@ -93,6 +161,29 @@ class Encoder(Protocol):
         ...
 
 
+@capability(lambda asked, rows: asked.row_losses(rows.take(np.flatnonzero(asked.scorable(rows)))))
+@runtime_checkable
+class RowScorer(Protocol):
+    """Can be asked for the loss of a row, as training computes it (`TrainedRelease`)."""
+
+    def row_losses(self, corpus: Corpus) -> FloatArray:
+        """(rows,) negative log-likelihood (nats) of what the model predicts of each row.
+
+        A row with several targets has the mean of theirs, which is what training minimises. The
+        loss of a row depends on that row alone. No noise is drawn: whoever has the weights computes
+        it.
+
+        Raises:
+            InputError: for a row that is not `scorable`.
+        """
+        ...
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """(rows,) True where a row has what is predicted, such as a label."""
+        ...
+
+
+@capability(None)
 @runtime_checkable
 class Published(Protocol):
     """The protected corpus itself was published.
@@ -131,6 +222,7 @@ class WordChannel(Protocol):
         ...
 
 
+@capability(None)
 @runtime_checkable
 class Channel(Protocol):
     """Words were replaced one by one.
@@ -142,19 +234,46 @@ class Channel(Protocol):
     word_channel: WordChannel
 
 
+@capability(lambda asked, rows: asked.update)
 @runtime_checkable
 class Updates(Protocol):
-    """Shows by how much private training moved the weights."""
+    """Shows by how much private training moved the weights: initial weights are public.
 
-    def update(self) -> NDArray[np.float32]:
-        """(d,) final minus initial weights, in the order of the module's trainable parameters."""
+    Attributes:
+        update: (d,) final minus initial weights, in the order of the module's trainable parameters.
+    """
+
+    update: NDArray[np.float32]
+
+
+@runtime_checkable
+class SplitRelease(Protocol):
+    """What a `SplitLearner` releases: a mechanism can perturb what passes between its two parts."""
+
+    def through(self, mechanism: RepresentationMechanism[Any], noise: Stream) -> Release:
+        """The release with the channel of `mechanism` between its parts; `noise` has its draws."""
         ...
 
 
-CAPABILITIES: tuple[type, ...] = (
-    Scorer, Completer, Generator, Classifier, Encoder, Published, Channel, Updates,
-)  # fmt: skip
-"""Capabilities in the order in which messages list them."""
+@runtime_checkable
+class Tokenised(Protocol):
+    """Reads text by a vocabulary."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its tokens."""
+        ...
+
+
+@runtime_checkable
+class PerturbedInputs(Protocol):
+    """Mechanisms perturb inputs, and what they make of them is not published.
+
+    Attributes:
+        inputs: see `Release`.
+    """
+
+    inputs: Corpus
 
 
 class Release:
@@ -163,17 +282,25 @@ class Release:
     Attributes:
         events: what happened to private data to make it; the accountants' only input.
         view: what the adversary sees, in words ("model weights", "sanitised text").
-        published, word_channel: see `Published` and `Channel`; set by the runner, and missing where
-            nothing was published.
+        target: what it predicts: "label", or the name of an attribute.
+        classes: names of the classes that it tells apart; none where it tells no classes apart, or
+            does not say which.
+        takes_vectors: it reads published vectors, not text.
+        published, word_channel, update: see `Published`, `Channel` and `Updates`; the harness sets
+            them, and they are missing where there is no such thing.
         inputs: rows as they enter the model, where mechanisms perturb inputs and what they make is
-            not published; set by the runner. It is no part of what is released, but classes and
+            not published; the harness sets it. It is no part of what is released, but classes and
             representations of inputs are those of these.
     """
 
     view: ClassVar[str] = "model"
     events: tuple[PrivacyEvent, ...] = ()
+    target: str = "label"
+    classes: tuple[str, ...] = ()
+    takes_vectors: bool = False
     published: Corpus
     word_channel: WordChannel
+    update: NDArray[np.float32]
     inputs: Corpus
 
     @property
@@ -186,6 +313,46 @@ class Release:
         raise TypeError(f"{type(self).__name__} cannot be saved")
 
 
+class TrainedRelease(Release, ABC):
+    """Base of releases of a trained module: they are `RowScorer`s, whatever the task is.
+
+    A task says how its learner reads other rows; the losses are those of `Learner.losses`.
+    """
+
+    @abstractmethod
+    def learner(self, corpus: Corpus) -> Learner:
+        """The learner of other rows, in their order, with the released module as its own."""
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """See `RowScorer`; all rows, unless a task says otherwise."""
+        return np.ones(len(corpus), dtype=bool)
+
+    def row_losses(self, corpus: Corpus) -> FloatArray:
+        """See `RowScorer`.
+
+        Raises:
+            InputError: for a row that is not `scorable`.
+            UedpBenchError: if a loss is NaN.
+        """
+        refused = np.flatnonzero(~self.scorable(corpus))
+        if len(refused):
+            raise InputError(
+                f"row_losses: {len(refused)} of {len(corpus)} rows have nothing that "
+                f"{type(self).__name__} predicts, first row {refused[0]}; `scorable` says which"
+            )
+        if not len(corpus):
+            return np.empty(0)
+        from uedp_bench.training.row_losses import row_losses
+
+        losses = row_losses(self.learner(corpus), len(corpus))
+        if np.isnan(losses).any():
+            raise UedpBenchError(
+                f"the loss of row {int(np.isnan(losses).argmax())} is NaN: the weights are not "
+                "finite"
+            )
+        return losses
+
+
 class PublishedOnly(Release):
     """Published text or vectors, and no model."""
 
@@ -195,6 +362,22 @@ class PublishedOnly(Release):
         """Nothing but the published corpus was released, and any run makes it again."""
 
 
-def capabilities(release: object) -> tuple[str, ...]:
-    """Names of the capabilities that an object offers."""
-    return tuple(kind.__name__ for kind in CAPABILITIES if isinstance(release, kind))
+def published_of(release: object) -> Corpus | None:
+    """What was published; None where nothing was."""
+    return release.published if isinstance(release, Published) else None
+
+
+def word_channel_of(release: object) -> WordChannel | None:
+    """How words were replaced one by one; None where they were not, or nobody can say how."""
+    return release.word_channel if isinstance(release, Channel) else None
+
+
+def protected_rows(release: object) -> Corpus | None:
+    """Rows as mechanisms made them, published or not; None where the model reads original rows."""
+    if isinstance(release, Published):
+        return release.published
+    return release.inputs if isinstance(release, PerturbedInputs) else None
+
+
+def _logprobs(scores: Sequence[TokenScores]) -> FloatArray:
+    return np.concatenate([score.logp for score in scores])

@@ -7,7 +7,7 @@ be concluded from which canaries is in `docs/audits.md`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -26,10 +26,17 @@ from uedp_bench.attacks.audit.canaries import (
     plant_texts,
     word_pool,
 )
-from uedp_bench.attacks.audit.scores import TextProbe, text_scores, update_scores
+from uedp_bench.attacks.audit.scores import (
+    TextProbe,
+    canary_rows,
+    row_scores,
+    text_scores,
+    update_scores,
+    with_texts_in,
+)
 from uedp_bench.component import Params
 from uedp_bench.errors import InputError
-from uedp_bench.release import Completer, Updates
+from uedp_bench.release import Completer, RowScorer, Updates
 from uedp_bench.run import Run
 from uedp_bench.statistics.resampling import checked
 
@@ -41,6 +48,17 @@ NOT_INJECTED = (
     "no update was replaced: the mechanism does not train in rounds of clipped updates, or no "
     "canary took part"
 )
+
+
+NO_UPDATE = "update canaries need a release that is Updates"
+
+
+class _Asked(NamedTuple):
+    """What scores are computed from beside the release, the same for all trainings."""
+
+    planted: PlantedAudit
+    corpus: Corpus
+    run: Run
 
 
 class AuditParams(Params):
@@ -119,7 +137,7 @@ class Audit(Attack[AuditParams]):
         "Carlini et al. 2019 (canaries)"
     )
     Params = AuditParams
-    needs: ClassVar[tuple[type, ...]] = (Completer, Updates)
+    needs: ClassVar[tuple[type, ...]] = (Completer, RowScorer, Updates)
     replaces_users = True
     planted_type = PlantedAudit
 
@@ -179,16 +197,15 @@ class Audit(Attack[AuditParams]):
     def run(self, release: Release, planted: PlantedAudit, corpus: Corpus, run: Run) -> Leakage:
         """Scores every canary, and bounds epsilon from the scores of both sides."""
         notes, p = list(planted.notes), self.params
-        wanted: type = Updates if p.canary == "update" else Completer
-        if not isinstance(release, wanted):
-            reason = f"{p.canary} canaries need a release that is {wanted.__name__}"
+        if (reason := self._not_asked(release, planted, corpus)) is not None:
             return Leakage({}, {"notes": [*notes, reason]})
-        scores, details = self._scores(release, planted.canaries, planted, run, run)
+        asked = _Asked(planted, corpus, run)
+        scores, details = self._scores(release, planted.canaries, asked, run)
         included = np.array([canary.included for canary in planted.canaries])
         one_run = Sides(scores[included], scores[~included])
         if p.canary == "update" and not run.diagnostics.get("injected_updates"):
             notes.append(NOT_INJECTED)
-        trials = self._trials(planted, corpus, run)
+        trials = self._trials(asked)
         delta = run.delta if p.delta is None else p.delta
         bounds = lower_bounds(one_run, trials, self._targets(planted), delta)
         metrics = headline(one_run, trials, bounds, delta, run.shared("audit", "bootstrap"))
@@ -224,27 +241,43 @@ class Audit(Attack[AuditParams]):
             targets.append(Target("record", p.adjacency))
         return tuple(targets)
 
+    def _not_asked(self, release: Release, planted: PlantedAudit, corpus: Corpus) -> str | None:
+        """Why a release cannot be asked about the canaries; None where it can."""
+        kind = self.params.canary
+        if kind == "update":
+            return None if isinstance(release, Updates) else NO_UPDATE
+        if isinstance(release, Completer):
+            return None
+        if not isinstance(release, RowScorer):
+            return f"{kind} canaries need a release that is a Completer or a RowScorer"
+        if release.takes_vectors:
+            return f"{kind} canaries are text, and the release takes vectors"
+        for canary in planted.canaries:
+            rows = canary_rows(corpus, canary)
+            if not len(rows) or not release.scorable(with_texts_in(corpus, rows, [""])).all():
+                return f"{kind} canaries: their rows have nothing that the release predicts"
+        return None
+
     def _scores(
-        self,
-        release: Any,
-        canaries: tuple[AuditCanary, ...],
-        planted: PlantedAudit,
-        training: Run,
-        run: Run,
+        self, release: Any, canaries: tuple[AuditCanary, ...], asked: _Asked, training: Run
     ) -> tuple[FloatArray, dict[str, Any]]:
         """(canaries,) scores, high for included ones; `training` has the seed of the release."""
         p = self.params
         if p.canary == "update":
             scores, norm = update_scores(release, canaries, training)
-            return scores, {"update_norm": norm, "weights": len(release.update())}
-        probe = TextProbe(planted.words, p.prefix_words, p.references)
-        return text_scores(release, canaries, probe, run), {}
+            return scores, {"update_norm": norm, "weights": len(release.update)}
+        probe = TextProbe(asked.planted.words, p.prefix_words, p.references)
+        if isinstance(release, Completer):
+            return text_scores(release, canaries, probe, asked.run), {}
+        scores = row_scores(release, canaries, probe, asked.corpus, asked.run)
+        return scores, {"scored_by": "losses of rows"}
 
-    def _trials(self, planted: PlantedAudit, corpus: Corpus, run: Run) -> Sides | None:
+    def _trials(self, asked: _Asked) -> Sides | None:
         """Scores of the subject over trainings with and without it, seeds all different.
 
         Which half has it is fixed in advance; only the trainings are random, independently.
         """
+        planted, corpus, run = asked
         if planted.subject is None:
             return None
         mask = np.zeros(corpus.user_count, dtype=bool)
@@ -258,7 +291,7 @@ class Audit(Attack[AuditParams]):
             mask[planted.subject.user] = inside[i]
             release = run.retrain(mask, mechanism="same", seed=seed)
             training = Run(seed, run.stats)
-            found, _ = self._scores(release, (planted.subject,), planted, training, run)
+            found, _ = self._scores(release, (planted.subject,), asked, training)
             scores[i] = found[0]
             run.progress("audit: retrainings", i + 1, len(seeds))
         checked(scores, "scores of retrainings")

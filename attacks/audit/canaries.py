@@ -9,14 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 from uedp_bench.attack import Planted
 from uedp_bench.attacks._planting import (
-    Mention,
     frequent_words,
     person_type,
     replace_rows,
     surfaces,
     unused_name,
 )
-from uedp_bench.corpus import normalise_surface
+from uedp_bench.corpus import Mention, normalise_surface
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.attacks._planting import replace_rows
 from uedp_bench.attacks.secret_sharer.canary import random_suffixes
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.audit.canaries import AuditCanary
-    from uedp_bench.corpus import FloatArray
-    from uedp_bench.release import Completer, Updates
+    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.release import Completer, RowScorer, Updates
     from uedp_bench.run import Run
 
 LARGEST_LOSS = 1e6
 """Infinite losses count as this many nats, so that they still compare."""
+
+CANARY_ROWS = 4
+"""Rows of a canary that its loss is the mean of, at most: they may differ in their labels."""
 
 
 class TextProbe(NamedTuple):
@@ -44,16 +49,72 @@ def text_scores(
     scores = np.empty(len(canaries))
     for i, canary in enumerate(canaries):
         run.progress("audit: scores", i, len(canaries))
-        words = canary.text.split()
-        before, suffix = (" ".join(part) for part in
-                          (words[: probe.prefix_words], words[probe.prefix_words :]))  # fmt: skip
-        rng = run.shared("audit", "references", canary.user)
-        others = random_suffixes(probe.words, suffix, probe.references, rng)
-        found = release.filler_losses(f"{before} ", "", [suffix, *others])
-        losses = np.minimum(checked(found, "losses of canaries"), LARGEST_LOSS)
-        gap, deviation = losses[1:].mean() - losses[0], losses[1:].std()
-        scores[i] = gap / deviation if deviation > 0.0 else gap
+        before, suffixes = _suffixes(canary, probe, run)
+        scores[i] = _gap(release.filler_losses(f"{before} ", "", suffixes))
     return scores
+
+
+def row_scores(
+    release: RowScorer,
+    canaries: Sequence[AuditCanary],
+    probe: TextProbe,
+    corpus: Corpus,
+    run: Run,
+) -> FloatArray:
+    """(canaries,) how far the loss of a canary's rows is below that of random texts in their place.
+
+    The texts differ in the words after the prefix alone, and stand in the same rows: beside the
+    same label. `text_scores` asks language models, and sees more.
+
+    Args:
+        release: that is audited.
+        canaries: to score.
+        probe: how texts are asked for.
+        corpus: the planted corpus.
+        run: of the audit.
+    """
+    scores = np.empty(len(canaries))
+    for i, canary in enumerate(canaries):
+        run.progress("audit: scores", i, len(canaries))
+        before, suffixes = _suffixes(canary, probe, run)
+        texts = [f"{before} {suffix}" for suffix in suffixes]
+        rows = canary_rows(corpus, canary)
+        asked = with_texts_in(corpus, rows, texts)
+        losses = np.asarray(release.row_losses(asked)).reshape(len(texts), len(rows))
+        scores[i] = _gap(losses.mean(axis=1))
+    return scores
+
+
+def canary_rows(corpus: Corpus, canary: AuditCanary) -> IntArray:
+    """Rows of a canary's user that stand for it: those that hold its text where some do."""
+    mine = corpus.rows_of_user[canary.user]
+    holds = np.array([corpus.texts[row] == canary.text for row in mine.tolist()], dtype=bool)
+    # An excluded user of the adjacency replace-one keeps its own text.
+    rows = mine[holds] if holds.any() else mine[corpus.where("train")[mine]]
+    return rows[:CANARY_ROWS]
+
+
+def with_texts_in(corpus: Corpus, rows: IntArray, texts: Sequence[str]) -> Corpus:
+    """Every text in every one of these rows, text by text."""
+    every = corpus.take(np.tile(rows, len(texts)))
+    named = [text for text in texts for _ in range(len(rows))]
+    return replace_rows(replace(every, detector=None), np.arange(len(every)), named, [])
+
+
+def _suffixes(canary: AuditCanary, probe: TextProbe, run: Run) -> tuple[str, list[str]]:
+    """The words of a canary that are given, and its suffix followed by random ones."""
+    words = canary.text.split()
+    before, suffix = (" ".join(part) for part in
+                      (words[: probe.prefix_words], words[probe.prefix_words :]))  # fmt: skip
+    rng = run.shared("audit", "references", canary.user)
+    return before, [suffix, *random_suffixes(probe.words, suffix, probe.references, rng)]
+
+
+def _gap(found: FloatArray) -> float:
+    """How far the first loss is below the mean of the others, in their deviations."""
+    losses = np.minimum(checked(found, "losses of canaries"), LARGEST_LOSS)
+    gap, deviation = losses[1:].mean() - losses[0], losses[1:].std()
+    return float(gap / deviation if deviation > 0.0 else gap)
 
 
 def update_scores(
@@ -73,7 +134,7 @@ def update_scores(
 
     from uedp_bench.training.injection import direction
 
-    update = torch.from_numpy(np.ascontiguousarray(release.update())).double()
+    update = torch.from_numpy(np.ascontiguousarray(release.update)).double()
     scores = [
         float(update @ direction(run, canary.user, len(update)).double()) for canary in canaries
     ]

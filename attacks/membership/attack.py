@@ -1,7 +1,8 @@
 """Membership inference: was this record, or this user, in the training data?
 
-Scores are those of the literature, of language models (`_scores`) and of classifiers
-(`_shadow_scores`); users are judged by the mean of their records. An AUC means little without the
+Language models are judged by the likelihoods of their tokens (`language`). Classifiers and all
+other trained releases are judged by how sure they are of the truth, beside shadow models
+(`shadow_models`). Users are judged by the mean of their records. An AUC means little without the
 one that words alone reach, which is measured beside it.
 """
 
@@ -14,13 +15,14 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.attack import Attack, Leakage
-from uedp_bench.attacks.membership.classes import Shadows, class_scores
+from uedp_bench.attacks.membership.asked_rows import Asked, AskedClasses, AskedLosses
 from uedp_bench.attacks.membership.language import language_scores
 from uedp_bench.attacks.membership.records import PlantedMembership, digest, records_of
 from uedp_bench.attacks.membership.report import report
+from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Classifier, Published, Scorer
+from uedp_bench.release import Channel, Classifier, Published, RowScorer, Scorer, published_of
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
@@ -58,8 +60,8 @@ class MembershipParams(Params):
         default=4,
         ge=0,
         exclude_if=at(4),
-        description="classifiers only: models trained on a random half of members and non-members "
-        "each, and on all other training users; even, and 0 leaves the loss alone",
+        description="not for language models: models trained on a random half of members and "
+        "non-members each, and on all other training users; even, and 0 leaves the loss alone",
     )
     shadow_mechanism: Literal["same", "none"] = Field(
         default="same",
@@ -83,7 +85,7 @@ class Membership(Attack[MembershipParams]):
 
     `auc` is of a score that is fixed in advance. For language models: the loss relative to a
     reference model that saw neither side, or the loss where there is nobody to train a reference
-    on. For classifiers: RMIA.
+    on. For classifiers, and for whatever else gives the losses of its rows: RMIA.
     """
 
     name = "membership"
@@ -92,7 +94,7 @@ class Membership(Attack[MembershipParams]):
         "Zhang et al. 2025 (Min-K%++); Carlini et al. 2022 (LiRA); Zarifzadeh et al. 2024 (RMIA)"
     )
     Params = MembershipParams
-    needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier)
+    needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier, RowScorer)
     holds_out = True
     planted_type = PlantedMembership
 
@@ -125,21 +127,18 @@ class Membership(Attack[MembershipParams]):
         return corpus.with_split(moved, "held_out"), planted
 
     def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
-        """One reference model for language models, the shadow models for classifiers."""
+        """One reference model for language models, shadow models for all else that is trained."""
         if Scorer in needs:
             return {"": 1}
-        return {"shadow_models": self.params.shadow_models} if Classifier in needs else {}
+        trains = not {*needs} <= {Channel, Published}
+        return {"shadow_models": self.params.shadow_models} if trains else {}
 
     def run(
         self, release: Release, planted: PlantedMembership, corpus: Corpus, run: Run
     ) -> Leakage:
         """Scores all members and non-members, and how well each score tells them apart."""
-        if isinstance(release, Classifier) and not isinstance(release, Scorer):
-            return self._of_classifier(release, planted, corpus, run)
         if not isinstance(release, Scorer):
-            raise CapabilityError(
-                f"membership needs a Scorer or a Classifier, not {type(release).__name__}"
-            )
+            return self._by_shadows(release, planted, corpus, run)
         records, replaced = records_of(planted, corpus)
         p = self.params
         high, details = language_scores(release, records, corpus, p.reference_rows, p.min_k, run)
@@ -148,18 +147,30 @@ class Membership(Attack[MembershipParams]):
         metrics, found = report(records, high, main, None, run)
         return Leakage(metrics, _joined(details, found, planted, replaced))
 
-    def _of_classifier(
-        self, release: Classifier, planted: PlantedMembership, corpus: Corpus, run: Run
+    def _by_shadows(
+        self, release: Release, planted: PlantedMembership, corpus: Corpus, run: Run
     ) -> Leakage:
-        if isinstance(release, Published) and release.published.vectors is not None:
+        shown = published_of(release)
+        if release.takes_vectors or (shown is not None and shown.vectors is not None):
             return Leakage({}, {"notes": [VECTORS]})
         records, replaced = records_of(planted, corpus)
         shadows = Shadows(self.params.shadow_models, self.params.shadow_mechanism)
-        records, high, main, details = class_scores(
-            release, (records, planted), corpus, shadows, run
+        records, high, main, details = shadow_scores(
+            release, (records, planted), _asked(release, corpus), shadows, run
         )
         metrics, found = report(records, high, main, main, run)
         return Leakage(metrics, _joined(details, found, planted, replaced))
+
+
+def _asked(release: Release, corpus: Corpus) -> Asked:
+    """What releases of this kind are asked; classes say more than losses."""
+    if isinstance(release, Classifier):
+        return AskedClasses(release, corpus)
+    if isinstance(release, RowScorer):
+        return AskedLosses(release, corpus)
+    raise CapabilityError(
+        f"membership needs a Scorer, a Classifier or a RowScorer, not {type(release).__name__}"
+    )
 
 
 def _joined(

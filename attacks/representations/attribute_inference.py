@@ -12,7 +12,6 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.attack import Attack, Leakage, Planted
-from uedp_bench.attacks._truth import target_of
 from uedp_bench.attacks.representations.empirical_privacy import (
     PRESENCE,
     Inferred,
@@ -28,7 +27,7 @@ from uedp_bench.attacks.representations.perceptron import (
     fit,
 )
 from uedp_bench.attacks.representations.projection import Colour, Method, projection
-from uedp_bench.attacks.representations.seen import Seen, check_splits, see
+from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
 from uedp_bench.component import at
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
@@ -160,7 +159,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         names = self._attributes(corpus)
         if self.params.attributes:
             return names
-        return tuple(name for name in names if name != target_of(release)) or names
+        return tuple(name for name in names if name != release.target) or names
 
     def _attributes(self, corpus: Corpus) -> tuple[str, ...]:
         declared = tuple(corpus.attribute_names)
@@ -229,7 +228,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
 
 def _label(release: Release, corpus: Corpus, test: Seen) -> Colour | None:
     """What the main task predicts of the test rows; None for no class of a row."""
-    target = target_of(release)
+    target = release.target
     if target != "label":
         return Colour(corpus.attribute_names[target], corpus.attributes[target][test.rows])
     if corpus.labels is None:

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.attack import Attack, Leakage, Planted
-from uedp_bench.attacks._truth import target_of, true_classes
+from uedp_bench.attacks._truth import true_classes
 from uedp_bench.attacks.representations.label_prior import LabelledWords, fit_prior
 from uedp_bench.attacks.representations.multilabel import (
     Predictor,
@@ -21,7 +21,7 @@ from uedp_bench.attacks.representations.multilabel import (
     score_words,
 )
 from uedp_bench.attacks.representations.perceptron import Examples, PerceptronParams, fit
-from uedp_bench.attacks.representations.seen import Seen, check_splits, see
+from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Encoder
@@ -121,7 +121,7 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
 
         Rows without one are a class of their own, the first.
         """
-        if target_of(release) == "label" and corpus.labels is None:
+        if release.target == "label" and corpus.labels is None:
             return np.zeros(len(corpus), np.int64), 1
         classes = true_classes(release, corpus, self.name) + 1
         return classes, 1 + int(classes.max(initial=0))

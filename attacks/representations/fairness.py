@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.attacks._truth import target_of, true_classes
-from uedp_bench.attacks.representations.seen import Seen
+from uedp_bench.attacks._truth import true_classes
+from uedp_bench.attacks.representations.released_rows import Seen
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, or_alone
 from uedp_bench.errors import InputError
-from uedp_bench.release import Classifier
+from uedp_bench.release import Classifier, Release
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate, sum_of_ratios_estimate
 
 Fairness = tuple[dict[str, Estimate], dict[str, Any]]
 
 
-def fairness(release: object, corpus: Corpus, test: Seen, rng: np.random.Generator) -> Fairness:
+def fairness(release: Release, corpus: Corpus, test: Seen, rng: np.random.Generator) -> Fairness:
     """Main-task accuracy on the released test rows, by group of every declared attribute.
 
     The fairness tables of Lyu, He and Li 2020 (section 4.6, Tables 6 and 7). The gap is the
@@ -32,7 +32,7 @@ def fairness(release: object, corpus: Corpus, test: Seen, rng: np.random.Generat
     Raises:
         InputError: if the release's log-probabilities are NaN.
     """
-    target = target_of(release)
+    target = release.target
     if not isinstance(release, Classifier) or (target == "label" and corpus.labels is None):
         return {}, {}
     labels = true_classes(release, corpus, "attribute-inference")[test.rows]

@@ -16,7 +16,6 @@ from pydantic import Field, model_validator
 
 from uedp_bench.attack import Attack, Leakage
 from uedp_bench.attacks._planting import (
-    Mention,
     drawn_users_and_rows,
     frequent_words,
     hidden,
@@ -36,7 +35,7 @@ from uedp_bench.attacks.secret_sharer.canary import (
     random_suffixes,
 )
 from uedp_bench.component import Params
-from uedp_bench.corpus import normalise_surface
+from uedp_bench.corpus import Mention, normalise_surface
 from uedp_bench.errors import InputError
 from uedp_bench.release import Completer, Generator
 from uedp_bench.results import Estimate

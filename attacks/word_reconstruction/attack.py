@@ -21,7 +21,7 @@ from uedp_bench.attacks.word_reconstruction.posterior import Posterior, guess_er
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
-from uedp_bench.release import Channel, Published
+from uedp_bench.release import Channel, Published, published_of, word_channel_of
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
 from uedp_bench.text.word_occurrences import Occurrences, Prior, draw
@@ -84,7 +84,7 @@ class WordReconstruction(Attack[WordReconstructionParams]):
                 f"{type(release).__name__}"
             )
         rng = run.shared("attack", self.name)
-        channel = getattr(release, "word_channel", None)
+        channel, shown = word_channel_of(release), published_of(release)
         metrics: dict[str, Estimate] = {}
         details: dict[str, Any] = {}
         rows = corpus.only("train", "valid", "test")
@@ -92,7 +92,6 @@ class WordReconstruction(Attack[WordReconstructionParams]):
             metrics, details = bayesian(rows, channel, self.params.samples, rng)
         else:
             details["bayesian"] = f"left out: {NO_CHANNEL}"
-        shown = getattr(release, "published", None)
         aligned = [] if shown is None else list(aligned_rows(rows, shown, channel))
         if channel is None and aligned:
             metrics |= _by_position(rows, aligned, rng)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.component import Params
-from uedp_bench.corpus import GoldSpans, Spans
+from uedp_bench.corpus import Layer
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms.deidentification.mentions import Mention, replaced, tidy
@@ -164,12 +164,12 @@ def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run) -> None:
 
     how = " ".join(filter(None, (corpus.detector.detector, corpus.detector.pipeline)))
     run.note(entities_from=how)
-    if corpus.gold is not None:
+    if (gold := corpus.layers.get("gold")) is not None:
         spans = corpus.entities
         acted = [mention for mention in spans.mentions() if mention[3] in chosen]
-        found = GoldSpans(Spans.build(corpus.texts, acted), corpus.entity_types)
+        found = Layer.build(corpus.texts, acted, corpus.entity_types)
         rows = ~corpus.where("public") & (corpus.origin >= 0)
-        measured = measure(corpus.texts, corpus.gold, found, rows)
+        measured = measure(corpus.texts, gold, found, rows)
         run.note(detection=measured.to_dict(), simulation_only=["detection"])
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from uedp_bench.model import Vocabulary
-    from uedp_bench.models.networks.classifier import ClassifierNetwork
     from uedp_bench.tasks.classification.release import ClassifierRelease
 
 
@@ -24,12 +23,11 @@ class ClassifierLearner(SplitLearner):
 
     Args:
         reader: turns rows into inputs.
-        module: the network.
+        module: the network, a `ClassifierNetwork` or several of them.
         corpus: the rows, numbered from 0, each with a label; rows of `valid` are there for
             mechanisms that choose a checkpoint.
         score_rows: rows that the release classifies at once.
         schedule: of the stage on public rows, how to train it; None for the private stage.
-        shows_update: the release tells how training moved the weights (for audits).
 
     Attributes:
         target: whose classes the labels are: "label", or the name of an attribute.
@@ -40,22 +38,21 @@ class ClassifierLearner(SplitLearner):
     def __init__(
         self,
         reader: InputReader,
-        module: ClassifierNetwork,
+        module: nn.Module,
         corpus: Corpus,
         *,
         score_rows: int = 512,
         schedule: Schedule | None = None,
-        shows_update: bool = False,
     ) -> None:
         if corpus.labels is None:
             raise RuntimeError("text-classification checks that the corpus has labels")
-        self.module: nn.Module = module
-        self.corpus, self.width = corpus, module.width
+        self.module = module
+        self.corpus, self.width = corpus, int(module.width)  # type: ignore[arg-type]
         self.vocabulary: Vocabulary | None = reader.vocabulary
         self.role = "private" if schedule is None else "public"
         self.schedule = schedule
         self._reader, self._labels = reader, corpus.labels
-        self._score_rows, self._shows_update = score_rows, shows_update
+        self._score_rows = score_rows
         self._rows = reader.read(corpus)
         # Vectors go through linear layers alone, whatever the model is.
         self.vectorised = self._rows.vectors is not None or reader.model.vectorised
@@ -100,14 +97,10 @@ class ClassifierLearner(SplitLearner):
 
     def release(self, module: nn.Module) -> ClassifierRelease:
         """The classifier as its users, and anybody with its weights, can ask it."""
-        from uedp_bench.tasks._updates import difference
-        from uedp_bench.tasks.classification.release import ClassifierRelease, UpdatedClassifier
+        from uedp_bench.tasks.classification.release import ClassifierRelease
 
         names = self.corpus.label_names
         release = ClassifierRelease(self._reader, module, names, score_rows=self._score_rows)
-        # Trained in place, nothing is left to compare with.
-        if self._shows_update and module is not self.module:
-            release = UpdatedClassifier(release, difference(module, self.module))
         release.target, release.takes_vectors = self.target, self.corpus.vectors is not None
         return release
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.release import Release
-from uedp_bench.tasks._updates import ShowsUpdate, saved_update
+from uedp_bench.release import TrainedRelease
 from uedp_bench.tasks.classification.inputs import InputReader, Rows
+from uedp_bench.tasks.classification.targets import classes_of, with_target
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from uedp_bench.learner import Batch
     from uedp_bench.mechanism import RepresentationMechanism
     from uedp_bench.model import TextEncoder, Vocabulary
+    from uedp_bench.tasks.classification.learner import ClassifierLearner
 
 
-class ClassifierRelease(Release):
-    """Classifier and Encoder; `events` are set by the runner.
+class ClassifierRelease(TrainedRelease):
+    """Classifier, Encoder and RowScorer; `events` are set by the harness.
 
     With a channel (`through`), what leaves the owner of a text is its perturbed representation, and
     classes are those of perturbed representations.
@@ -37,15 +38,9 @@ class ClassifierRelease(Release):
         module: the network; it is put into evaluation mode.
         classes: names of the classes.
         score_rows: rows at once, at most.
-
-    Attributes:
-        target: whose classes they are: "label", or the name of an attribute.
-        takes_vectors: it classifies published vectors, not text.
     """
 
     view = "model weights, representations of inputs"
-    target: str = "label"
-    takes_vectors: bool = False
 
     def __init__(
         self, reader: InputReader, module: nn.Module, classes: tuple[str, ...], *, score_rows: int
@@ -92,6 +87,25 @@ class ClassifierRelease(Release):
             UedpBenchError: if one is NaN.
         """
         return self._each(corpus, lambda z: z, int(self.module.width))  # type: ignore[arg-type]
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """See `RowScorer`: rows with one of the classes that the release tells apart."""
+        labels, names = classes_of(corpus, self.target)
+        if labels is None or names != self.classes:
+            return np.zeros(len(corpus), dtype=bool)
+        return labels >= 0
+
+    def learner(self, corpus: Corpus) -> ClassifierLearner:
+        """See `TrainedRelease`; no channel perturbs what the learner reads.
+
+        Raises:
+            InputError: for text, where the classifier takes published vectors.
+        """
+        from uedp_bench.tasks.classification.learner import ClassifierLearner
+
+        self._check_inputs(corpus)
+        labelled = with_target(corpus, self.target)
+        return ClassifierLearner(self.reader, self.module, labelled, score_rows=self.score_rows)
 
     @property
     def draws_noise(self) -> bool:
@@ -154,8 +168,6 @@ class ClassifierRelease(Release):
             model, vocabulary, content["preprocessing"], content["max_tokens"], "cpu"
         )
         release = ClassifierRelease(reader, module, classes, score_rows=content["score_rows"])
-        if (update := saved_update(folder)) is not None:
-            release = UpdatedClassifier(release, update)
         # Neither stands in releases that were saved before there were such.
         release.target = content.get("target", "label")
         release.takes_vectors = content.get("takes_vectors", False)
@@ -188,10 +200,13 @@ class ClassifierRelease(Release):
         return out
 
     def _read(self, corpus: Corpus, rngs: list[np.random.Generator]) -> Rows:
-        if self.takes_vectors and corpus.vectors is None:
-            raise InputError("the classifier takes published vectors, and was given text")
+        self._check_inputs(corpus)
         rate = 0.0 if self._mechanism is None else self._mechanism.channel().word_dropout
         return self.reader.masked(corpus, rate, rngs) if rate > 0 else self.reader.read(corpus)
+
+    def _check_inputs(self, corpus: Corpus) -> None:
+        if self.takes_vectors and corpus.vectors is None:
+            raise InputError("the classifier takes published vectors, and was given text")
 
     def _rngs(self, corpus: Corpus) -> list[np.random.Generator]:
         """One generator a row: its key and what it holds, so that equal texts share no noise."""
@@ -212,10 +227,6 @@ class ClassifierRelease(Release):
         order = np.argsort(rows.lengths, kind="stable")
         for start in range(0, len(order), self.score_rows):
             yield order[start : start + self.score_rows]
-
-
-class UpdatedClassifier(ShowsUpdate, ClassifierRelease):
-    """The same, and `Updates`."""
 
 
 def _named(component: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -16,13 +15,14 @@ from uedp_bench.corpus import Corpus, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TextEncoder
-from uedp_bench.release import Classifier
+from uedp_bench.release import Classifier, protected_rows
 from uedp_bench.task import Task
 from uedp_bench.tasks._pretraining import public_stage, roles_of
 from uedp_bench.tasks._text_rows import Preprocessing
 from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
 from uedp_bench.tasks.classification.inputs import InputReader
 from uedp_bench.tasks.classification.learner import ClassifierLearner
+from uedp_bench.tasks.classification.targets import with_target
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
@@ -190,7 +190,7 @@ class TextClassification(Task[TextClassificationParams]):
                 hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
                 raise InputError(f"task.target is {target!r}, which the source does not have; "
                                  f"{hint}")  # fmt: skip
-            corpus = replace(corpus, labels=corpus.attributes[target], label_names=known[target])
+            corpus = with_target(corpus, target)
         if corpus.labels is None:
             raise InputError(
                 "text-classification needs a source with labels; this one has "
@@ -227,7 +227,6 @@ class TextClassification(Task[TextClassificationParams]):
             corpus,
             score_rows=run.speed.score_rows,
             schedule=schedule,
-            shows_update=bool(run.injected),
         )
         learner.target = p.target
         run.count({"rows_truncated": learner.truncated})
@@ -241,8 +240,8 @@ def _yardstick(release: Release, corpus: Corpus) -> IntArray | None:
     """
     from uedp_bench.tasks.classification.cheap_classifier import predictions
 
-    shown = (getattr(release, name, None) for name in ("published", "inputs"))
-    perturbed = any(rows is not None and rows.where("test").any() for rows in shown)
+    shown = protected_rows(release)
+    perturbed = shown is not None and shown.where("test").any()
     if corpus.vectors is not None or perturbed:
         return None
     train, test = corpus.only("train"), corpus.only("test")

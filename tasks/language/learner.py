@@ -31,7 +31,6 @@ class LanguageModelLearner(Learner):
             token among them; None for no limit but the model's own.
         score_rows: rows that the release scores at once.
         schedule: of the stage on public rows, how to train it; None for the private stage.
-        shows_update: the release tells how training moved the weights (for audits).
 
     Attributes:
         truncated: rows that lost targets to `max_tokens` or to the model's own limit.
@@ -48,7 +47,6 @@ class LanguageModelLearner(Learner):
         max_tokens: int | None = None,
         score_rows: int = 512,
         schedule: Schedule | None = None,
-        shows_update: bool = False,
     ) -> None:
         self.model, self.module, self.corpus = model, module, corpus
         self.vocabulary: Vocabulary | None = vocabulary
@@ -56,7 +54,7 @@ class LanguageModelLearner(Learner):
         self.role = "private" if schedule is None else "public"
         self.schedule = schedule
         self._vocabulary, self._preprocessing = vocabulary, preprocessing
-        self._score_rows, self._shows_update = score_rows, shows_update
+        self._score_rows, self._max_tokens = score_rows, max_tokens
         # A row's inputs are as many as its targets; the model's limit counts begin and end.
         limits = [max_tokens, None if (own := model.max_length()) is None else own - 1]
         limit = min((value for value in limits if value is not None), default=None)
@@ -91,17 +89,14 @@ class LanguageModelLearner(Learner):
         return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
 
     def release(self, module: nn.Module) -> LanguageModelRelease:
-        """The model as anybody with its weights, and where asked for those before, can ask it."""
-        from uedp_bench.tasks._updates import difference
-        from uedp_bench.tasks.language.release import LanguageModelRelease, UpdatedLanguageModel
+        """The model as anybody with its weights can ask it."""
+        from uedp_bench.tasks.language.release import LanguageModelRelease
 
-        release = LanguageModelRelease(
+        return LanguageModelRelease(
             self.model,
             module,
             self._vocabulary,
             preprocessing=self._preprocessing,
+            max_tokens=self._max_tokens,
             score_rows=self._score_rows,
         )
-        if not self._shows_update or module is self.module:  # trained in place: nothing is left
-            return release
-        return UpdatedLanguageModel(release, difference(module, self.module))

@@ -16,7 +16,7 @@ from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import LanguageModel
-from uedp_bench.release import Scorer
+from uedp_bench.release import Scorer, Tokenised
 from uedp_bench.task import Task
 from uedp_bench.tasks._pretraining import public_stage, roles_of
 from uedp_bench.tasks._text_rows import Preprocessing, TextRows, encode_targets, prepare
@@ -147,9 +147,9 @@ class NextWord(Task[NextWordParams]):
         Raises:
             InputError: if the corpus has no test rows.
         """
-        vocabulary: Vocabulary | None = getattr(release, "vocabulary", None)
-        if not isinstance(release, Scorer) or vocabulary is None:
+        if not isinstance(release, Scorer) or not isinstance(release, Tokenised):
             raise CapabilityError("next-word scores releases that are Scorers with a vocabulary")
+        vocabulary = release.vocabulary
         test = corpus.only("test")
         if not len(test):
             raise InputError("the corpus has no row in the split 'test' to score")
@@ -246,7 +246,6 @@ class NextWord(Task[NextWordParams]):
             max_tokens=self.params.max_tokens,
             score_rows=run.speed.score_rows,
             schedule=schedule,
-            shows_update=bool(run.injected),
         )
         run.count({"rows_truncated": learner.truncated})
         return learner

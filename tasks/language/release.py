@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.release import Release, TokenScores
+from uedp_bench.release import TokenScores, TrainedRelease
 from uedp_bench.tasks._text_rows import (
     IGNORED,
     Preprocessing,
@@ -19,19 +19,19 @@ from uedp_bench.tasks._text_rows import (
     encode_targets,
     prepare,
 )
-from uedp_bench.tasks._updates import ShowsUpdate, saved_update
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from uedp_bench.model import LanguageModel, Vocabulary
+    from uedp_bench.tasks.language.learner import LanguageModelLearner
 
 _LOGITS_AT_ONCE = 2**23
 """Logits that one batch may make (32 MB), so that large vocabularies do not fill the memory."""
 
 
-class LanguageModelRelease(Release):
-    """Scorer, Completer and Generator of a language model; `events` are set by the runner.
+class LanguageModelRelease(TrainedRelease):
+    """Scorer, Completer, Generator and RowScorer; `events` are set by the harness.
 
     Texts are preprocessed here in the way the model was trained; prefixes of token ids are not.
 
@@ -40,6 +40,7 @@ class LanguageModelRelease(Release):
         module: the network; it is put into evaluation mode.
         vocabulary: its tokens.
         preprocessing: of every text.
+        max_tokens: targets of a row after so many were left out of training, and of its loss.
         score_rows: rows scored at once, at most.
     """
 
@@ -52,10 +53,12 @@ class LanguageModelRelease(Release):
         vocabulary: Vocabulary,
         *,
         preprocessing: Preprocessing = "none",
+        max_tokens: int | None = None,
         score_rows: int = 512,
     ) -> None:
         self.model, self.module, self.vocabulary = model, module.eval(), vocabulary
         self.preprocessing, self.score_rows = preprocessing, score_rows
+        self.max_tokens = max_tokens
 
     def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
         """See `Scorer`.
@@ -153,6 +156,20 @@ class LanguageModelRelease(Release):
         """See `Generator`."""
         return self.vocabulary.decode(tokens)
 
+    def learner(self, corpus: Corpus) -> LanguageModelLearner:
+        """See `TrainedRelease`."""
+        from uedp_bench.tasks.language.learner import LanguageModelLearner
+
+        return LanguageModelLearner(
+            self.model,
+            self.module,
+            self.vocabulary,
+            corpus,
+            preprocessing=self.preprocessing,
+            max_tokens=self.max_tokens,
+            score_rows=self.score_rows,
+        )
+
     def save(self, folder: Path) -> None:
         """Writes weights, vocabulary and the model's name and parameters; `load` reads them."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -164,6 +181,7 @@ class LanguageModelRelease(Release):
                 "params": self.model.params.model_dump(mode="json"),
             },
             "preprocessing": self.preprocessing,
+            "max_tokens": self.max_tokens,
         }
         (folder / "release.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
 
@@ -183,11 +201,13 @@ class LanguageModelRelease(Release):
         model = models.create(content["model"]["name"], content["model"]["params"])
         vocabulary = model.load_vocabulary(folder / "vocabulary")
         module = model.load_network(vocabulary, folder)
-        release = LanguageModelRelease(
-            model, module, vocabulary, preprocessing=content["preprocessing"]
+        return LanguageModelRelease(
+            model,
+            module,
+            vocabulary,
+            preprocessing=content["preprocessing"],
+            max_tokens=content.get("max_tokens"),
         )
-        update = saved_update(folder)
-        return release if update is None else UpdatedLanguageModel(release, update)
 
     def _score(
         self, tokens: IntArray, targets: IntArray
@@ -261,10 +281,6 @@ class LanguageModelRelease(Release):
         before = np.tile(np.array(prefix, dtype=np.int64), (len(tokens), 1))
         full = self.module(self._tensor(np.concatenate([before, tokens], axis=1)))
         return full[:, len(prefix) :]  # type: ignore[no-any-return]
-
-
-class UpdatedLanguageModel(ShowsUpdate, LanguageModelRelease):
-    """The same, and `Updates`."""
 
 
 def _common_prefix(prefix: list[int], full: list[list[int]]) -> int:

@@ -12,7 +12,7 @@ from examples import example
 from tiny import plugged, runs
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.corpus import Corpus, GoldSpans, LostSpans, Spans, concatenate
+from uedp_bench.corpus import Corpus, Layer, LostSpans, Spans, concatenate
 from uedp_bench.errors import CapabilityError, InputError, PluginError
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
@@ -45,7 +45,7 @@ def corpus() -> Corpus:
         labels=np.array([1, 0, 1, 0]),
         label_names=("a", "b"),
         targets=SECRET,
-        gold=GoldSpans(Spans.build(TEXTS, MENTIONS[:1]), ("PER",)),
+        layers={"gold": Layer.build(TEXTS, MENTIONS[:1], ("PER",))},
     )
 
 
@@ -72,7 +72,7 @@ def by_hand(carries: frozenset[str] = frozenset(), **made: object) -> Publisher:
 
 
 def content(corpus: Corpus) -> str:
-    return repr((corpus.texts, corpus.targets, corpus.gold, corpus.entities))
+    return repr((corpus.texts, corpus.targets, corpus.layers, corpus.entities))
 
 
 def test_texts_replaced_by_hand_take_no_label_along(corpus: Corpus) -> None:
@@ -80,7 +80,8 @@ def test_texts_replaced_by_hand_take_no_label_along(corpus: Corpus) -> None:
     assert events == EVENTS
     assert out.texts == ("x",) * 4
     assert "secret" not in content(out)
-    assert out.gold is None
+    with pytest.raises(CapabilityError, match="spans of layer gold are not known after"):
+        len(out.layer("gold").spans)
     assert out.labels is not None
     assert np.array_equal(out.labels, [1, 0, 1, 0])
     assert np.array_equal(out.users, corpus.users)
@@ -124,7 +125,8 @@ def test_deidentification_carries_mentions_and_no_target(corpus: Corpus) -> None
     assert out.texts == ("<PER> met <PER>", "<PER> in <LOC>", "rain", "<PER> again")
     assert [out.surface(i) for i in range(len(out.entities))] == ["<PER>"] * 3 + ["<LOC>", "<PER>"]
     assert out.targets is None
-    assert out.gold is None
+    with pytest.raises(CapabilityError, match="spans of layer gold are not known after"):
+        len(out.layer("gold").spans)
 
 
 def test_what_is_carried_must_fit_the_text(corpus: Corpus) -> None:

@@ -90,10 +90,13 @@ class Loads:
 @pytest.mark.parametrize(
     ("again", "said"),
     [
-        (Constant(1.0, shape=3), r"class_logprobs has shape \(2, 3\), and had \(2, 2\)"),
-        (Constant(1.5), "answers of class_logprobs differ by up to 0.5"),
+        (
+            Constant(1.0, shape=3),
+            r"as a Classifier, it answers with shape \(2, 3\), and did with \(2, 2\)",
+        ),
+        (Constant(1.5), "as a Classifier, its answers differ by up to 0.5"),
         (PublishedOnly(), "it is no Classifier any more"),
-        (Constant(float("nan")), "answers of class_logprobs differ"),
+        (Constant(float("nan")), "as a Classifier, its answers differ"),
     ],
 )
 def test_other_answers_are_refused(again: Release, said: str) -> None:

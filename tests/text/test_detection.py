@@ -12,7 +12,7 @@ from tiny import NOISELESS, runs
 from typer.testing import CliRunner
 
 from uedp_bench.cli.main import app
-from uedp_bench.corpus import Corpus, GoldSpans, Spans
+from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
@@ -26,8 +26,8 @@ GOLD = [(0, 0, 7, 0), (0, 12, 14, 0), (1, 0, 7, 0), (2, 0, 2, 0), (2, 6, 10, 1),
 FOUND = [(0, 0, 3, 0), (0, 4, 7, 1), (1, 0, 3, 0), (1, 8, 12, 0), (2, 6, 10, 0), (3, 0, 3, 0)]
 
 
-def spans(mentions: list[tuple[int, int, int, int]], *types: str) -> GoldSpans:
-    return GoldSpans(Spans.build(TEXTS, mentions), types)
+def spans(mentions: list[tuple[int, int, int, int]], *types: str) -> Layer:
+    return Layer.build(TEXTS, mentions, types)
 
 
 def test_covered_touched_and_right() -> None:
@@ -80,11 +80,10 @@ def labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_gold_labels_measure_the_detector_that_acts(labelled: Path) -> None:
     params = {"path": labelled, "user_column": "who", "entities_column": "spans"}
     gold = sources.create("text", params).load()
-    assert gold.gold is None
+    assert not gold.layers
     assert len(gold.entities) == 240
     acting = sources.create("text", {**params, "detector": "presidio"}).load()
-    assert acting.gold is not None
-    assert len(acting.gold.spans) == 240
+    assert len(acting.layer("gold").spans) == 240
     assert {acting.surface(i) for i in range(len(acting.entities))} == {"Ann"}
     assert acting.fingerprint != gold.fingerprint
     for corpus in (gold, acting):

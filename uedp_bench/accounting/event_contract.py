@@ -25,8 +25,14 @@ if TYPE_CHECKING:
 PrivacyUnit = Literal[
     "record", "user", "entity", "user-entity", "sentence", "word", "attribute", "computation"
 ]
+"""What one change of the data replaces."""
+
 Adjacency = Literal["add-or-remove", "replace-one", "zero-out"]
+"""How two neighbouring data sets differ."""
+
 Rate = Annotated[float, Field(ge=0.0, le=1.0)]
+"""A probability."""
+
 Notion = Literal["dp", "metric-dp", "simulation"]
 """What the epsilon of an event means; events of different notions do not compose."""
 

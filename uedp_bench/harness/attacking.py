@@ -8,7 +8,7 @@ from uedp_bench.attack import Planted
 from uedp_bench.corpus import Corpus
 from uedp_bench.harness.components import Parts
 from uedp_bench.harness.publishing import not_carried
-from uedp_bench.release import Classifier, Published, Release, capabilities
+from uedp_bench.release import Classifier, Release, RowScorer, capabilities, published_of
 from uedp_bench.results import LowerBound, SkippedAttack
 from uedp_bench.run import Run
 
@@ -22,15 +22,15 @@ def lacks(needs: tuple[type, ...], release: Release) -> str | None:
     return f"needs a release that is a {names}; this one offers {offers}"
 
 
-def withheld(needs: tuple[type, ...], release: object) -> str | None:
-    """Why attacks on classes cannot ask for those of rows that they choose; None where they can.
+def withheld(needs: tuple[type, ...], release: Release) -> str | None:
+    """Why attacks cannot ask for classes or losses of rows that they choose; None where they can.
 
-    A classifier takes vectors that only the mechanism makes, and none of them were released.
+    A release may take vectors that only the mechanism makes, and none of them were released.
     """
-    asked = [need for need in needs if isinstance(release, need)]
-    if isinstance(release, Published) or not getattr(release, "takes_vectors", False):
+    if published_of(release) is not None or not release.takes_vectors:
         return None
-    if asked != [Classifier]:
+    asked = {need for need in needs if isinstance(release, need)}
+    if not asked or not asked <= {Classifier, RowScorer}:
         return None
     return "the classifier takes vectors that only the mechanism makes, and none were released"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
+from uedp_bench.corpus import CONTENT
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import (
-    CONTENT,
     CorpusStats,
     Events,
     Mechanism,
@@ -61,8 +61,8 @@ class Pipeline:
             if len(same) > 1:
                 raise InputError(f"two {word} mechanisms do not compose: {' and '.join(same)}")
         for part in parts:
-            if isinstance(part, PublishingMechanism) and not part.carries <= CONTENT:
-                unknown = sorted(part.carries - CONTENT)[0]
+            if isinstance(part, PublishingMechanism) and not part.carries <= {*CONTENT}:
+                unknown = sorted(part.carries - {*CONTENT})[0]
                 raise InputError(
                     f"{part.name} carries {unknown!r}, which is no content column of a corpus: "
                     f"{', '.join(sorted(CONTENT))}"

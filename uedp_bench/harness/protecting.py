@@ -20,6 +20,7 @@ def protect(
 ) -> tuple[Release, Vocabulary | None]:
     """Vocabulary, publishing, training, serving: from a planted corpus to the release."""
     from uedp_bench.training.stages import train_stage
+    from uedp_bench.training.weight_change import weight_change, weights_of
 
     pipeline = parts.pipeline
     chosen: Events = ()
@@ -41,9 +42,12 @@ def protect(
         else:
             run.public_only = before_private(parts.task, learner, run)
         inner = run.within(pipeline.stage_of(pipeline.trainer))
+        before = weights_of(learner.module) if learner.role == "private" and run.injected else None
         module, events = train_stage(learner, pipeline.trainer, inner)
         trained += events
         release = learner.release(module)
+        if before is not None and (update := weight_change(module, before)) is not None:
+            release.update = update
     if release is None:
         release = _published_only(parts)
     release.events = pipeline.released(chosen, published, trained)

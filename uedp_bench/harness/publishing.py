@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.accounting.events import PrivacyEvent
-from uedp_bench.corpus import Corpus, LostSpans, Spans
+from uedp_bench.corpus import COLUMNS, CONTENT, Corpus, Spans
 from uedp_bench.errors import CapabilityError, InputError, PluginError
 from uedp_bench.mechanism import Events, PublishingMechanism
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from uedp_bench.run import Run
 
 
+LAYER = "layer "
+"""How `Component.reads` names a layer: `layer gold`."""
+
+
 def publish(publisher: PublishingMechanism[Any], corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
     """What a mechanism publishes, without the content columns that it does not carry.
 
@@ -29,18 +33,23 @@ def publish(publisher: PublishingMechanism[Any], corpus: Corpus, run: Run) -> tu
         PluginError: if mentions that it says it carries are not inside its texts.
     """
     out, events = publisher.publish(corpus, run)
-    carries = publisher.carries
-    return (
-        replace(
-            out,
-            # Vectors stand in place of texts.
-            texts=out.texts if out.vectors is None else ("",) * len(out),
-            entities=_moved(out, publisher) if "entities" in carries else LostSpans(publisher.name),
-            targets=out.targets if "targets" in carries else None,
-            gold=None,
-        ),
-        events,
-    )
+    # Vectors stand in place of texts.
+    kept: dict[str, Any] = {} if out.vectors is None else {"texts": ("",) * len(out)}
+    for column in COLUMNS:
+        if column.content and column.name not in publisher.carries:
+            given = getattr(corpus, column.name)
+            lost = None if given is None else column.kind.lose(given, publisher.name, len(out))
+            kept[column.name] = lost
+    if "entities" in publisher.carries:
+        kept["entities"] = _inside(out.entities, out.texts, publisher, "entities")
+        _check_types(out.entities, out.entity_types, publisher)
+    if "layers" in publisher.carries:
+        kept["layers"] = {
+            name: replace(layer, spans=_inside(layer.spans, out.texts, publisher, f"layer {name}"))
+            for name, layer in out.layers.items()
+        }
+    published: Corpus = replace(out, **kept)
+    return published, events
 
 
 def publish_all(pipeline: Pipeline, corpus: Corpus, run: Run) -> tuple[Corpus, list[PrivacyEvent]]:
@@ -84,23 +93,42 @@ def not_carried(reader: Component[Any], pipeline: Pipeline) -> str | None:
 def _missing(reader: Component[Any], before: tuple[Any, ...]) -> Iterator[str]:
     for part in before:
         if isinstance(part, PublishingMechanism):
-            for column in sorted(reader.reads() - part.carries):
-                yield (
-                    f"{reader.name} reads {column}, and {part.name} before it does not carry them: "
-                    "leave one of the two out"
-                )
+            for column in sorted(reader.reads()):
+                if column_of(column, reader.name) not in part.carries:
+                    yield (
+                        f"{reader.name} reads {column}, and {part.name} before it does not carry "
+                        "them: leave one of the two out"
+                    )
 
 
-def _moved(out: Corpus, publisher: PublishingMechanism[Any]) -> Spans:
-    """The mentions that a publisher carried, their ids made anew from the published surfaces."""
-    mentions = out.entities.mentions()
+def column_of(read: str, reader: str) -> str:
+    """The content column in which something stands that is read, such as `layer gold`.
+
+    Raises:
+        PluginError: if a corpus has no such column.
+    """
+    column = "layers" if read.startswith(LAYER) else read
+    if column not in CONTENT or read == "layers":
+        known = [name for name in CONTENT if name != "layers"] + [f"{LAYER}NAME"]
+        raise PluginError(f"{reader} reads {read!r}, which is none of {', '.join(known)}")
+    return column
+
+
+def _inside(
+    spans: Spans, texts: tuple[str, ...], publisher: PublishingMechanism[Any], what: str
+) -> Spans:
+    """Spans that a publisher carried, ids of entities made anew from the published surfaces."""
+    if spans.lost:
+        return spans
     try:
-        spans = Spans.build(out.texts, mentions)
+        return Spans.build(texts, spans.mentions())
     except InputError as error:
-        raise PluginError(f"{publisher.name} says that it carries entities, but {error}") from None
-    if len(spans) and spans.type.max() >= len(out.entity_types):
+        raise PluginError(f"{publisher.name} says that it carries {what}, but {error}") from None
+
+
+def _check_types(spans: Spans, types: tuple[str, ...], publisher: PublishingMechanism[Any]) -> None:
+    if not spans.lost and len(spans) and spans.type.max() >= len(types):
         raise PluginError(
             f"{publisher.name} says that it carries entities, but one is of type number "
-            f"{spans.type.max()}, and the corpus declares {len(out.entity_types)}"
+            f"{spans.type.max()}, and the corpus declares {len(types)}"
         )
-    return spans

@@ -20,6 +20,7 @@ from uedp_bench.files.output_folder import private_folder
 from uedp_bench.harness.components import Parts
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.protecting import protect
+from uedp_bench.harness.saved_release import load_release, save_release
 from uedp_bench.harness.spec import component_identity
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.run import Retrain, Run
@@ -71,7 +72,7 @@ class Retraining:
                 cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
             # Shared by several runs, and what each of them would have cost alone.
             run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
-            return self._parts.task.load(folder / "release")
+            return load_release(self._parts.task, folder / "release")
 
         return retrain
 
@@ -88,7 +89,7 @@ class Retraining:
                     noise_source=run.noise_source)  # fmt: skip
         inner.public_stages = stages = PublicStages.of(self._spec, self._cache)
         release, _ = protect(parts, chosen, inner, self._vocabulary)
-        release.save(folder / "release")
+        save_release(release, folder / "release")
         seconds = time.perf_counter() - start + stages.saved_seconds
         done = {"seconds": round(seconds, 3), "mechanism": mechanism}
         partial = folder / "done.partial"

@@ -1,22 +1,21 @@
-"""A saved release is loaded and asked once: what cannot be asked again was not saved."""
+"""Releases on disk: what the harness adds to a task's own files, and the check of what was saved.
+
+A saved release is loaded and asked once: what cannot be asked again was not saved.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uedp_bench.errors import PluginError
 from uedp_bench.release import (
-    Classifier,
-    Completer,
-    Encoder,
-    Generator,
     PublishedOnly,
     Release,
-    Scorer,
-    capabilities,
+    Updates,
+    declared_capabilities,
+    protected_rows,
 )
 
 if TYPE_CHECKING:
@@ -31,16 +30,34 @@ ROWS = 3
 RELATIVE, ABSOLUTE = 1e-3, 1e-4
 """Tolerances: what was trained on a GPU is loaded on the CPU."""
 
-_MADE_BY_THE_RUN = ("Published", "Channel", "Updates")
-"""Capabilities that nobody saves, for any run makes them again."""
+UPDATE = "update.npy"
+"""File beside a task's own that holds the change of the weights."""
+
+
+def save_release(release: Release, folder: Path) -> None:
+    """Writes a release, and by how much training moved its weights where that was asked for."""
+    release.save(folder)
+    if isinstance(release, Updates):
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(folder / UPDATE, release.update)
+
+
+def load_release(task: Task[Any], folder: Path) -> Release:
+    """The release that `save_release` wrote."""
+    release = task.load(folder)
+    if (folder / UPDATE).is_file():
+        release.update = np.load(folder / UPDATE, allow_pickle=False)
+    return release
 
 
 def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus) -> None:
     """Loads what was saved, and compares its answers with those of the release.
 
+    Every capability brings its own question (`uedp_bench.release.capability`).
+
     Args:
         task: whose `load` reads the folder.
-        folder: that `Release.save` wrote into.
+        folder: that `save_release` wrote into.
         release: that was saved.
         corpus: the original corpus, of which a few rows are asked about.
 
@@ -49,14 +66,17 @@ def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus)
     """
     if isinstance(release, PublishedOnly):
         return
+    saved = [one for one in declared_capabilities() if one.question is not None]
+    offered = [one for one in saved if isinstance(release, one.kind)]
     try:
-        again = task.load(folder)
-        lost = set(capabilities(release)) - set(capabilities(again)) - {*_MADE_BY_THE_RUN}
+        again = load_release(task, folder)
+        lost = [one.kind.__name__ for one in offered if not isinstance(again, one.kind)]
         if lost:
             raise ValueError(f"it is no {' and no '.join(sorted(lost))} any more")
         rows = _rows(release, corpus)
-        for what, ask in _questions(release, rows):
-            _compare(what, ask(release), ask(again))
+        for name, ask in ((one.kind.__name__, one.question) for one in offered):
+            if ask is not None:
+                _compare(name, ask(release, rows), ask(again, rows))
     except Exception as error:
         raise PluginError(
             f"the release was saved, and what the task {task.name} loads is not that release: "
@@ -66,33 +86,19 @@ def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus)
 
 def _rows(release: Release, corpus: Corpus) -> Corpus:
     """A few rows as the release takes them."""
-    if getattr(release, "takes_vectors", False):
-        corpus = getattr(release, "published", getattr(release, "inputs", corpus))
+    if release.takes_vectors:
+        shown = protected_rows(release)
+        corpus = corpus if shown is None else shown
     elif corpus.where("test").any():
         corpus = corpus.only("test")
     return corpus.take(np.arange(min(ROWS, len(corpus))))
 
 
-Question = Callable[[Any], "FloatArray"]
-
-
-def _questions(release: Release, rows: Corpus) -> list[tuple[str, Question]]:
-    """One for each of its capabilities."""
-    texts = list(rows.texts)
-    asked: list[tuple[type, str, Question]] = [
-        (Scorer, "token_logprobs", lambda r: np.concatenate(
-            [scores.logp for scores in r.token_logprobs(texts)])),
-        (Classifier, "class_logprobs", lambda r: r.class_logprobs(rows)),
-        (Encoder, "representations", lambda r: r.representations(rows)),
-        (Generator, "next_logprobs", lambda r: r.next_logprobs([r.encode(texts[0])[:1]])),
-        (Completer, "filler_losses", lambda r: r.filler_losses("", "", texts)),
-    ]  # fmt: skip
-    return [(what, ask) for kind, what, ask in asked if isinstance(release, kind)]
-
-
-def _compare(what: str, before: FloatArray, after: FloatArray) -> None:
+def _compare(capability: str, before: FloatArray, after: FloatArray) -> None:
     if before.shape != after.shape:
-        raise ValueError(f"{what} has shape {after.shape}, and had {before.shape}")
+        raise ValueError(
+            f"as a {capability}, it answers with shape {after.shape}, and did with {before.shape}"
+        )
     if not np.allclose(before, after, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True):
         gap = float(np.abs(before - after).max())
-        raise ValueError(f"answers of {what} differ by up to {gap:.3g}")
+        raise ValueError(f"as a {capability}, its answers differ by up to {gap:.3g}")

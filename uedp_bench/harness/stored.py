@@ -13,6 +13,7 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.attack import Planted
 from uedp_bench.corpus import Corpus
 from uedp_bench.files.output_folder import make_private, make_readable, private_folder, write_json
+from uedp_bench.harness.saved_release import save_release
 from uedp_bench.model import Vocabulary
 from uedp_bench.release import Release
 
@@ -47,7 +48,7 @@ class Keeper:
         if not self.keeps_release:
             return
         private_folder(where)
-        release.save(where)
+        save_release(release, where)
         make_private(where)
         values = {name: value.model_dump(mode="json") for name, value in planted.items()}
         write_json(self.folder / "planted.json", values, private=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Corpus, GoldSpans, Spans
+from uedp_bench.corpus import BoolArray, Corpus, Layer, Spans
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,15 +89,16 @@ class Detected:
         }
 
 
-def measure(texts: Sequence[str], gold: GoldSpans, found: GoldSpans, rows: BoolArray) -> Detected:
+def measure(texts: Sequence[str], gold: Layer, found: Layer, rows: BoolArray) -> Detected:
     """Recall by gold type and precision by the detector's.
 
     Args:
         texts: of all rows.
         gold: what people labelled.
         found: what a detector found in the same texts.
-        rows: (rows,) which rows count.
+        rows: (rows,) which rows count, of those that `gold` annotates completely.
     """
+    rows = rows & gold.rows
     gold_in, found_in = np.flatnonzero(rows[gold.spans.row]), np.flatnonzero(rows[found.spans.row])
     covered, touched = _overlaps(texts, gold.spans, found.spans)
     _, right = _overlaps(texts, found.spans, gold.spans)
@@ -120,9 +121,10 @@ def detector_of(corpus: Corpus, params: DetectionParams) -> Detected:
     """
     from uedp_bench.text.entities import detect
 
-    gold = corpus.gold
+    everywhere = np.ones(len(corpus), dtype=bool)
+    gold = corpus.layers.get("gold")
     if gold is None and corpus.detector is None and len(corpus.entities):
-        gold = GoldSpans(corpus.entities, corpus.entity_types)
+        gold = Layer(corpus.entities, corpus.entity_types, everywhere)
     if gold is None or not len(gold.spans):
         raise InputError(
             "--detector: this source has no labelled entities to measure a detector by; sources "
@@ -130,12 +132,13 @@ def detector_of(corpus: Corpus, params: DetectionParams) -> Detected:
         )
     found = detect(corpus.texts, params)
     spans = Spans.build(corpus.texts, found.mentions.tolist())
-    return measure(corpus.texts, gold, GoldSpans(spans, found.types), ~corpus.where("public"))
+    layer = Layer(spans, found.types, everywhere)
+    return measure(corpus.texts, gold, layer, ~corpus.where("public"))
 
 
-def _by_type(spans: GoldSpans, chosen: Any) -> list[tuple[str, Any]]:
-    kinds = spans.spans.type[chosen]
-    named = [(name, chosen[kinds == at]) for at, name in enumerate(spans.types)]
+def _by_type(layer: Layer, chosen: Any) -> list[tuple[str, Any]]:
+    kinds = layer.spans.type[chosen]
+    named = [(name, chosen[kinds == at]) for at, name in enumerate(layer.types)]
     return [*named, (ANY, chosen)]
 
 

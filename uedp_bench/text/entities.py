@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.component import Params
-from uedp_bench.corpus import Corpus, GoldSpans, IntArray
+from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
 from uedp_bench.errors import InputError, MissingExtraError, nearest
 from uedp_bench.files.array_cache import load_arrays, save_arrays
 from uedp_bench.text.listed_names import listed_names
@@ -95,7 +95,7 @@ def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False)
         corpus: with mentions of its own, or none.
         params: the detector.
         gold: the corpus' own mentions are labels by people: with a detector they no longer count
-            as entities, and are kept as `Corpus.gold` to measure it. Otherwise they are what the
+            as entities, and are kept as the layer "gold" to measure it. Otherwise they are what the
             source itself finds, and stay beside what the detector finds elsewhere.
 
     Raises:
@@ -117,13 +117,14 @@ def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False)
         *_of_types(own, own_types, types),
         *_of_types(apart.tolist(), found.types, types),
     ]
-    out = corpus.with_texts(corpus.texts, chosen, types)
+    out = replace(corpus, entities=Spans.build(corpus.texts, chosen), entity_types=types)
     if params.detector == "none":
         return out
+    labelled = Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
     return replace(
         out,
         detector=DetectionParams(**{name: getattr(params, name) for name in _HOW}),
-        gold=GoldSpans(corpus.entities, corpus.entity_types) if aside else None,
+        layers={**corpus.layers, "gold": labelled} if aside else corpus.layers,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray
+from uedp_bench.corpus import SPLITS, Corpus, FloatArray, concatenate
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.text.simple_sentences import simple_sentences
@@ -31,8 +31,8 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
     """The corpus with the rows of the files in `params.public` appended as split `public`.
 
     With `params.valid_is_public`, the corpus' own split `valid` is public too. Appended rows have
-    users of their own, no entities, no label and no attributes. At most `params.public_rows` public
-    rows are kept, those that the source made itself first.
+    users of their own, no entities, no label and no attributes; no layer covers them. At most
+    `params.public_rows` public rows are kept, those that the source made itself first.
 
     Before that, a sample of the users is drawn (`sample`), rows of too few sentences are left out
     (`min_sentences`, `test_sentences`), and with `public_share` some of the training users become
@@ -176,21 +176,21 @@ def _of_records(lines: Iterable[str], path: Path) -> Iterator[str]:
 
 
 def _append(corpus: Corpus, texts: list[str]) -> Corpus:
+    """With public rows of which nothing but the text and an invented user is known."""
     rows = len(texts)
-
-    def extend(column: IntArray, value: int = -1) -> IntArray:
-        return np.concatenate([column, np.full(rows, value, dtype=np.int64)])
-
+    nobody = np.full(rows, -1, dtype=np.int64)
+    silent = corpus.take(np.zeros(rows, dtype=np.int64)).blank(np.ones(rows, dtype=bool))
     users = corpus.user_count + np.arange(rows) // ROWS_PER_USER
-    groups = {name: extend(ids) for name, ids in corpus.groups.items()}
-    groups["user"] = np.concatenate([corpus.users, users])
+    more = replace(
+        silent,
+        texts=tuple(texts),
+        groups={**dict.fromkeys(corpus.groups, nobody), "user": users},
+        split=np.full(rows, PUBLIC, dtype=np.int64),
+        labels=None if corpus.labels is None else nobody,
+        attributes=dict.fromkeys(corpus.attributes, nobody),
+    )
     return replace(
-        corpus,
-        texts=(*corpus.texts, *texts),
-        groups=groups,
-        split=extend(corpus.split, PUBLIC),
-        labels=None if corpus.labels is None else extend(corpus.labels),
-        attributes={name: extend(ids) for name, ids in corpus.attributes.items()},
+        concatenate(corpus, more),
+        entities=corpus.entities,  # with the ids that they had
         origin=np.arange(len(corpus) + rows),
-        targets=None if corpus.targets is None else (*corpus.targets, *([""] * rows)),
     )

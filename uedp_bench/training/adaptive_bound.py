@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uedp_bench.training.bounds import Count, Layer, Limits, Seen
+from uedp_bench.training.bounds import Count, Limits, NetworkLayer, Seen
 
 
 @dataclass
@@ -31,7 +31,7 @@ class AdaptiveBound:
     rate: float
     count_noise: float
 
-    def limits(self, step: int, layers: Sequence[Layer]) -> Limits:
+    def limits(self, step: int, layers: Sequence[NetworkLayer]) -> Limits:
         """See `Bound.limits`."""
         return Limits(self.total, count=Count(self.total, self.count_noise))
 

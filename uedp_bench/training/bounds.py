@@ -68,7 +68,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Layer:
+class NetworkLayer:
     """Parameters of one module of a network, which lie side by side in an update.
 
     Attributes:
@@ -83,7 +83,7 @@ class Layer:
 class Bound(Protocol):
     """Policy: what one unit may add to the sum of each round."""
 
-    def limits(self, step: int, layers: Sequence[Layer]) -> Limits:
+    def limits(self, step: int, layers: Sequence[NetworkLayer]) -> Limits:
         """The limits of a round.
 
         Args:
@@ -110,7 +110,7 @@ class FlatBound(_Fixed):
 
     total: float
 
-    def limits(self, step: int, layers: Sequence[Layer]) -> Limits:
+    def limits(self, step: int, layers: Sequence[NetworkLayer]) -> Limits:
         """See `Bound.limits`."""
         return Limits(self.total)
 
@@ -119,7 +119,7 @@ class FlatBound(_Fixed):
 class Unbounded(_Fixed):
     """Nothing is clipped and nothing is promised; noise is in units of 1."""
 
-    def limits(self, step: int, layers: Sequence[Layer]) -> Limits:
+    def limits(self, step: int, layers: Sequence[NetworkLayer]) -> Limits:
         """See `Bound.limits`."""
         return Limits(math.inf)
 
@@ -131,7 +131,7 @@ class TwoLevelBound(_Fixed):
     total: float
     rows: float
 
-    def limits(self, step: int, layers: Sequence[Layer]) -> Limits:
+    def limits(self, step: int, layers: Sequence[NetworkLayer]) -> Limits:
         """See `Bound.limits`."""
         return Limits(self.total, rows=self.rows)
 
@@ -149,7 +149,7 @@ class PerLayerBound(_Fixed):
     total: float
     shares: tuple[float, ...] | None = None
 
-    def limits(self, step: int, layers: Sequence[Layer]) -> Limits:
+    def limits(self, step: int, layers: Sequence[NetworkLayer]) -> Limits:
         """See `Bound.limits`.
 
         Raises:
@@ -164,7 +164,7 @@ class PerLayerBound(_Fixed):
         return Limits(self.total, layers=bounds)
 
 
-def check_limits(limits: Limits, layers: Sequence[Layer], noise_multiplier: float) -> None:
+def check_limits(limits: Limits, layers: Sequence[NetworkLayer], noise_multiplier: float) -> None:
     """Refuses limits that nothing can be proven of.
 
     Raises:

@@ -21,7 +21,7 @@ from uedp_bench.corpus import FloatArray, Index
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
 from uedp_bench.run import Run
-from uedp_bench.training.bounds import Bound, Layer, Limits, check_limits
+from uedp_bench.training.bounds import Bound, Limits, NetworkLayer, check_limits
 from uedp_bench.training.cohort import RowWeights, draw_cohort
 from uedp_bench.training.diagnostics import Diagnostics
 from uedp_bench.training.executors import Executor, executor_of
@@ -138,7 +138,7 @@ def _check_weights(plan: Federation) -> None:
         raise PrivacyError(f"a unit weighs less than 0 or more than the bound {bound}")
 
 
-def _limits(plan: Federation, step: int, layers: tuple[Layer, ...]) -> Limits:
+def _limits(plan: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:
     """What the bound says of a round, if it can be proven."""
     limits = plan.bound.limits(step, layers)
     check_limits(limits, layers, plan.noise.multiplier)

@@ -14,7 +14,7 @@ from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.run import Run
-from uedp_bench.training.bounds import Layer, Limits
+from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.chunks import chunk_size, chunks
 from uedp_bench.training.clipping import clipped_sum, layered_sum
 from uedp_bench.training.cohort import Cohort
@@ -96,7 +96,7 @@ class ShareWorker:
         self._users = setup.learner.corpus.users
         self._setup = setup
 
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[NetworkLayer, ...]:
         """Of the network, in the order of an update."""
         return self.trainer.flat.layers()
 

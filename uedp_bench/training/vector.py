@@ -10,7 +10,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.training.bounds import Layer
+from uedp_bench.training.bounds import NetworkLayer
 
 
 class FlatModule:
@@ -54,13 +54,13 @@ class FlatModule:
             for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }
 
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[NetworkLayer, ...]:
         """The modules that own weights, in the order of the vector."""
         sizes: dict[str, int] = {}
         for name, size in zip(self.names, self.sizes, strict=True):
             owner = name.rpartition(".")[0]
             sizes[owner] = sizes.get(owner, 0) + size
-        return tuple(Layer(name, size) for name, size in sizes.items())
+        return tuple(NetworkLayer(name, size) for name, size in sizes.items())
 
     def changed_buffers(self) -> list[str]:
         """Names of buffers that no longer hold what they held at first.

@@ -243,10 +243,7 @@ class Weights(Release):
     """The trained weights of a toy network that began at 0."""
 
     def __init__(self, module) -> None:
-        self.weights = module.weight.detach().numpy()
-
-    def update(self):
-        return self.weights
+        self.update = module.weight.detach().numpy()
 
 
 def retrained(corpus: Corpus, what, mechanism, trials: int):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uedp_bench.attacks.membership.classes import halves
+from uedp_bench.attacks.membership.shadow_models import halves
 from uedp_bench.attacks.membership.shadow_scores import (
     Confidence,
     fit_normal,

@@ -275,8 +275,7 @@ def test_what_a_detector_misses_is_no_entity(
     development_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, make_run: RunMaker
 ) -> None:
     corpus = found_by(development_corpus, monkeypatch, "Anna", gold=True)
-    assert corpus.gold is not None
-    assert len(corpus.gold.spans) == len(corpus.entities) > 0
+    assert len(corpus.layer("gold").spans) == len(corpus.entities) > 0
     _, after, what = planted(corpus, SPREADS)
     entity = [canary for canary in what.canaries if canary.kind == "entity"]
     assert {canary.detected for canary in entity} == {False}
@@ -284,9 +283,8 @@ def test_what_a_detector_misses_is_no_entity(
     gone = after.origin == -1
     assert not np.isin(after.entities.row, np.flatnonzero(gone)).any()
     # The gold labels know them, so that what the detector misses can be measured.
-    assert after.gold is not None
     named = sum(canary.occurrences for canary in entity)
-    assert np.isin(after.gold.spans.row, np.flatnonzero(gone)).sum() == named > 0
+    assert np.isin(after.layer("gold").spans.row, np.flatnonzero(gone)).sum() == named > 0
     assert f"presidio finds the names of 0 of {len(entity)} entity canaries" in " ".join(what.notes)
     # Nobody masks them.
     masked, _ = Deidentify.create().publish(after, make_run(1))

@@ -20,10 +20,10 @@ from uedp_bench.harness.spec import apply_setting, expand, parse_spec
 from uedp_bench.learner import SplitLearner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.noiseless import Noiseless
-from uedp_bench.release import Classifier, Encoder, capabilities
+from uedp_bench.release import Classifier, Encoder, RowScorer, capabilities
 from uedp_bench.results import Result
 from uedp_bench.run import Run
-from uedp_bench.tasks.classification.release import ClassifierRelease, UpdatedClassifier
+from uedp_bench.tasks.classification.release import ClassifierRelease
 from uedp_bench.tasks.classification.text_classification import TextClassification
 
 PUBLIC = CorpusStats(users=10, rows=60, sensitive_rows=0, entities=0, public=True)
@@ -214,18 +214,37 @@ def test_a_saved_release_answers_the_same(model: str, tmp_path: Path) -> None:
     assert np.allclose(np.exp(release.class_logprobs(test)).sum(axis=1), 1)
 
 
-def test_a_release_with_its_update_is_the_same_release(tmp_path: Path) -> None:
+def test_the_loss_of_a_row_is_that_of_its_own_class_whatever_stands_beside_it(
+    tmp_path: Path,
+) -> None:
     corpus = words()
-    plain = trained(task(target="who"), corpus)
-    shown = UpdatedClassifier(plain, np.arange(4, dtype=np.float32))
-    assert shown.target == plain.target == "who"
-    shown.save(tmp_path)
-    loaded = TextClassification.create().load(tmp_path)
-    assert isinstance(loaded, UpdatedClassifier)
-    assert loaded.target == "who"
-    assert loaded.update().tolist() == [0, 1, 2, 3]
+    release = trained(task(target="who"), corpus)
     test = corpus.only("test")
-    assert np.array_equal(loaded.class_logprobs(test), plain.class_logprobs(test))
+    truth = test.attributes["who"]
+    losses = release.row_losses(test)
+    nats = -release.class_logprobs(test)[np.arange(len(test)), truth]
+    assert np.allclose(losses, nats, atol=1e-6)
+    alone = [release.row_losses(test.take(np.array([row])))[0] for row in range(len(test))]
+    assert np.allclose(losses, alone, atol=1e-6)
+    release.save(tmp_path)
+    loaded = TextClassification.create().load(tmp_path)
+    assert isinstance(loaded, RowScorer)
+    assert np.array_equal(loaded.row_losses(test), losses)
+
+
+def test_a_row_without_a_class_has_no_loss() -> None:
+    corpus = words()
+    release = trained(task(), corpus)
+    test = corpus.only("test")
+    labels = test.labels.copy()  # type: ignore[union-attr]
+    labels[1] = -1
+    some = replace(test, labels=labels)
+    assert release.scorable(some).tolist() == [row != 1 for row in range(len(test))]
+    with pytest.raises(InputError, match=r"1 of .* rows have nothing .* first row 1"):
+        release.row_losses(some)
+    others = replace(test, label_names=tuple(reversed(test.label_names)))
+    assert not release.scorable(others).any()
+    assert release.row_losses(test.take(np.empty(0, dtype=np.int64))).shape == (0,)
 
 
 def test_what_is_asked_does_not_depend_on_the_rows_beside_it() -> None:
@@ -238,7 +257,7 @@ def test_what_is_asked_does_not_depend_on_the_rows_beside_it() -> None:
 
 
 def test_a_classifier_is_not_taken_for_a_language_model() -> None:
-    assert capabilities(trained(task(), words())) == ("Classifier", "Encoder")
+    assert capabilities(trained(task(), words())) == ("Classifier", "Encoder", "RowScorer")
 
 
 def test_long_rows_are_cut_and_counted() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.release import Encoder
+from uedp_bench.release import Encoder, protected_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,8 @@ def see(
         InputError: for a split without rows, or representations that are no finite (rows, d).
     """
     # Where inputs are protected as well, it is protected rows that are represented.
-    published = getattr(release, "published", getattr(release, "inputs", None))
-    shown = corpus.only(split) if published is None else published.only(split)
+    protected = protected_rows(release)
+    shown = corpus.only(split) if protected is None else protected.only(split)
     if not len(shown):
         # Mechanisms that do not protect inputs publish no test rows: those are asked for as is.
         shown = corpus.only(split)

@@ -1,0 +1,104 @@
+"""What a release and its shadow models are asked about rows: true classes, or losses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from uedp_bench.attacks._truth import true_classes
+from uedp_bench.attacks.membership.shadow_scores import LEAST_LOGP, logit_confidence, true_logprobs
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import Classifier, RowScorer
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+    from uedp_bench.release import Release
+
+
+class Confidences(NamedTuple):
+    """How sure a release is of the truth about rows.
+
+    Attributes:
+        logp: (rows,) log-probability (nats) of the truth.
+        odds: (rows,) its log odds, log(p / (1 - p)).
+    """
+
+    logp: FloatArray
+    odds: FloatArray
+
+
+class Asked(ABC):
+    """What releases of one kind are asked about rows of a corpus.
+
+    Attributes:
+        corpus: the planted corpus.
+        known: (rows,) rows with a truth to ask about.
+        truth: what other rows lack, in words.
+    """
+
+    truth: str
+
+    def __init__(self, corpus: Corpus, known: BoolArray) -> None:
+        self.corpus, self.known = corpus, known
+
+    @abstractmethod
+    def of(self, release: object, rows: IntArray) -> Confidences:
+        """How sure a release is of the truth about these rows, all of them `known`.
+
+        Raises:
+            CapabilityError: if the release is of another kind.
+        """
+
+
+class AskedClasses(Asked):
+    """The true class of each row, of what a classifier was trained to tell apart."""
+
+    truth = "class"
+
+    def __init__(self, release: Release, corpus: Corpus) -> None:
+        self._labels = true_classes(release, corpus, "membership")
+        super().__init__(corpus, self._labels >= 0)
+
+    def of(self, release: object, rows: IntArray) -> Confidences:
+        """See `Asked`; odds are against all other classes."""
+        if not isinstance(release, Classifier):
+            raise _other_kind(release, Classifier)
+        logprobs, labels = release.class_logprobs(self.corpus.take(rows)), self._labels[rows]
+        return Confidences(true_logprobs(logprobs, labels), logit_confidence(logprobs, labels))
+
+
+class AskedLosses(Asked):
+    """The loss of each row as in training, taken for the log-probability of the row: exp(-loss)."""
+
+    truth = "target"
+
+    def __init__(self, release: RowScorer, corpus: Corpus) -> None:
+        super().__init__(corpus, release.scorable(corpus))
+
+    def of(self, release: object, rows: IntArray) -> Confidences:
+        """See `Asked`.
+
+        Raises:
+            InputError: if a loss is NaN or below 0.
+        """
+        if not isinstance(release, RowScorer):
+            raise _other_kind(release, RowScorer)
+        losses = np.asarray(release.row_losses(self.corpus.take(rows)), dtype=np.float64)
+        bad = np.flatnonzero(~(losses >= 0.0))
+        if len(bad):
+            raise InputError(
+                f"membership: the loss of record {bad[0]} is {losses[bad[0]]}; losses are at least "
+                "0, and 0 for a perfect prediction"
+            )
+        logp = np.maximum(-losses, LEAST_LOGP)
+        with np.errstate(divide="ignore"):  # a loss of 0 leaves nothing for other outcomes
+            rest = np.maximum(np.log(-np.expm1(logp)), LEAST_LOGP)
+        return Confidences(logp, logp - rest)
+
+
+def _other_kind(release: object, kind: type) -> CapabilityError:
+    return CapabilityError(
+        f"membership: the shadow model is a {type(release).__name__}, not a {kind.__name__}"
+    )

@@ -1,0 +1,141 @@
+"""Each example of the pages for authors runs as printed, and its result is looked at."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import commands, examples
+from tiny import plugged
+
+from uedp_bench import api
+from uedp_bench.cli.main import run_cli
+
+SOURCE = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 20}
+USER_DP = {"mechanism.user-dp.rounds": 2, "mechanism.user-dp.users_per_round": 10}
+PAGES = {"source", "model", "attack"}
+MAY_IMPORT = {"uedp_bench.api", "numpy", "torch", "pydantic", *sys.stdlib_module_names}
+
+
+def page(name: str) -> str:
+    return f"docs/registry/{name}.md"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_an_example_imports_public_names_only(name):
+    for file, code in examples(page(name)).items():
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module in MAY_IMPORT, f"{file}, line {node.lineno}"
+                if node.module == "uedp_bench.api":
+                    assert {alias.name for alias in node.names} <= set(api.__all__)
+            if isinstance(node, ast.Import):
+                assert {alias.name for alias in node.names} <= MAY_IMPORT
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch, capsys):
+    """Runs the commands of a page in a folder that holds its files; results by mechanism."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(name: str, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        files = examples(page(name))
+        for file, code in files.items():
+            Path(file).write_text(code)
+        more = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+        more += ["--workers", "0", "--no-tracking", "--out", "runs"]
+        with plugged(*map(Path, files)):
+            for command in commands(page(name)):
+                code = run_cli([*command, *(more if command[0] == "run" else [])])
+                assert code == 0, capsys.readouterr().err
+        return by_mechanism(tmp_path / "runs")
+
+    return run
+
+
+def by_mechanism(out: Path) -> dict[str, dict[str, Any]]:
+    found = [json.loads(file.read_text()) for file in sorted(out.glob("*/result.json"))]
+    return {"+".join(part["name"] for part in run["spec"]["mechanism"]): run for run in found}
+
+
+def sizes(**more: Any) -> dict[str, Any]:
+    """Settings of the embedded source at its smallest, and more."""
+    return {**{f"source.{name}": size for name, size in SOURCE.items()}, **more}
+
+
+def proven(run: dict[str, Any], unit: str = "user") -> float:
+    """The epsilon that a run proves for a unit."""
+    (found,) = [
+        float(given["epsilon"])
+        for given in run["guarantees"]
+        if (given["kind"], given["unit"]) == ("proven", unit)
+    ]
+    return found
+
+
+def write_reviews(file: Path, authors: Sequence[str]) -> None:
+    rng = np.random.default_rng(1)
+    with file.open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(("author", "region", "stars", "text"))
+        for author in authors:
+            for _ in range(4):
+                good = rng.random() < 0.5
+                text = f"a {'lovely' if good else 'dull'} book, ask {author}@example.org for it"
+                rows.writerow((author, rng.choice(("north", "south")), 5 if good else 1, text))
+
+
+def test_the_source_reads_reviews(results, tmp_path, capsys):
+    write_reviews(tmp_path / "reviews.csv", [f"author{number}" for number in range(40)])
+    runs = results("source", {})
+    assert set(runs) == {"noiseless", "deidentify"}
+    for run in runs.values():
+        error = run["utility"]["error"]["value"]
+        assert error < run["utility"]["majority_error"]["value"]  # the sentiment was read
+    assert "EMAIL" in capsys.readouterr().out
+
+
+def test_the_source_refuses_a_row_without_a_region(results, tmp_path, capsys):
+    write_reviews(tmp_path / "reviews.csv", ["ann", "bo"])
+    (tmp_path / "reviews.csv").write_text("author,region,stars,text\nann,,5,fine\n")
+    with pytest.raises(AssertionError, match="row 1 lacks one of author, region, stars, text"):
+        results("source", {})
+
+
+def test_the_model_classifies(results, capsys):
+    longer = {"mechanism.noiseless.epochs": 60, "mechanism.noiseless.learning_rate": 0.03}
+    runs = results("model", sizes(**USER_DP, **longer))
+    assert set(runs) == {"noiseless", "user-dp"}
+    error = {name: run["utility"]["error"]["value"] for name, run in runs.items()}
+    assert error["noiseless"] < runs["noiseless"]["utility"]["majority_error"]["value"]
+    assert runs["noiseless"]["spec"]["model"]["params"]["filters"] == 8
+    assert 0 < proven(runs["user-dp"]) < math.inf
+    assert "number of filters, each three words wide" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_models_rows_do_not_see_each_other():
+    import torch
+
+    space: dict[str, Any] = {"__name__": "kim_cnn"}
+    code = examples(page("model"))["kim_cnn.py"].replace("@models.register\n", "")
+    exec(compile(code, "kim_cnn.py", "exec"), space)  # noqa: S102
+    network = space["network"](20, 4, 6, 0)
+    tokens, lengths = torch.arange(12).reshape(2, 6), torch.tensor([6, 3])
+    alone = network(tokens[1:, :3], lengths[1:])
+    torch.testing.assert_close(network(tokens, lengths)[1:], alone)
+
+
+def test_the_attack_tells_members_from_outsiders(results):
+    runs = results("attack", sizes(**USER_DP, **{"mechanism.noiseless.epochs": 40}))
+    auc = {name: run["leakage"]["loss-threshold"]["auc"] for name, run in runs.items()}
+    assert auc["noiseless"]["low"] > 0.5  # it memorises, and the interval over users says so
+    assert auc["user-dp"]["value"] < auc["noiseless"]["value"]
+    assert proven(runs["noiseless"]) == math.inf

@@ -1,0 +1,39 @@
+"""The corpus: the one typed table that sources make and that everything else reads.
+
+A row is the smallest independent training example; no state crosses rows. A row belongs to a user
+(and to further groups), carries character spans of entities and further annotations, a label,
+private attributes of its author, and the split that it is in.
+"""
+
+from uedp_bench.corpus._columns import Facts
+from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
+from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans, normalise_surface
+from uedp_bench.corpus.table import (
+    COLUMNS,
+    CONTENT,
+    SPLITS,
+    Corpus,
+    concatenate,
+    dense_ids,
+    or_alone,
+)
+
+__all__ = [
+    "COLUMNS",
+    "CONTENT",
+    "SPLITS",
+    "BoolArray",
+    "Corpus",
+    "Facts",
+    "FloatArray",
+    "Index",
+    "IntArray",
+    "Layer",
+    "LostSpans",
+    "Mention",
+    "Spans",
+    "concatenate",
+    "dense_ids",
+    "normalise_surface",
+    "or_alone",
+]

@@ -1,0 +1,50 @@
+"""Which rows belong to a key: to a user, an entity, another row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+"""Ids, counts and row numbers."""
+
+BoolArray = NDArray[np.bool_]
+"""Masks."""
+
+FloatArray = NDArray[np.float64]
+"""Scores and vectors, in double precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Rows of each key in compressed form: key k has rows `rows[offsets[k]:offsets[k + 1]]`."""
+
+    offsets: IntArray
+    rows: IntArray
+
+    @staticmethod
+    def build(keys: IntArray, rows: IntArray, size: int) -> Index:
+        """Index of (key, row) pairs; each pair is kept once, negative keys are left out."""
+        pairs = np.unique(np.stack([keys, rows], axis=1)[keys >= 0], axis=0).reshape(-1, 2)
+        counts = np.bincount(pairs[:, 0], minlength=size)
+        return Index(np.concatenate([[0], np.cumsum(counts)]), pairs[:, 1].copy())
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def counts(self) -> IntArray:
+        """(keys,) number of rows of each key."""
+        return np.diff(self.offsets)
+
+    def __getitem__(self, key: int) -> IntArray:
+        return self.rows[self.offsets[key] : self.offsets[key + 1]]
+
+    def take(self, keys: IntArray) -> tuple[IntArray, IntArray]:
+        """Rows of several keys at once: (position in `keys`, row), both (pairs,)."""
+        counts = self.counts[keys]
+        owner = np.repeat(np.arange(len(keys)), counts)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return owner, self.rows[self.offsets[keys][owner] + within]

@@ -1,0 +1,173 @@
+"""Character spans in the texts of a corpus, and named annotations made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from uedp_bench.corpus.row_index import BoolArray, IntArray
+from uedp_bench.errors import CapabilityError, InputError
+
+Mention = tuple[int, int, int, int]
+"""(row, start, end, type index), as `Spans.build` takes it; end exclusive."""
+
+
+def normalise_surface(surface: str) -> str:
+    """Case-folded surface with single spaces: with the type, the identity of an entity."""
+    return " ".join(surface.split()).casefold()
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Pieces of texts with a type each, as parallel arrays ordered by row and start.
+
+    Attributes:
+        row: (spans,) row of the corpus.
+        start, end: (spans,) character offsets into the row's text, end exclusive.
+        type: (spans,) index into the types that whoever holds the spans declares.
+        entity: (spans,) id of the entity, dense from 0: equal type and normalised surface.
+    """
+
+    row: IntArray
+    start: IntArray
+    end: IntArray
+    type: IntArray
+    entity: IntArray
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @staticmethod
+    def build(texts: Sequence[str], mentions: Iterable[Mention]) -> Spans:
+        """Spans of (row, start, end, type index) mentions; entity ids follow first appearance.
+
+        Raises:
+            InputError: if a span is empty, reversed or reaches outside its text.
+        """
+        table = np.array(sorted(mentions), dtype=np.int64).reshape(-1, 4)
+        ids: dict[tuple[int, str], int] = {}
+        entity = np.empty(len(table), dtype=np.int64)
+        for i, (at, first, last, kind) in enumerate(table.tolist()):
+            if not 0 <= first < last <= len(texts[at]):
+                raise InputError(
+                    f"entity span ({first}, {last}) of row {at} is not inside its text of "
+                    f"{len(texts[at])} characters"
+                )
+            entity[i] = ids.setdefault((kind, normalise_surface(texts[at][first:last])), len(ids))
+        row, start, end, kind_of = (column.copy() for column in table.T)
+        return Spans(row, start, end, kind_of, entity)
+
+    @staticmethod
+    def none() -> Spans:
+        """No spans at all."""
+        return Spans(*(np.empty(0, dtype=np.int64) for _ in range(5)))
+
+    @property
+    def lost(self) -> bool:
+        """True where a publisher did not carry them, so that nobody knows where they are."""
+        return False
+
+    def mentions(self) -> list[Mention]:
+        """(row, start, end, type index) of every span, as `build` takes them."""
+        table = np.stack([self.row, self.start, self.end, self.type], axis=1)
+        return [(row, start, end, kind) for row, start, end, kind in table.tolist()]
+
+    def chosen(self, which: IntArray | BoolArray) -> Spans:
+        """Some of the spans, in their order; ids of entities are kept."""
+        columns = (self.row, self.start, self.end, self.type, self.entity)
+        return Spans(*(column[which] for column in columns))
+
+    def take(self, rows: IntArray) -> Spans:
+        """The spans of the given rows in the given order; a row may be given twice."""
+        first, last = (np.searchsorted(self.row, rows, side) for side in ("left", "right"))
+        counts = last - first
+        owner = np.repeat(np.arange(len(rows)), counts)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        at = first[owner] + within
+        return Spans(owner, self.start[at], self.end[at], self.type[at], self.entity[at])
+
+    def outside(self, rows: BoolArray) -> Spans:
+        """The spans of the rows (rows,) that are not marked."""
+        return self.chosen(~rows[self.row])
+
+
+class LostSpans(Spans):
+    """Stands where a publisher did not carry spans: whoever asks for them is refused.
+
+    No spans at all would be taken for text without entities.
+
+    Args:
+        publisher: name of the mechanism after which nobody knows where the spans are.
+        what: the spans, as the refusal calls them.
+    """
+
+    def __init__(self, publisher: str, what: str = "entity mentions") -> None:
+        object.__setattr__(self, "publisher", publisher)
+        object.__setattr__(self, "what", what)
+
+    def _refuse(self) -> NoReturn:
+        told = self.__dict__
+        raise CapabilityError(
+            f"{told['what']} are not known after {told['publisher']}, which does not carry them: "
+            "leave it out, or what needs them"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name not in Spans.__dataclass_fields__:
+            raise AttributeError(name)
+        self._refuse()
+
+    def __len__(self) -> int:
+        self._refuse()
+
+    def __repr__(self) -> str:
+        return f"LostSpans({self.__dict__['publisher']!r})"
+
+    @property
+    def lost(self) -> bool:
+        """True."""
+        return True
+
+    def take(self, rows: IntArray) -> Spans:
+        """Still lost."""
+        return self
+
+    def outside(self, rows: BoolArray) -> Spans:
+        """Still lost."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """An annotation: what people or a program marked in the texts, and where they looked.
+
+    One tag a word is a layer as well: its spans are the words.
+
+    Attributes:
+        spans: what is marked.
+        types: that `spans.type` numbers.
+        rows: (rows,) True for rows that are completely annotated. In the others a word without a
+            span may still be one that nobody looked at: it must not be learnt as "outside".
+    """
+
+    spans: Spans
+    types: tuple[str, ...]
+    rows: BoolArray
+
+    @staticmethod
+    def build(
+        texts: Sequence[str],
+        mentions: Iterable[Mention],
+        types: tuple[str, ...],
+        rows: BoolArray | None = None,
+    ) -> Layer:
+        """A layer of (row, start, end, type index) mentions; all rows are complete by default.
+
+        Raises:
+            InputError: if a span is not inside its text.
+        """
+        complete = np.ones(len(texts), dtype=bool) if rows is None else rows
+        return Layer(Spans.build(texts, mentions), types, complete)

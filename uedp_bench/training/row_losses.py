@@ -1,0 +1,64 @@
+"""The loss of each row under a trained module, a few rows at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uedp_bench.errors import PluginError
+from uedp_bench.learner import on_device
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import FloatArray
+    from uedp_bench.learner import Learner
+
+_NUMBERS_AT_ONCE = 2**23
+"""Numbers in the largest tensor of one batch (32 MB), by `Learner.row_size`."""
+
+_ROWS_AT_ONCE = 512
+
+_ROUNDING = 1e-5
+"""Nats below 0 that are rounding."""
+
+
+def row_losses(learner: Learner, rows: int) -> FloatArray:
+    """(rows,) mean nats of what is predicted of each row, under the module in evaluation mode.
+
+    Args:
+        learner: of these rows.
+        rows: how many it should have.
+
+    Raises:
+        PluginError: if the learner has other rows, or losses that are not one a row and at least 0.
+    """
+    import torch
+
+    if len(learner.corpus) != rows:
+        raise PluginError(
+            f"{type(learner).__name__} keeps {len(learner.corpus)} of {rows} rows, and one loss a "
+            "row was asked for: say in `scorable` which rows have none"
+        )
+    module = learner.module.eval()
+    device = str(next((p.device for p in module.parameters()), torch.device("cpu")))
+    size = max(1, min(_ROWS_AT_ONCE, _NUMBERS_AT_ONCE // max(learner.row_size, 1)))
+    out = np.empty(rows)
+    with torch.no_grad():
+        for start in range(0, rows, size):
+            chosen = np.arange(start, min(start + size, rows))
+            # No dropout in evaluation mode: the seeds of the rows decide nothing.
+            batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), device)
+            found = learner.losses(module, batch)
+            nats = (found.nats.double() / found.targets.double().clamp(min=1)).cpu().numpy()
+            if nats.shape != chosen.shape:
+                raise PluginError(
+                    f"{type(learner).__name__}.losses gives nats of shape {nats.shape} for "
+                    f"{len(chosen)} rows"
+                )
+            out[chosen] = nats
+    if (out < -_ROUNDING).any():
+        raise PluginError(
+            f"{type(learner).__name__}.losses gives {out.min():.3g} nats for a row: losses are at "
+            "least 0, and 0 for a perfect prediction"
+        )
+    return np.maximum(out, 0.0)
