@@ -156,7 +156,7 @@ def _detected(corpus: Corpus, new: Mapping[int, str]) -> list[Mention] | None:
 
 
 def hidden(corpus: Corpus, row: int, start: int) -> bool:
-    """Says whether entity mentions cover all words of a row from a character on."""
+    """True if entity mentions cover all words of a row from a character on."""
     spans = corpus.entities
     here = np.flatnonzero(spans.row == row)
     covered = np.zeros(len(corpus.texts[row]), dtype=bool)

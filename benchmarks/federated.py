@@ -152,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--users", type=int, default=128, help="users of a round")
     parser.add_argument("--sizes", choices=["quickstart", "default"], default="quickstart",
-                        help="of corpus and network")  # fmt: skip
+                        help="sizes of corpus and network")  # fmt: skip
     parser.add_argument("--turns", type=int, default=3, help="processes a memory setting")
     parser.add_argument("--chunks", default="8,16,32", help="users side by side")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -20,7 +20,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.noise_search import sentence_noise, smallest_noise
 
 SENTENCES = (0, 1, 3, 10)
-"""Of other users that mention the protected entity: one sentence each."""
+"""Numbers of other users that mention the protected entity, with one sentence each."""
 
 
 def sampled_users(

@@ -98,7 +98,7 @@ def measure(options: argparse.Namespace, projections: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--candidates", type=int, default=5000)
-    parser.add_argument("--sentences", type=int, default=20, help="of a document")
+    parser.add_argument("--sentences", type=int, default=20, help="sentences of a document")
     parser.add_argument("--documents", type=int, default=256, help="whose depths are wanted")
     parser.add_argument("--projections", default="50,100")
     parser.add_argument("--depth", choices=["lowest", "highest"], default="lowest")

@@ -113,7 +113,7 @@ def _floor_cells(board: Sequence[Row], columns: Sequence[Column]) -> Iterator[tu
 
 
 def floors(board: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """Of every floor of a board, the least and the largest value: its rows may have several."""
+    """The least and the largest value of each floor of a board: its rows may have several."""
     found: dict[str, list[float]] = {}
     for row in board:
         for name, stat in row.floors.items():
@@ -218,7 +218,7 @@ def number(value: float) -> str:
 
 
 def _extreme(value: float) -> bool:
-    """Whether a number is too large, or too small, to be read with all its zeros."""
+    """True if a number is too large, or too small, to be read with all its zeros."""
     return _LARGE <= abs(value) < math.inf or 0.0 < abs(value) < _SMALL
 
 
@@ -349,7 +349,7 @@ _SURE = f"{100.0 * (1.0 - STRICT_ERROR):.6g} %"
 
 
 def _refuted(claim: Guarantee, bound: LowerBound) -> bool:
-    """Says whether a bound may be what refuted a claim."""
+    """True if a bound may be what refuted a claim."""
     strict = bound.strict_epsilon or 0.0
     return (
         claim.status == "refuted" and claim.adjacency == bound.adjacency and strict > claim.epsilon

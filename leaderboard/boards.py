@@ -65,7 +65,7 @@ def labels(board: Sequence[Row]) -> list[str]:
 
 
 def differences(board: Sequence[Row]) -> list[dict[str, Any]]:
-    """Of every row, the dotted parameters in which it differs from rows of the same label."""
+    """The dotted parameters in which each row differs from rows of the same label."""
     flat = [parameters(row) for row in board]
     alike: dict[str, list[dict[str, Any]]] = {}
     for row, mine in zip(board, flat, strict=True):

@@ -82,7 +82,7 @@ class SiteFolder:
         return removed
 
     def _ours(self, name: str) -> bool:
-        """Whether a listed file lies in the folder: a list may have been tampered with."""
+        """True if a listed file lies in the folder: a list may have been tampered with."""
         path = self._path / name
         inside = path.parent.resolve().is_relative_to(self._path.resolve())
         return inside and path.is_file() and not path.is_symlink()

@@ -38,7 +38,7 @@ def learned(
     ranked_by: Headline | None,
     interval: tuple[float | None, float | None],
 ) -> bool | None:
-    """Says whether a row has learnt anything: all its seeds have, or their mean surely has.
+    """True if a row has learnt anything: all its seeds have, or their mean surely has.
 
     Args:
         results: finished runs that differ in the seed.

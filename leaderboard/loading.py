@@ -45,7 +45,7 @@ class Loaded:
 
     @property
     def results(self) -> list[Result]:
-        """Of all copies, in the order of their ids."""
+        """Results of all copies, in the order of their ids."""
         return [copy.result for copy in self.copies.values()]
 
     @property
@@ -112,7 +112,7 @@ class Loader:
         return self._loaded
 
     def _copies(self, source: Source, found: Sequence[Found]) -> Iterator[Copy | str | None]:
-        """Of each its copy, or what is wrong with it; None where there is none."""
+        """The copy of each file, or what is wrong with it; None where there is none."""
         read = source.read([one for one in found if self._signature(one) != one.signature])
         for one in found:
             if self._signature(one) == one.signature:
@@ -178,7 +178,7 @@ def _differ(one: Copy, other: Copy) -> bool:
 
 
 def _contradict(one: Result, other: Result) -> bool:
-    """Whether two finished results cannot both be runs of the spec that their id stands for."""
+    """True if two finished results cannot both be runs of the spec that their id stands for."""
     if not one.status == other.status == "finished":
         return False
     mine, its = one.spec, other.spec

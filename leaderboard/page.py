@@ -91,7 +91,7 @@ def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
 
 
 def _generated(source: str) -> bool:
-    """Says whether a source declares that its text is invented; an unknown one does not."""
+    """True if a source declares that its text is invented; an unknown one does not."""
     try:
         found: type[Source[Any]] = sources.get(source)
     except UedpBenchError:
@@ -168,7 +168,7 @@ def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _directions(rows: Sequence[Row]) -> dict[str, str | None]:
-    """Of the metrics that rank some rows, which way is better; None where rows disagree."""
+    """Which way is better, for each metric that ranks some rows; None where rows disagree."""
     said: dict[str, set[str | None]] = {}
     for row in rows:
         if row.headline is not None:
@@ -178,7 +178,7 @@ def _directions(rows: Sequence[Row]) -> dict[str, str | None]:
 
 
 _COUNTS = {"cost", "diagnostics"}
-"""Of these only what `metrics` knows is a column; there are many, and few compare."""
+"""Kinds of which only what `metrics` knows is a column; there are many, and few compare."""
 
 
 def _natural(name: str) -> tuple[str | int, ...]:

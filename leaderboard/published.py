@@ -1,4 +1,4 @@
-"""What of a result goes on public pages: everything, but where on whose machine it was made.
+"""Results as public pages show them: without where, and on whose machine, they were made.
 
 Paths enter neither the id of a run nor its numbers; what is left of them is the file's name.
 """

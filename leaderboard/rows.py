@@ -51,7 +51,7 @@ class Row(_Frozen):
         spec: of the first run; its seed says nothing here.
         headline: what ranks the row, as its results say; None where nobody knows.
         floors: values of the headline metric that need next to nothing of the private text.
-        learned: whether the row is surely better than its floors: all its seeds are, or its
+        learned: True if the row is surely better than its floors: all its seeds are, or its
             interval over seeds is; None where that is not known.
         corpus, vocabulary: fingerprints; None where no run finished. Utility compares only where
             the task, the source and both are equal.
@@ -366,7 +366,7 @@ def headline(row: Row) -> tuple[str | None, bool]:
 
 
 def by_vocabulary(row: Row) -> bool:
-    """Whether utility compares only between runs of one vocabulary; true where nobody knows."""
+    """True if utility compares only between runs of one vocabulary, or nobody knows."""
     return row.headline is None or row.headline.by_vocabulary
 
 

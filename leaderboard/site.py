@@ -109,7 +109,7 @@ class Site:
         self._published: dict[str, tuple[Result, Result]] = {}
         self._pages: dict[str, tuple[Result, Row]] = {}
         self.versions: dict[str, str] = {}
-        """Of every file, what changes when its content does."""
+        """A text for each file that changes when its content does."""
 
     def update(self, results: Sequence[Result], progress: Progress | None = None) -> Built:
         """Writes the site of these results; see `build`."""

@@ -26,7 +26,7 @@ class NoiselessParams(Params):
 
     epochs: int = Field(default=10, ge=1, description="passes over the training rows")
     batch_size: int = Field(default=64, ge=1, description="rows a step")
-    learning_rate: float = Field(default=5e-3, gt=0, description="of Adam")
+    learning_rate: float = Field(default=5e-3, gt=0, description="learning rate of Adam")
     weight_decay: float = Field(default=0.0, ge=0, description="decoupled (AdamW)")
 
 

@@ -26,7 +26,7 @@ class Pretraining(Protocol):
 
     @property
     def pretraining_learning_rate(self) -> float:
-        """Of Adam."""
+        """Learning rate of Adam."""
         ...
 
 

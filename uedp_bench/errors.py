@@ -95,6 +95,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def is_input_error(name: str) -> bool:
-    """Says whether the name of a type, as failed results hold it, is one of bad input."""
+    """True if the name of a type, as failed results hold it, is one of bad input."""
     kinds: list[type] = [InputError, *InputError.__subclasses__()]
     return name in {kind.__name__ for kind in kinds}

@@ -53,8 +53,8 @@ class PublicUnits:
         declared: the public number that noise and sampling are planned for.
         sampled: units of a round if so many train (in expectation); None where rounds draw
             something else.
-        independent: whether units draw coins of their own, so that fewer units make smaller rounds.
-        at_least_all: whether the proof needs a number that is not below the real one.
+        independent: True if units draw coins of their own: fewer units make smaller rounds.
+        at_least_all: True if the proof needs a number that is not below the real one.
     """
 
     unit: Literal["users", "records"]

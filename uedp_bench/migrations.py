@@ -21,8 +21,8 @@ _HEADLINES: Mapping[str, tuple[str, bool, Mapping[str, str]]] = {
     ),
     "word-substitution": ("misclassified", False, {}),
 }
-"""Of the tasks that version 1 had: the headline metric, where less is better; whether it compares
-within one vocabulary only; the metrics that hold its floors."""
+"""Headline metric of each task that version 1 had (less is better), True if it compares within one
+vocabulary only, and the metrics that hold its floors."""
 
 
 def migrated(value: Any) -> Any:

@@ -74,7 +74,7 @@ class TextModel(Component[P]):
         """The vocabulary that `Vocabulary.save` wrote."""
 
     def brings_vocabulary(self) -> bool:
-        """Whether the vocabulary is the model's own, so that no text is needed to make one."""
+        """True if the vocabulary is the model's own: no text is needed to make one."""
         return False
 
     def max_length(self) -> int | None:
@@ -140,7 +140,7 @@ class TextEncoder(TextModel[P]):
         return "<unk>"
 
     def frozen(self) -> bool:
-        """Whether the encoder is pretrained and fixed."""
+        """True if the encoder is pretrained and fixed."""
         return False
 
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:

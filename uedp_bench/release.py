@@ -305,7 +305,7 @@ class Release:
 
     @property
     def draws_noise(self) -> bool:
-        """Says whether what `save` writes holds the key of noise that is drawn when asked."""
+        """True if what `save` writes holds the key of noise that is drawn when asked."""
         return False
 
     def save(self, folder: Path) -> None:

@@ -197,9 +197,9 @@ class Result(_Frozen):
         headline: what ranks the run; None of tasks that nobody knows in files of schema version 1.
         floors: values of the headline metric that need no training on private rows, or little, by
             name.
-        learned: whether the headline's interval lies strictly on the better side of the best
+        learned: True if the headline's interval lies strictly on the better side of the best
             floor; None where that is not known.
-        stored: what of the private data the folder of the result holds, by kind.
+        stored: private data that the folder of the result holds, by kind.
     """
 
     schema_version: Literal[2] = 2

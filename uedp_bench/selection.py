@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 MOST_SETTINGS = 10_000
-"""Of a grid that was tried; each of them is accounted for."""
+"""Settings of a grid that was tried, at most; each of them is accounted for."""
 
 
 class Selection(BaseModel):
@@ -86,7 +86,7 @@ class Selection(BaseModel):
 
     @property
     def random(self) -> bool:
-        """Says whether chance decided how many trials there were."""
+        """True if chance decided how many trials there were."""
         return self.repetitions != "fixed"
 
     @property

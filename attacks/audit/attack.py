@@ -95,7 +95,7 @@ class AuditParams(Params):
         "trials (user, update)",
     )
     delta: float | None = Field(
-        default=None, ge=0, lt=1, description="of the bounds; default: the run's"
+        default=None, ge=0, lt=1, description="delta of the bounds; default: the run's"
     )
     canary_words: int = Field(default=5, ge=2, le=8, description="words of a canary")
     prefix_words: int = Field(default=2, ge=1, description="words of it that are given")

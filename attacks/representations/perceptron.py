@@ -36,7 +36,7 @@ class PerceptronParams(Params):
         default=5, ge=1, description="stop after this many epochs without a better valid loss"
     )
     batch_size: int = Field(default=128, ge=1, description="rows of one step")
-    learning_rate: float = Field(default=1e-3, gt=0.0, description="of Adam")
+    learning_rate: float = Field(default=1e-3, gt=0.0, description="learning rate of Adam")
     train_rows: int | None = Field(
         default=None,
         ge=1,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray
 
 BINS = 30
-"""Of the histogram of reference losses."""
+"""Bins of the histogram of reference losses."""
 
 
 class Canary(BaseModel):
@@ -30,7 +30,7 @@ class Canary(BaseModel):
         sharers, occurrences: as drawn.
         spread: other users that mention it, seen from one that does; None unless it was chosen.
         sentences: rows of those other users that mention it; None with `spread`.
-        detected: whether the run's detector finds its whole name; None where the source's own
+        detected: True if the run's detector finds its whole name; None where the source's own
             labels say what an entity is, where it was drawn into no row, and of word canaries.
     """
 

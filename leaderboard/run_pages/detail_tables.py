@@ -172,14 +172,14 @@ def _scalar(value: Any) -> bool:
 
 
 def _small(value: Any) -> bool:
-    """Whether a mapping is one value, or few."""
+    """True if a mapping is one value, or few."""
     return isinstance(value, Mapping) and (
         _estimate(value) or (0 < len(value) <= 3 and all(map(_scalar, value.values())))
     )
 
 
 def _family(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is nothing but records."""
+    """True if a mapping is nothing but records."""
     return bool(value) and all(
         isinstance(part, Mapping) and part and not _small(part) for part in value.values()
     )
@@ -199,7 +199,7 @@ def _matrix(value: Any) -> bool:
 
 
 def _numeric(column: Sequence[Any]) -> bool:
-    """Whether cells are numbers, as far as there is anything in them."""
+    """True if cells are numbers, as far as there is anything in them."""
     filled = [value for value in column if value is not None and value != ""]
     return bool(filled) and all(map(_number, filled))
 

@@ -35,7 +35,7 @@ _ROC = TypeAdapter(list[tuple[float, float]])
 
 
 def rocs(details: Details, metrics: Metrics) -> list[Figure]:
-    """Of all scores of an attack, and of users."""
+    """ROC curves of all scores of an attack, and of users."""
     found = []
     scores = shaped(_SCORES, details.get("scores")) or {}
     main, strongest = details.get("main_score"), details.get("strongest_score")

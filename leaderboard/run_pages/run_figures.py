@@ -140,14 +140,14 @@ def _series(group: Mapping[str, Sequence[tuple[int, float]]], only: set[str]) ->
 
 
 def diagnostics(result: Result) -> list[Figure]:
-    """Of every diagnostic that is several numbers by name: a line by number, else bars."""
+    """A figure for each diagnostic that is several numbers by name: a line by number, else bars."""
     only = simulated(result)
     return [_by_name(words(name), values, _ONLY if name in only else "")
             for name, values in drawable(result.diagnostics).items()]  # fmt: skip
 
 
 def drawable(values: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """What of some diagnostics is several numbers by name."""
+    """The diagnostics that are several numbers by name."""
     return {
         name: part
         for name, part in values.items()

@@ -112,7 +112,7 @@ def _fields(kind: str, name: str) -> dict[str, FieldInfo] | None:
 
 
 def _is_path(name: str, value: Any, fields: dict[str, FieldInfo] | None) -> bool:
-    """Whether a parameter names a file or folder, as far as one can tell without the component."""
+    """True if a parameter names a file or folder, as far as one can tell without the component."""
     field = (fields or {}).get(name)
     if field is None:
         return name == "path"

@@ -34,7 +34,7 @@ class _Details(BaseModel):
 
 
 def check_audit(result: Result) -> Iterator[Problem]:
-    """Whether the bounds of an audit, and its metrics, are what its scores give.
+    """Problems where bounds or metrics of an audit are not what its scores give.
 
     An audit that left no scores behind (the release had not what it needs) has no metrics either.
     """

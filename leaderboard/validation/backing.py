@@ -45,7 +45,7 @@ class _Membership(_Loose):
 
 
 def check_backing(result: Result) -> Iterator[Problem]:
-    """Whether the numbers of attacks follow from what the file keeps of them.
+    """Problems where numbers of attacks do not follow from what the file keeps of them.
 
     Attacks that left nothing behind (what they need was not there) have no metrics either.
     """
@@ -128,7 +128,7 @@ def _membership(metrics: Mapping[str, Estimate], details: _Membership) -> Iterat
 
 
 def _on(roc: Sequence[tuple[float, float]], limit: float, value: float) -> bool:
-    """Whether a rate may be that at a limit: curves grow between the points that are kept."""
+    """True if a rate may be that at a limit: curves grow between the points that are kept."""
     least = max((y for x, y in roc if x <= limit + SLACK), default=0.0)
     most = min((y for x, y in roc if x > limit + SLACK), default=1.0)
     return least - SLACK <= value <= most + SLACK

@@ -36,14 +36,14 @@ class Named(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether it is installed, and has every parameter that the spec gives."""
+        """True if it is installed, and has every parameter that the spec gives."""
         return (
             self.found is not None
             and self.ref.params.keys() <= self.found.Params.model_fields.keys()
         )
 
     def names_file(self, parameter: str) -> bool:
-        """Whether a parameter may name files or folders, whatever its value."""
+        """True if a parameter may name files or folders, whatever its value."""
         if self.found is None or parameter not in self.found.Params.model_fields:
             return False
         return path_mark(self.found, parameter) is not None
@@ -81,7 +81,7 @@ def _named(where: str, ref: ComponentSpec, kind: registry.Registry[Any]) -> Name
 
 
 def check_components(result: Result) -> Iterator[Problem]:
-    """Whether every component has the parameters that the spec gives it."""
+    """Problems where a component lacks a parameter that the spec gives it."""
     if not result.spec.mechanism:
         yield error(
             "spec.mechanism", "is empty: a run has at least one mechanism (noiseless is one)"

@@ -58,7 +58,7 @@ def _status(result: Result) -> Iterator[Problem]:
 
 
 def _learned(result: Result) -> Iterator[Problem]:
-    """Says whether `learned` is what the headline's interval and the floors say."""
+    """Problems where `learned` is not what the headline's interval and the floors say."""
     headline = result.headline
     if headline is None:
         if result.learned is not None or result.floors:

@@ -23,7 +23,7 @@ SECONDS = 120.0
 """For one file; the slowest reference results take four."""
 
 BYTES = 4 * 2**30
-"""Of memory beside what the process starts with, where the system can limit it."""
+"""Memory beside what the process starts with, where the system can limit it."""
 
 Check = Callable[[Path], Report]
 

@@ -61,14 +61,14 @@ _SINGLE = ("task", "source", "model")
 
 
 def fingerprint(result: Result) -> str | None:
-    """Of the corpus, as the provenance says; None where it does not."""
+    """Fingerprint of the corpus, as the provenance says; None where it does not."""
     corpus = result.provenance.get("corpus")
     found = corpus.get("fingerprint") if isinstance(corpus, dict) else None
     return found if isinstance(found, str) else None
 
 
 def check_identity(result: Result) -> Iterator[Problem]:
-    """Whether id and group are the hashes of what they are said to be hashes of."""
+    """Problems where id or group is not the hash of what it is said to be a hash of."""
     for name, value in (("id", result.id), ("group", result.group)):
         if not HASH.fullmatch(value):
             yield error(name, f"{shown(value)} is no id: 16 of the characters 0-9 and a-f")
@@ -136,7 +136,7 @@ def _hashed(result: Result, found: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
-    """Whether the recorded parts are those of the spec; components aside."""
+    """Problems where recorded parts are not those of the spec; components aside."""
     spec = result.spec
     selection = None if spec.selection is None else spec.selection.declared()
     corpus = fingerprint(result)
@@ -158,7 +158,7 @@ def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
 
 
 def _component(named: Named, where: str, part: _Part) -> Iterator[Problem]:
-    """Whether a recorded component is that of the spec, and of the version that is installed."""
+    """Problems where a recorded component is not that of the spec, in the installed version."""
     name, version, params, source = part
     if name != named.ref.name:
         yield error(
@@ -199,7 +199,7 @@ _LEFT_OUT = "missing"
 
 
 def _stands_for(recorded: Any, said: Any) -> bool:
-    """Whether a recorded value may be what the files hold that a parameter names."""
+    """True if a recorded value may be what the files hold that a parameter names."""
     if isinstance(recorded, list) and isinstance(said, list) and len(recorded) == len(said):
         return all(a == b or _stands_for(a, b) for a, b in zip(recorded, said, strict=True))
     digest = isinstance(recorded, str) and HASH.fullmatch(recorded) is not None
@@ -207,7 +207,7 @@ def _stands_for(recorded: Any, said: Any) -> bool:
 
 
 def _recomputed(result: Result) -> Iterator[Problem]:
-    """Of a result that does not record what its id is a hash of: hashes its spec again."""
+    """Hashes the spec again of a result that does not record what its id is a hash of."""
     named = components(result.spec)
     corpus = fingerprint(result)
     if corpus is None and result.status == "finished":

@@ -18,7 +18,7 @@ TOLERANCE = 1e-3
 
 
 def close(a: float, b: float) -> bool:
-    """Whether two numbers are the same up to `TOLERANCE`; infinities are."""
+    """True if two numbers are the same up to `TOLERANCE`; infinities are."""
     return a == b or math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-12)
 
 

@@ -102,7 +102,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _is_name(part: str) -> bool:
-    """Says whether a word is a common given name or surname, or an initial."""
+    """True if a word is a common given name or surname, or an initial."""
     return len(part) == 1 or part.lower() in _known_names()
 
 

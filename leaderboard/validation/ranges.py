@@ -150,7 +150,7 @@ def check_roc(where: str, points: list[Any], beside: Any) -> Iterator[Problem]:
 
 
 def check_area(where: str, points: Sequence[Sequence[float]], auc: float) -> Iterator[Problem]:
-    """Whether an AUC fits the points that are kept of its curve, which grows between them."""
+    """True if an AUC fits the points that are kept of its curve, which grows between them."""
     pairs = list(pairwise(points))
     least = sum((b[0] - a[0]) * a[1] for a, b in pairs)
     most = sum((b[0] - a[0]) * b[1] for a, b in pairs)

@@ -106,7 +106,7 @@ def _coerced(raw: Any, read: Any, where: tuple[Any, ...]) -> Iterator[Problem]:
 
 
 def _differ(raw: Any, read: Any) -> bool:
-    """Whether a value was read as another one; whole numbers may stand for floats."""
+    """True if a value was read as another one; whole numbers may stand for floats."""
     if type(raw) is int and type(read) is float:
         return False
     return type(raw) is not type(read) or (isinstance(raw, str) and raw != read)

@@ -54,7 +54,7 @@ class Report(_Frozen):
 
     @property
     def valid(self) -> bool:
-        """Whether there is no error."""
+        """True if there is no error."""
         return not self.errors
 
     @property

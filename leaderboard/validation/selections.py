@@ -52,7 +52,7 @@ class _Record(BaseModel):
 
 
 def check_selection(result: Result) -> Iterator[Problem]:
-    """Whether proofs cost what the choice of their settings costs."""
+    """Problems where proofs do not cost what the choice of their settings costs."""
     selection = result.spec.selection
     if selection is None or result.status == "failed":
         if result.selection:

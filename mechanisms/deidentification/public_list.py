@@ -21,7 +21,7 @@ from uedp_bench.files.regular_files import read_text, shown_path
 from uedp_bench.mechanisms.deidentification.mentions import Interval
 
 MOST_BYTES = 2**28
-"""Of a list."""
+"""Size of a list, at most."""
 
 Trie: TypeAlias = "dict[str, Trie]"
 """Words that may follow, each after a space where one stands before it; "" ends a surface."""

@@ -50,7 +50,9 @@ class DeepCandidateParams(DocumentParams):
     candidate_sentences: int = Field(
         default=8, ge=1, description="sentences that a candidate has at least"
     )
-    clusters: int = Field(default=50, ge=2, description="of public documents, for the recoder")
+    clusters: int = Field(
+        default=50, ge=2, description="clusters of public documents, for the recoder"
+    )
     depth: Depth = Field(
         default="lowest",
         description="over the projections: lowest as in the paper's text, highest as in the "
@@ -64,8 +66,10 @@ class DeepCandidateParams(DocumentParams):
     held_out: float = Field(
         default=0.1, gt=0, lt=1, description="share of the public documents that choose"
     )
-    epochs: int = Field(default=20, ge=1, description="of the recoder's training, at most")
-    learning_rate: float = Field(default=1e-3, gt=0, description="of the recoder's Adam")
+    epochs: int = Field(default=20, ge=1, description="epochs of the recoder's training, at most")
+    learning_rate: float = Field(
+        default=1e-3, gt=0, description="learning rate of the recoder's Adam"
+    )
     batch_size: int = Field(default=64, ge=1, description="public documents of a recoder's step")
 
 

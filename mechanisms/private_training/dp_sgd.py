@@ -45,7 +45,7 @@ class DPSGDParams(Params):
     steps: int = Field(default=300, ge=1, description="steps")
     noise_multiplier: float = Field(default=0.8, ge=0, description="noise over the clip bound")
     clip: float = Field(default=1.0, gt=0, description="l2 bound on a record's gradient")
-    learning_rate: float = Field(default=0.01, gt=0, description="of the optimiser")
+    learning_rate: float = Field(default=0.01, gt=0, description="learning rate of the optimiser")
     optimizer: Literal["sgd", "adam"] = Field(default="adam", description="steps with this")
 
 

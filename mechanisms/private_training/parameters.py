@@ -22,7 +22,9 @@ class ServerParams(Params):
     server_optimizer: Literal["sgd", "adam"] = Field(
         default="sgd", description="what the server steps with; sgd is federated averaging"
     )
-    server_momentum: float = Field(default=0.0, ge=0, lt=1, description="of the server's sgd")
+    server_momentum: float = Field(
+        default=0.0, ge=0, lt=1, description="momentum of the server's sgd"
+    )
     server_schedule: Literal["constant", "linear"] = Field(
         default="constant", description="linear: the server's learning rate falls to 0"
     )
@@ -58,7 +60,9 @@ class FederatedParams(ServerParams):
     local_batch_size: int | None = Field(
         default=None, ge=1, description="rows of a local step; default: all of the user's"
     )
-    local_learning_rate: float = Field(default=1.0, gt=0, description="of the local optimiser")
+    local_learning_rate: float = Field(
+        default=1.0, gt=0, description="learning rate of the local optimiser"
+    )
     local_optimizer: Literal["sgd", "adam"] = Field(
         default="sgd", description="what users train with"
     )

@@ -56,7 +56,7 @@ class UeDPGroupParams(ServerParams):
     epsilon: float = Field(
         default=8.0, gt=0, description="target at the protected point; chooses the noise"
     )
-    delta: float = Field(default=1e-5, gt=0, lt=1, description="of the target")
+    delta: float = Field(default=1e-5, gt=0, lt=1, description="delta of the target")
     protected_sentences: int | None = Field(
         default=None,
         ge=0,

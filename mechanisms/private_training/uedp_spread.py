@@ -82,7 +82,7 @@ class UeDPSpreadParams(FederatedParams):
     epsilon: float = Field(
         default=8.0, gt=0, description="target at the protected point; chooses the noise"
     )
-    delta: float = Field(default=1e-5, gt=0, lt=1, description="of the target")
+    delta: float = Field(default=1e-5, gt=0, lt=1, description="delta of the target")
     noise_multiplier: float | None = Field(
         default=None, ge=0,
         description="noise on the sum over clip; default: the smallest that meets the target",

@@ -37,7 +37,9 @@ class AdversarialParams(Params):
         "predicted",
     )
     adversary_weight: float = Field(
-        default=1.0, ge=0, description="of misleading an attacker, beside 1 for the main task"
+        default=1.0,
+        ge=0,
+        description="weight of misleading an attacker, beside 1 for the main task",
     )
     attacker_hidden: int = Field(
         default=512, ge=1, description="hidden units (ReLU) of each attacker"
@@ -45,11 +47,15 @@ class AdversarialParams(Params):
     attacker_steps: int = Field(
         default=1, ge=1, description="steps of the attackers for one of the classifier"
     )
-    attacker_learning_rate: float = Field(default=1e-3, gt=0, description="of the attackers' Adam")
+    attacker_learning_rate: float = Field(
+        default=1e-3, gt=0, description="learning rate of the attackers' Adam"
+    )
     epochs: int = Field(default=4, ge=1, description="passes over the training rows")
     batch_size: int = Field(default=64, ge=1, description="rows a step")
     learning_rate: float = Field(
-        default=5e-5, gt=0, description="of AdamW; the default is for a pretrained encoder"
+        default=5e-5,
+        gt=0,
+        description="learning rate of AdamW; the default is for a pretrained encoder",
     )
     weight_decay: float = Field(default=0.0, ge=0, description="decoupled (AdamW)")
 

@@ -43,7 +43,7 @@ class DPNRParams(Params):
     epsilon: float | None = Field(
         default=None,
         gt=0,
-        description="of one coordinate, the paper's: Laplace noise of scale 1/epsilon",
+        description="epsilon of one coordinate, the paper's: Laplace noise of scale 1/epsilon",
     )
     total_epsilon: float | None = Field(
         default=None,
@@ -66,7 +66,9 @@ class DPNRParams(Params):
     epochs: int = Field(default=4, ge=1, description="passes over the training rows")
     batch_size: int = Field(default=64, ge=1, description="rows a step")
     learning_rate: float = Field(
-        default=5e-5, gt=0, description="of AdamW; the default is for a pretrained encoder"
+        default=5e-5,
+        gt=0,
+        description="learning rate of AdamW; the default is for a pretrained encoder",
     )
     weight_decay: float = Field(default=0.0, ge=0, description="decoupled (AdamW)")
 

@@ -65,7 +65,7 @@ class InputReader:
     Args:
         model: the encoder.
         vocabulary: its tokens; None for a frozen encoder and for published vectors.
-        preprocessing: of every text.
+        preprocessing: what is done to every text.
         max_tokens: tokens of a row past this many are left out, begin and end among them.
         device: torch device on which a frozen encoder computes.
     """

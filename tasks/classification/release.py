@@ -52,7 +52,7 @@ class ClassifierRelease(TrainedRelease):
 
     @property
     def vocabulary(self) -> Vocabulary | None:
-        """Of the encoder."""
+        """The vocabulary of the encoder."""
         return self.reader.vocabulary
 
     def through(self, mechanism: RepresentationMechanism[Any], noise: Stream) -> ClassifierRelease:

@@ -57,13 +57,16 @@ class TextClassificationParams(Params):
         default=(), description="sizes of the head's hidden layers; none: a linear classifier"
     )
     dropout: float = Field(
-        default=0.1, ge=0, lt=1, description="of the inputs of the head's layers, in training"
+        default=0.1,
+        ge=0,
+        lt=1,
+        description="dropout of the inputs of the head's layers, in training",
     )
     pretraining_epochs: int = Field(
         default=0, ge=0, description="passes over labelled public rows before private training"
     )
     pretraining_learning_rate: float = Field(
-        default=1e-3, gt=0, description="of Adam, on the public split"
+        default=1e-3, gt=0, description="learning rate of Adam, on the public split"
     )
     pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
 

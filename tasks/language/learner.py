@@ -26,7 +26,7 @@ class LanguageModelLearner(Learner):
         module: the network.
         vocabulary: its tokens.
         corpus: the rows, numbered from 0.
-        preprocessing: of every text, in training and when the release is asked.
+        preprocessing: what is done to every text, in training and when the release is asked.
         max_tokens: targets of a row after the first so many are left out of training, its end
             token among them; None for no limit but the model's own.
         score_rows: rows that the release scores at once.

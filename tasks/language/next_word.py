@@ -49,7 +49,7 @@ class NextWordParams(Params):
         default=0, ge=0, description="passes over the public split before private training"
     )
     pretraining_learning_rate: float = Field(
-        default=5e-3, gt=0, description="of Adam, on the public split"
+        default=5e-3, gt=0, description="learning rate of Adam, on the public split"
     )
     pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
     max_tokens: int | None = Field(

@@ -39,7 +39,7 @@ class LanguageModelRelease(TrainedRelease):
         model: made the network.
         module: the network; it is put into evaluation mode.
         vocabulary: its tokens.
-        preprocessing: of every text.
+        preprocessing: what is done to every text.
         max_tokens: targets of a row after so many were left out of training, and of its loss.
         score_rows: rows scored at once, at most.
     """

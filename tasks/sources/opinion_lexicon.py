@@ -30,7 +30,7 @@ class OpinionLexiconParams(SourceParams):
     )
     valid: float = Field(default=0.1, ge=0, lt=1, description="share of the words in valid")
     test: float = Field(default=0.1, ge=0, lt=1, description="share of the words in test")
-    seed: int = Field(default=0, ge=0, description="of the hash that puts a word into a split")
+    seed: int = Field(default=0, ge=0, description="seed of the hash that puts a word into a split")
 
     @model_validator(mode="after")
     def _some_are_left(self) -> Self:

@@ -38,5 +38,5 @@ def missing(stated: Sequence[str], source: NoiseSource = "seed") -> tuple[str, .
 
 
 def said_nothing(stated: Sequence[str]) -> bool:
-    """Says whether none of them is stated, as by versions before they were."""
+    """True if none of them is stated, as in results of older versions."""
     return not any(text in stated for text in _ALWAYS)

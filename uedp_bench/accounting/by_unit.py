@@ -42,7 +42,7 @@ class Stated:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Of all events, each once."""
+        """Assumptions of all events, each once."""
         texts = [text for event in self.events for text in event.assumptions]
         two = any(isinstance(_base(event), TwoLevelUserEntityGaussian) for event in self.events)
         if two and self.unit == "user-entity":

@@ -80,7 +80,7 @@ def check_bounds(
 
 
 def _speaks_of(bound: LowerBound, guarantee: Guarantee) -> bool:
-    """Whether the guarantee, if it holds, limits the bound (deltas aside)."""
+    """True if the guarantee, if it holds, limits the bound (deltas aside)."""
     if guarantee.status == "refused" or math.isinf(guarantee.epsilon):
         return False
     same = bound.unit == guarantee.unit or (bound.unit, guarantee.unit) == ("user", "user-entity")
@@ -143,14 +143,14 @@ def _judged(
 
 
 def _refutes(bound: LowerBound, claim: Guarantee) -> bool:
-    """Whether the claim would forbid the bound: a claim holds at its own delta and above."""
+    """True if the claim would forbid the bound: a claim holds at its own delta and above."""
     if not _speaks_of(bound, claim) or bound.delta < claim.delta:
         return False
     return _covers(claim, bound) and (bound.strict_epsilon or 0.0) > claim.epsilon
 
 
 def _covers(claim: Guarantee, bound: LowerBound) -> bool:
-    """Whether the bound's entity is one that the claim protects; claims without a point do all."""
+    """True if the claim protects the bound's entity; a claim without a point protects all."""
     if claim.protected is None or bound.unit != "user-entity":
         return True
     if bound.spread is None or bound.spread > claim.protected.spread:

@@ -152,7 +152,7 @@ class _Bracket:
         return False
 
     def width(self) -> float:
-        """Of the bracket, relative to its lower end."""
+        """Width of the bracket, relative to its lower end."""
         return math.inf if self.high is None else self.high / self.low - 1.0
 
     def guess(self) -> float:

@@ -33,7 +33,7 @@ _TERMS = 512
 """Numbers of coins told apart, at most; more share the largest of a run, which is the safe side."""
 
 SHARE = 1e-9
-"""Of delta, set aside for what lies beyond the end."""
+"""Share of delta that is set aside for what lies beyond the end."""
 
 REASON = (
     "outcomes that the end of the sampler of noise makes impossible on one data set only may be "
@@ -62,7 +62,7 @@ class Moved:
 
     @property
     def length(self) -> float:
-        """Of all contributions that neighbours differ in (R of theorem D)."""
+        """Length of all contributions that neighbours differ in (R of theorem D)."""
         return (self.above + self.below) * self.unit
 
 

@@ -59,7 +59,7 @@ class Trials:
 
     Attributes:
         selection: as declared.
-        events: of every setting of its grid, that of the released model among them.
+        events: those of every setting of its grid, that of the released model among them.
         refusals: why nothing can be proven for some setting; empty where it can.
         shared: why the trials' noise is not known to be independent; empty where it is.
         neighbours: why a user together with an entity has no common neighbours in all trials;

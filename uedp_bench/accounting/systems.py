@@ -116,7 +116,7 @@ class DPNR(System[DPNRParams]):
 class DeepCandidateParams(Params):
     """Parameters of DeepCandidate."""
 
-    epsilon: float = Field(gt=0, description="of the exponential mechanism")
+    epsilon: float = Field(gt=0, description="epsilon of the exponential mechanism")
 
 
 class DeepCandidate(System[DeepCandidateParams]):
@@ -220,8 +220,8 @@ class MetricDP(System[MetricDPParams]):
 class DPVocabularyParams(Params):
     """Parameters of a vocabulary made from a noisy histogram of words."""
 
-    word_epsilon: float = Field(gt=0, description="of the histogram, for one word")
-    word_delta: float = Field(gt=0, lt=1, description="of the histogram, for one word")
+    word_epsilon: float = Field(gt=0, description="epsilon of the histogram, for one word")
+    word_delta: float = Field(gt=0, lt=1, description="delta of the histogram, for one word")
     words: int = Field(default=256, ge=1, description="k: words of an example, at most")
 
 

@@ -40,7 +40,7 @@ def account(
 
     Args:
         subject: what.
-        delta: of every guarantee.
+        delta: at which guarantees are stated.
         points: spreads at which curves are given, None among them for everybody; by default the
             standard ones. Where sentences are sampled and the number of users was not given, the
             curve ends before everybody, and a note says so.
@@ -118,7 +118,7 @@ def prove(
 
     Args:
         events: what happened.
-        delta: of every guarantee.
+        delta: at which guarantees are stated.
         refusals: reasons why nothing can be proven.
         points: see `account` and `point_of`.
         source: where the noise came from.
@@ -166,7 +166,7 @@ class Happened:
         events: of a list, or of a result.
         refusals: reasons of a result why nothing can be proven.
         delta: of a result.
-        selected: whether a result's hyper-parameters were chosen by comparing trained models.
+        selected: True if a result's hyper-parameters were chosen by comparing trained models.
         source: where the noise of a result came from.
     """
 
@@ -182,7 +182,7 @@ class Happened:
         """`prove` of the events; what choosing hyper-parameters costs is not in them, and is said.
 
         Args:
-            delta: of every guarantee; None for that of the result.
+            delta: at which guarantees are stated; None for that of the result.
             points: see `prove`.
         """
         delta = self.delta if delta is None else delta

@@ -153,7 +153,7 @@ class Subject:
 
     @property
     def chooses_noise(self) -> bool:
-        """Whether it chooses its noise itself, for a target among its parameters."""
+        """True if it chooses its noise itself, for a target among its parameters."""
         return (
             {NOISE, "epsilon"} <= set(self.fields)
             and not self.fields[NOISE].is_required()
@@ -306,7 +306,7 @@ def names() -> tuple[str, ...]:
 
 
 def has_parameter(name: str, parameter: str) -> bool:
-    """Whether the mechanism or system of this name, or one of several joined by +, has it.
+    """True if the mechanism or system of this name, or one of several joined by +, has it.
 
     Raises:
         UnknownNameError: if there is none of this name.
@@ -316,7 +316,7 @@ def has_parameter(name: str, parameter: str) -> bool:
 
 
 def needs_parameter(name: str, parameter: str) -> bool:
-    """Whether it has this parameter, and no default for it (None is one for the noise alone)."""
+    """True if it has this parameter without a default (None is one for the noise alone)."""
     found = component_class(name).Params.model_fields.get(parameter)
     if found is None:
         return False

@@ -11,7 +11,7 @@ from uedp_bench.cli.console import PluginFiles, console, print_json
 from uedp_bench.errors import InputError, shown
 
 MOST_DIGITS = 18
-"""Of a number of users."""
+"""Digits of a number of users, at most."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def account_command(
     ] = None,
     settings: Settings = None,
     delta: Annotated[
-        float | None, typer.Option(metavar="D", help="Of every guarantee. [default: 1e-5]")
+        float | None, typer.Option(metavar="D", help="Delta of every guarantee. [default: 1e-5]")
     ] = None,
     spread: Annotated[
         str | None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_BYTES = 2**30
-"""Of a file of scores."""
+"""Size of a file of scores, at most."""
 
 ENDINGS = (".txt", ".csv", ".json", ".npy")
 

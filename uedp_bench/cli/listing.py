@@ -95,7 +95,7 @@ def describe_command(
 
 
 def _is_system(name: str) -> bool:
-    """Whether this names a published system that is accounted for only, and no mechanism."""
+    """True if this names a published system that is accounted for only, and no mechanism."""
     from uedp_bench import registry
     from uedp_bench.accounting.systems import ALIASES, SYSTEMS
 

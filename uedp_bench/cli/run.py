@@ -135,7 +135,7 @@ def run_command(
     settings: Settings = None,
     seeds: Annotated[str | None, typer.Option(metavar="1,2,...", help="[default: 1]")] = None,
     delta: Annotated[
-        float | None, typer.Option(metavar="D", help="Of every guarantee. [default: 1e-5]")
+        float | None, typer.Option(metavar="D", help="Delta of every guarantee. [default: 1e-5]")
     ] = None,
     device: Device = "auto",
     workers: Workers = None,

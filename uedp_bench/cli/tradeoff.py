@@ -59,7 +59,7 @@ def tradeoff_command(
     samples: Annotated[
         int, typer.Option(metavar="N", min=2, help="Substitutes drawn for each word; even.")
     ] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random numbers.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of all random numbers.")] = 1,
     device: Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")] = (
         "auto"
     ),

@@ -19,7 +19,7 @@ from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import UnreadableError, read_regular
 
 MOST_BYTES = 16 * 2**20
-"""Of a result file; the largest reference result has 48 kB."""
+"""Size of a result file, at most; the largest reference result has 48 kB."""
 
 MOST_DEPTH = 100
 """Levels of a file's lists and objects, at most; what reads and writes JSON has limits."""

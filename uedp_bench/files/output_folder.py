@@ -98,7 +98,7 @@ def _make_writable(folder: Path) -> None:
 
 
 def disk_is_full(error: BaseException | None, folder: Path) -> bool:
-    """Says whether an error, or what caused it, is a full disk; torch's writer hides it."""
+    """True if an error, or what caused it, is a full disk; torch's writer hides it."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in FULL:
             return True

@@ -15,7 +15,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.files.printable import plain
 
 MOST_BYTES = 256 * 2**10
-"""Of a YAML file; the largest packaged spec has 4 KiB."""
+"""Size of a YAML file, at most; the largest packaged spec has 4 KiB."""
 
 MOST_NODES = 10_000
 """Values, lists and mappings of a text, where each alias counts as all that it stands for."""

@@ -97,7 +97,7 @@ def axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
 
 
 def _is_one(annotation: Any, value: list[Any]) -> bool:
-    """Says whether a list is one value of a parameter, rather than a list of values for it.
+    """True if a list is one value of a parameter, rather than a list of values for it.
 
     For a parameter that is a list itself, only a list of lists is an axis.
     """

@@ -136,11 +136,11 @@ class Pipeline:
 
     @property
     def shows_published(self) -> bool:
-        """Whether what publishers make is released, not only a model that training protects."""
+        """True if what publishers make is released, not only a model that training protects."""
         return bool(self.publishers) and self.trainer.unit is None
 
     def only_processes(self, stats: CorpusStats) -> bool:
-        """Whether vocabulary and training see private text as protected text alone."""
+        """True if vocabulary and trainer only see text already protected by a publisher."""
         published = [event for part in self.publishers for event in part.plan(stats)]
         unprotected = self.vocabulary is None and self.trainer.unit is None
         return unprotected and _all_protect(published)
@@ -187,7 +187,7 @@ class Pipeline:
 
 
 def _all_protect(published: Sequence[PrivacyEvent]) -> bool:
-    """Whether something was published, and none of it without protection."""
+    """True if something was published, and none of it without protection."""
     return bool(published) and not any(isinstance(e.event, NonPrivate) for e in published)
 
 

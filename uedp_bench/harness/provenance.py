@@ -65,7 +65,7 @@ def recorded(identity: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def names_place(value: Any) -> bool:
-    """Whether any text in JSON values is a path that starts at a root, a home or a parent."""
+    """True if any text in JSON values is a path that starts at a root, a home or a parent."""
     if isinstance(value, dict):
         return any(names_place(part) for part in (*value, *value.values()))
     if isinstance(value, list):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uedp_bench.run import Run
 
 NOTE = "public_sizes"
-"""Of the diagnostics that hold what `check_units` found."""
+"""Name of the diagnostics that hold what `check_units` found."""
 
 
 class PublicSizes(BaseModel):

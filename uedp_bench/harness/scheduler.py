@@ -61,7 +61,7 @@ class Job:
 
     @property
     def todo(self) -> bool:
-        """Says whether it is to be run."""
+        """True if it is to be run."""
         return self.done is None and self.given_up is None
 
 
@@ -241,5 +241,5 @@ def _throttled(tell: Tell) -> Progress:
 
 
 def is_bad_input(result: Result) -> bool:
-    """Whether a run failed on bad input, which the user can mend."""
+    """True if a run failed on bad input, which the user can mend."""
     return result.error is not None and is_input_error(result.error.type)

@@ -48,7 +48,7 @@ def marked(result: Result, task: type[Task[Any]], *, counted_sizes: bool) -> Res
 
 
 def counts_sizes(pipeline: Pipeline, stats: CorpusStats) -> bool:
-    """Says whether mechanisms took sizes that were counted from private rows for public ones."""
+    """True if mechanisms took sizes that were counted from private rows for public ones."""
     from dataclasses import replace
 
     if stats.public:
@@ -57,7 +57,7 @@ def counts_sizes(pipeline: Pipeline, stats: CorpusStats) -> bool:
 
 
 def covers(names: Iterable[str], path: str) -> bool:
-    """Says whether the dotted path of a value is named, by itself or by what it is a part of."""
+    """True if the dotted path of a value is named, by itself or by what it is a part of."""
     return any(path == name or path.startswith(f"{name}.") for name in names)
 
 

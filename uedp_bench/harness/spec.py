@@ -69,8 +69,8 @@ class Spec(BaseModel):
     delta: float = Field(default=1e-5, gt=0, lt=1)
     noise_source: NoiseSource = Field(
         default="seed",
-        description="of the numbers that protect: the seed, or the operating system, and then "
-        "nobody can draw them again",
+        description="source of the numbers that protect: the seed, or the operating system, whose "
+        "numbers nobody can draw again",
     )
     selection: Selection | None = None
 
@@ -109,7 +109,7 @@ def read_spec(path_or_name: str) -> dict[str, Any]:
 
 
 def _is_there(path: Path) -> bool:
-    """Says whether something other than a folder has this name: folders are called as specs are."""
+    """True if something other than a folder has this name: folders are called as specs are."""
     try:
         return os.path.lexists(path) and not path.is_dir()
     except (OSError, ValueError):  # no name of a file

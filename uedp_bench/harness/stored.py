@@ -1,4 +1,4 @@
-"""What of the private data the folder of a result holds: kept, readable and told in one place."""
+"""The private data that the folder of a result holds: kept, readable and told in one place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uedp_bench.release import Release
 
 
 def proves_something(guarantees: Iterable[Guarantee]) -> bool:
-    """Says whether a guarantee is proven and finite: only then may others read the release."""
+    """True if a guarantee is proven and finite: only then may others read the release."""
     return any(
         one.kind == "proven" and one.status == "given" and math.isfinite(one.epsilon)
         for one in guarantees
@@ -32,7 +32,7 @@ class Keeper:
 
     Attributes:
         folder: of the run.
-        keeps_release: whether the release, and what was planted, are kept at all.
+        keeps_release: True if the release, and what was planted, are kept at all.
         seeded: whoever knows the seed can draw the noise of the run again.
     """
 

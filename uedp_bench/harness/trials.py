@@ -55,7 +55,7 @@ def no_common_neighbours(pipelines: Sequence[Pipeline], *, several: bool) -> str
 
     Args:
         pipelines: the mechanisms at every setting.
-        several: whether trials had several seeds.
+        several: True if trials had several seeds.
     """
     caps: dict[str, set[Any]] = {}
     for part in _parts(pipelines):

@@ -60,7 +60,7 @@ def headline_of(task: type[Task[Any]]) -> Headline:
 def has_learned(
     found: Estimate | None, floors: Iterable[float], larger_is_better: bool
 ) -> bool | None:
-    """Says whether a metric's interval lies strictly on the better side of the best of its floors.
+    """True if a metric's interval lies strictly on the better side of the best of its floors.
 
     Returns:
         None where that is not known: without floors, without the metric, or where it is better
@@ -93,7 +93,7 @@ def before_private(task: Task[Any], learner: Learner, run: Run) -> Release | Non
 
 
 def _predicts_untrained(model: Any) -> bool:
-    """Says whether a model is a language model that was trained on public text before it came here.
+    """True if a model is a language model that was trained on public text before it came here.
 
     A pretrained encoder is none: the head on top of it is drawn at random.
     """

@@ -66,7 +66,7 @@ class Stream:
 
     Attributes:
         key: 32 bytes; whoever has them can draw again.
-        source: whether the key is a hash of a seed or of the operating system's.
+        source: "seed" if the key is a hash of a seed, "os" if it is the operating system's.
     """
 
     key: bytes
@@ -74,7 +74,7 @@ class Stream:
 
     @staticmethod
     def root(seed: int, scope: str, source: NoiseSource) -> Stream:
-        """Of a run."""
+        """The root of a run's secret streams."""
         if source == "os":
             return Stream(os.urandom(32), source)
         return Stream(b"", source).child("secret", seed, scope)

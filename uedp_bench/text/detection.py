@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uedp_bench.text.entities import DetectionParams
 
 ANY = "any"
-"""Of all types together."""
+"""Name of the row that has all types together."""
 
 
 @dataclass(frozen=True)

@@ -341,7 +341,7 @@ def _email_recognizer(language: str) -> Any:
         """Never asks the network."""
 
         def validate_result(self, pattern_text: str) -> bool:
-            """Whether the domain ends in a public suffix."""
+            """True if the domain ends in a public suffix."""
             return bool(extract(pattern_text).fqdn)
 
     return InstalledSuffixes(supported_language=language)

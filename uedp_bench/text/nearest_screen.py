@@ -136,7 +136,7 @@ def _norms(rows: FloatArray) -> FloatArray:
 
 
 def _multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether the device multiplies bfloat16 natively and sums in float32.
+    """True if the device multiplies bfloat16 natively and sums in float32.
 
     Graphics cards may sum in less; they are fast enough in float32.
     """

@@ -61,7 +61,7 @@ def revision(identity: str) -> str | None:
 
 
 def _counts(file: Path) -> bool:
-    """Whether a file of a model's directory can change its vectors: not read-me's, not git's."""
+    """True if a file of a model's directory can change its vectors: not read-me's, not git's."""
     return file.suffix not in ("", ".md") and not any(part.startswith(".") for part in file.parts)
 
 

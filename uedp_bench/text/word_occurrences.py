@@ -31,7 +31,7 @@ class Occurrences:
 
     @staticmethod
     def of(corpus: Corpus, channel: WordChannel) -> Occurrences:
-        """Of all rows of the corpus."""
+        """Occurrences in all rows of the corpus."""
         found = [[channel.find(word) for word in channel.split(text)] for text in corpus.texts]
         sizes = np.array([len(words) for words in found], dtype=np.int64)
         word = np.array([at for words in found for at in words], dtype=np.int64)
@@ -113,7 +113,7 @@ class Substitution:
         label: IntArray,
         unlabelled: Unlabelled,
     ) -> Substitution:
-        """Of the words (n,) with the substitutes drawn for them (n, draws).
+        """Substitution of the words (n,) by what was drawn for them (n, draws).
 
         A word that carries no label itself has none to lose and does not count.
         """

@@ -97,7 +97,7 @@ class ShareWorker:
         self._setup = setup
 
     def layers(self) -> tuple[NetworkLayer, ...]:
-        """Of the network, in the order of an update."""
+        """Weights of the network, in the order of an update."""
         return self.trainer.flat.layers()
 
     def unit_sum(self, theta: Tensor, limits: Limits, share: Share) -> UnitSum:

@@ -54,7 +54,9 @@ class EmbeddedParams(SourceParams):
         default=6.0, ge=LEAST_SENTENCES, le=100,
         description="mean number of sentences a user writes (each at least 2)",
     )  # fmt: skip
-    seed: int = Field(default=1, ge=0, description="of the corpus; independent of a run's seed")
+    seed: int = Field(
+        default=1, ge=0, description="seed of the corpus; independent of a run's seed"
+    )
 
     @property
     def sizes(self) -> dict[str, int]:

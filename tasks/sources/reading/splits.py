@@ -39,7 +39,9 @@ class SplitParams(Params):
         lt=1,
         description="share of the training users who become the split test, if the data has none",
     )
-    seed: int = Field(default=0, ge=0, description="of everything that the source draws at random")
+    seed: int = Field(
+        default=0, ge=0, description="seed of everything that the source draws at random"
+    )
 
 
 def split_index(name: object, where: str) -> int:

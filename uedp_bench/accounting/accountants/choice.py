@@ -120,7 +120,7 @@ def noise_multiplier(event: _Central) -> float:
 
 
 def happens(event: _Central, count: int) -> bool:
-    """Whether anything about any unit is released."""
+    """True if anything about any unit is released."""
     rate = event.rate if isinstance(event, PoissonSampled | GroupRound) else 1.0
     return count > 0 and rate > 0.0 and not math.isinf(noise_multiplier(event))
 

@@ -95,7 +95,7 @@ class PooledTransformer(nn.Module):
 
 
 def _counts_from_zero(network: Any) -> bool:
-    """Whether the network takes position ids that start at 0 (RoBERTa's start past padding's)."""
+    """True if the network takes position ids that start at 0 (RoBERTa's start past padding's)."""
     embeddings = getattr(network, "embeddings", None)
     table = getattr(embeddings, "position_embeddings", None)
     takes = "position_ids" in inspect.signature(network.forward).parameters

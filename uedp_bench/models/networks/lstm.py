@@ -57,7 +57,7 @@ class NetworkShape:
     Attributes:
         vocabulary, embedding: sizes.
         layers: in order; the last one's output has the size of the embedding.
-        output_bias: whether every token has a bias of its own.
+        output_bias: True if every token has a bias of its own.
         embedding_range: embeddings start uniform in [-r, r].
         dropout: rates; they act only where `forward` gets seeds.
     """

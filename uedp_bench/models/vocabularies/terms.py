@@ -36,7 +36,7 @@ class TermVocabulary:
         hashed: a term's id is the CRC-32 of its UTF-8 bytes modulo the number of weights: no text
             is needed, and different terms may share a bucket.
         origin: where words and weights come from.
-        private: whether that is private text.
+        private: True if that is private text.
     """
 
     begin, end = 0, 1

@@ -25,7 +25,7 @@ class WordVocabulary:
     Args:
         words: in id order, after the three special ids 0 (begin), 1 (end) and 2 (unknown).
         origin: where the words come from, in words.
-        private: whether they come from private text.
+        private: True if they come from private text.
     """
 
     begin, end = 0, 1
@@ -99,7 +99,7 @@ class TokenizerVocabulary:
             is missing, the other stands for both, as in GPT-2. Tokenizers with neither, as BERT's,
             begin with their classification token and end with their separator.
         origin: where it comes from, in words.
-        private: whether it was trained on private text.
+        private: True if it was trained on private text.
         size: ids that the network knows, where those are more than the tokenizer's.
 
     Raises:
