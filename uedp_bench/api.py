@@ -74,6 +74,7 @@ from uedp_bench.mechanism import (
     TrainingMechanism,
     VocabularyMechanism,
 )
+from uedp_bench.mechanisms.private_training.users import users_of
 from uedp_bench.model import (
     FeatureArray,
     LanguageModel,
@@ -94,11 +95,15 @@ from uedp_bench.release import (
     Generator,
     Published,
     PublishedOnly,
+    Question,
     Release,
+    RowScorer,
     Scorer,
     TokenScores,
+    TrainedRelease,
     Updates,
     WordChannel,
+    capability,
 )
 from uedp_bench.results import Estimate, LowerBound
 from uedp_bench.run import Progress, Retrain, Run, Speed
@@ -210,6 +215,7 @@ __all__ = [
     "PublishedOnly",
     "PublishingMechanism",
     "PureDP",
+    "Question",
     "Rate",
     "Reading",
     "Release",
@@ -218,6 +224,7 @@ __all__ = [
     "RepresentationMechanism",
     "Retrain",
     "Role",
+    "RowScorer",
     "Run",
     "Sampler",
     "Schedule",
@@ -241,6 +248,7 @@ __all__ = [
     "TextModel",
     "TokenScores",
     "Trained",
+    "TrainedRelease",
     "TrainingMechanism",
     "TwoLevelBound",
     "TwoLevelUserEntityGaussian",
@@ -261,6 +269,7 @@ __all__ = [
     "attacks",
     "auc",
     "auc_estimate",
+    "capability",
     "concatenate",
     "cut_missing_splits",
     "dense_ids",
@@ -281,6 +290,7 @@ __all__ = [
     "tpr_at_fpr",
     "train_federated",
     "train_plain",
+    "users_of",
 ]
 
 _WITH_TORCH: dict[str, tuple[str, ...]] = {

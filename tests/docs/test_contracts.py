@@ -10,6 +10,8 @@ from examples import ROOT
 
 PAGES = sorted((ROOT / "docs" / "registry").glob("*.md"))
 KINDS = {
+    "mechanism-that-trains.md": ("Mechanism", "TrainingMechanism", "Learner", "Federation"),
+    "task.md": ("Task", "TrainedRelease", "capability"),
     "attack.md": ("Attack", "Planted", "Leakage", "Estimate", "LowerBound"),
     "source.md": ("Source", "SourceParams"),
     "model.md": ("TextModel", "LanguageModel", "TextEncoder", "Vocabulary"),

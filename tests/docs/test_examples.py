@@ -7,7 +7,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from uedp_bench import api
 from uedp_bench.cli.main import run_cli
 
 SOURCE = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 20}
+HELD_OUT = {"attack.membership.held_out_users": 10, "attack.membership.shadow_models": 2}
 USER_DP = {"mechanism.user-dp.rounds": 2, "mechanism.user-dp.users_per_round": 10}
-PAGES = {"source", "model", "attack"}
+PAGES = ("source", "model", "attack", "mechanism-that-trains", "task")
 MAY_IMPORT = {"uedp_bench.api", "numpy", "torch", "pydantic", *sys.stdlib_module_names}
 
 
@@ -50,15 +51,24 @@ def results(tmp_path, monkeypatch, capsys):
         files = examples(page(name))
         for file, code in files.items():
             Path(file).write_text(code)
-        more = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-        more += ["--workers", "0", "--no-tracking", "--out", "runs"]
         with plugged(*map(Path, files)):
             for command in commands(page(name)):
-                code = run_cli([*command, *(more if command[0] == "run" else [])])
+                code = run_cli(smaller(command, settings) if command[0] == "run" else command)
                 assert code == 0, capsys.readouterr().err
         return by_mechanism(tmp_path / "runs")
 
     return run
+
+
+def smaller(command: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+    """A command as printed, but for settings that are given, and where it runs."""
+    printed = list(command)
+    for key in settings:
+        for at in reversed(range(1, len(printed))):
+            if printed[at - 1] == "--set" and printed[at].startswith(f"{key}="):
+                del printed[at - 1 : at + 1]
+    more = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    return [*printed, *more, "--workers", "0", "--no-tracking", "--out", "runs"]
 
 
 def by_mechanism(out: Path) -> dict[str, dict[str, Any]]:
@@ -90,12 +100,12 @@ def write_reviews(file: Path, authors: Sequence[str]) -> None:
             for _ in range(4):
                 good = rng.random() < 0.5
                 text = f"a {'lovely' if good else 'dull'} book, ask {author}@example.org for it"
-                rows.writerow((author, rng.choice(("north", "south")), 5 if good else 1, text))
+                rows.writerow((author, rng.choice(("north", "south")), 4 if good else 2, text))
 
 
 def test_the_source_reads_reviews(results, tmp_path, capsys):
     write_reviews(tmp_path / "reviews.csv", [f"author{number}" for number in range(40)])
-    runs = results("source", {})
+    runs = results("source", {"model.units": 8, "mechanism.noiseless.epochs": 20})
     assert set(runs) == {"noiseless", "deidentify"}
     for run in runs.values():
         error = run["utility"]["error"]["value"]
@@ -139,3 +149,41 @@ def test_the_attack_tells_members_from_outsiders(results):
     assert auc["noiseless"]["low"] > 0.5  # it memorises, and the interval over users says so
     assert auc["user-dp"]["value"] < auc["noiseless"]["value"]
     assert proven(runs["noiseless"]) == math.inf
+
+
+def test_the_mechanism_trains_and_proves_what_it_planned(results, capsys):
+    few = {"users": 60, "users_per_round": 10, "rounds": 3}
+    own = {f"mechanism.{name}": value for name, value in few.items()}
+    (run,) = results("mechanism-that-trains", sizes(**own, **HELD_OUT)).values()
+    assert 0 < proven(run) < math.inf
+    (event,) = run["events"]
+    assert event["event"]["count"] == 3
+    assert event["event"]["event"]["rate"] == pytest.approx(1 / 6)
+    assert "noise_norm" in run["diagnostics"]
+    assert "auc" in run["leakage"]["membership"]
+    assert "1.969" in capsys.readouterr().out  # what `account` says for 4,000 users
+
+
+def test_the_mechanisms_bound_shrinks_to_its_last():
+    import torch  # noqa: F401  # limits are part of the engine
+
+    space: dict[str, Any] = {"__name__": "shrinking_clip"}
+    code = examples(page("mechanism-that-trains"))["shrinking_clip.py"]
+    exec(compile(code.replace("@mechanisms.register\n", ""), "shrinking_clip.py", "exec"), space)  # noqa: S102
+    bound = space["ShrinkingBound"](0.8, 0.1, 4)
+    totals = [bound.limits(step, ()).total for step in range(4)]
+    assert totals == pytest.approx([0.8, 0.4, 0.2, 0.1])
+
+
+def test_the_task_predicts_stars_and_membership_reaches_it(results, tmp_path):
+    write_reviews(tmp_path / "reviews.csv", [f"author{number}" for number in range(40)])
+    small = {"mechanism.user-dp.rounds": 2, "mechanism.user-dp.users_per_round": 5}
+    runs = results("task", {**small, **HELD_OUT, "model.units": 8})
+    error = {name: run["utility"]["squared_error"]["value"] for name, run in runs.items()}
+    constant = runs["noiseless"]["utility"]["constant_error"]["value"]
+    assert error["noiseless"] < constant / 2  # it reads "lovely" and "dull"
+    assert runs["noiseless"]["learned"] is True
+    assert runs["noiseless"]["floors"] == {"constant": pytest.approx(constant)}
+    for run in runs.values():
+        assert "auc" in run["leakage"]["membership"]
+        assert proven(run) == math.inf  # the vocabulary is private

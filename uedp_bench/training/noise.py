@@ -92,7 +92,7 @@ class IndependentGaussian:
 
     @property
     def drawn(self) -> list[float]:
-        """Of each round so far, the deviation of the noise that was drawn over the sensitivity.
+        """Deviation of the noise that was drawn over the sensitivity, of each round so far.
 
         It is `multiplier` itself where rounding is all that differs.
         """
