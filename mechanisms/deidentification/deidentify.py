@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.component import Params
-from uedp_bench.corpus import Layer
+from uedp_bench.corpus import Edit, Layer, Rewriting
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
-from uedp_bench.mechanisms.deidentification.mentions import Mention, replaced, tidy
+from uedp_bench.mechanisms.deidentification.mentions import (
+    Mention,
+    composed,
+    replaced,
+    tidy,
+    tidying,
+)
 from uedp_bench.mechanisms.deidentification.public_list import PublicList
 
 if TYPE_CHECKING:
@@ -81,7 +87,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
     name = "deidentify"
     version = 2
     rowwise = True
-    carries = frozenset({"entities"})
+    carries = frozenset({"entities", "layers"})
     source = "Presidio (presidio-anonymizer) on the corpus' entity spans; surrogates by Faker"
     Params = DeidentifyParams
 
@@ -98,7 +104,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
 
         Spans of the result are the placeholders or surrogates of types, and the mentions that were
         not asked for where nothing that was replaced overlaps them. What stood on the public list
-        has no span: it is no entity any more.
+        has no span: it is no entity any more. Layers follow what is left of their text.
 
         Raises:
             InputError: if `entity_types` names a type that the corpus does not declare, or
@@ -111,20 +117,22 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
             _Anonymizer(corpus.entity_types, chosen, self.params.style, key) if chosen else None
         )
         listed = self._listed(corpus.entity_types, chosen)
-        texts = list(corpus.texts)
+        published = Rewriting(corpus)
         mentions: list[tuple[int, int, int, int]] = []
         found = _by_row(corpus)
         private = ~corpus.where("public")
         for row, text in enumerate(corpus.texts):
-            kept = found.get(row, [])
+            changed = _Changed(text, found.get(row, []), [])
             if private[row] and anonymizer is not None:
-                texts[row], kept = anonymizer(text, kept)
+                changed = anonymizer(changed)
             if private[row] and listed is not None:
-                texts[row], kept = _redacted(texts[row], kept, listed, self.params.style)
-            mentions += [(row, *mention) for mention in kept]
-            if (row + 1) % 1000 == 0 or row + 1 == len(texts):
-                run.progress("de-identify", row + 1, len(texts))
-        return corpus.with_texts(texts, mentions), _EVENTS
+                changed = _redacted(changed, listed, self.params.style)
+            if changed.edits:
+                published.edited(row, changed.text, changed.edits)
+            mentions += [(row, *mention) for mention in changed.mentions]
+            if (row + 1) % 1000 == 0 or row + 1 == len(corpus):
+                run.progress("de-identify", row + 1, len(corpus))
+        return published.corpus(mentions), _EVENTS
 
     def _listed(self, types: tuple[str, ...], chosen: frozenset[int]) -> PublicList | None:
         path, field = self.params.public_list, "deidentify.public_list"
@@ -173,16 +181,30 @@ def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run) -> None:
         run.note(detection=measured.to_dict(), simulation_only=["detection"])
 
 
-def _redacted(
-    text: str, mentions: list[Mention], listed: PublicList, style: str
-) -> tuple[str, list[Mention]]:
+class _Changed(NamedTuple):
+    """A text, the mentions in it, and what was done to the text of the source to make it."""
+
+    text: str
+    mentions: list[Mention]
+    edits: list[Edit]
+
+    def tidied(self) -> _Changed:
+        """The same with single spaces and none at its ends."""
+        text, mentions = tidy(self.text, self.mentions)
+        return _Changed(text, mentions, composed(self.edits, tidying(self.text)))
+
+
+def _redacted(changed: _Changed, listed: PublicList, style: str) -> _Changed:
     """The text without any occurrence of the list."""
+    by = "" if style == "remove" else LISTED
     # What is left around a removed piece moves together and may be on the list in turn.
-    while where := listed.occurrences(text):
-        text, mentions = replaced(text, mentions, where, "" if style == "remove" else LISTED)
+    while where := listed.occurrences(changed.text):
+        text, mentions = replaced(changed.text, changed.mentions, where, by)
+        edits = [(start, end, len(by)) for start, end in where]
+        changed = _Changed(text, mentions, composed(changed.edits, edits))
         if style == "remove":
-            text, mentions = tidy(text, mentions)
-    return text, mentions
+            changed = changed.tidied()
+    return changed
 
 
 def _by_row(corpus: Corpus) -> dict[int, list[Mention]]:
@@ -199,7 +221,7 @@ def _by_row(corpus: Corpus) -> dict[int, list[Mention]]:
 
 
 class _Anonymizer:
-    """Presidio's engine with one operator a type; called with a text and its mentions."""
+    """Presidio's engine with one operator a type."""
 
     def __init__(
         self, types: tuple[str, ...], chosen: frozenset[int], style: str, key: bytes
@@ -217,30 +239,43 @@ class _Anonymizer:
             str(index): _operator(name, style, key) if index in chosen else _keep()
             for index, name in enumerate(types)
         }
+        self._nothing = {operator: _keep() for operator in self._operators}
 
-    def __call__(self, text: str, mentions: list[Mention]) -> tuple[str, list[Mention]]:
+    def __call__(self, changed: _Changed) -> _Changed:
+        """The text of the source without its mentions of the chosen types."""
+        text, mentions, _ = changed
         masked = [mention for mention in mentions if mention[2] in self._chosen]
         if not masked:
-            return text, mentions
+            return changed
         kept = [
             (start, end, kind)
             for start, end, kind in mentions
             if kind not in self._chosen
             and all(end <= first or last <= start for first, last, _ in masked)
         ]
-        answer = self._engine.anonymize(
+        answer = self._answer(text, masked + kept, self._operators)
+        items = list(reversed(answer.items))
+        # Where nothing is replaced, the engine says what it would replace.
+        there = reversed(self._answer(text, masked + kept, self._nothing).items)
+        edits = [
+            (old.start, old.end, new.end - new.start)
+            for old, new in zip(there, items, strict=True)
+            if int(new.entity_type) in self._chosen
+        ]
+        spans = [
+            (item.start, item.end, int(item.entity_type)) for item in items if item.end > item.start
+        ]
+        found = _Changed(answer.text, spans, edits)
+        return found.tidied() if self._style == "remove" else found
+
+    def _answer(self, text: str, mentions: list[Mention], operators: dict[str, Any]) -> Any:
+        return self._engine.anonymize(
             text,
-            [self._result(str(kind), start, end, 1.0) for start, end, kind in masked + kept],
-            dict(self._operators),
+            [self._result(str(kind), start, end, 1.0) for start, end, kind in mentions],
+            dict(operators),
             conflict_resolution=self._conflicts,
             merge_entities_with_spaces=False,
         )
-        spans = [
-            (item.start, item.end, int(item.entity_type))
-            for item in reversed(answer.items)
-            if item.end > item.start
-        ]
-        return tidy(answer.text, spans) if self._style == "remove" else (answer.text, spans)
 
 
 def _operator(name: str, style: str, key: bytes) -> Any:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+from uedp_bench.corpus import Edit
 
 Mention = tuple[int, int, int]
 """(start, end, type index) of a mention in one text."""
 
 Interval = tuple[int, int]
 """(start, end) in characters, end exclusive."""
+
+_SPACES = re.compile(r"\s+")
 
 
 def replaced(
@@ -41,3 +46,45 @@ def tidy(text: str, mentions: Sequence[Mention]) -> tuple[str, list[Mention]]:
         first = len(before) + (1 if before and text[start - 1].isspace() else 0)
         moved.append((first, first + len(" ".join(text[start:end].split())), kind))
     return " ".join(text.split()), moved
+
+
+def tidying(text: str) -> list[Edit]:
+    """What `tidy` does to a text."""
+    inside = (0, len(text))
+    return [
+        (run.start(), run.end(), 0 if run.start() in inside or run.end() in inside else 1)
+        for run in _SPACES.finditer(text)
+        if run[0] != " " or run.start() in inside or run.end() in inside
+    ]
+
+
+def composed(first: Sequence[Edit], second: Sequence[Edit]) -> list[Edit]:
+    """Edits of a text that do at once what the second do to what the first make of it.
+
+    Edits that overlap in the text between become one.
+
+    Args:
+        first: of the text, in order and without overlaps.
+        second: of what these make of it.
+    """
+    # (start, end in the text between, which of the two, characters that it adds)
+    between, shift = list[tuple[int, int, int, int]](), 0
+    for start, end, new in first:
+        between.append((start + shift, start + shift + new, 0, new - (end - start)))
+        shift += new - (end - start)
+    between += [(start, end, 1, new - (end - start)) for start, end, new in second]
+    groups: list[tuple[int, int, list[int]]] = []
+    for start, end, which, added in sorted(between):
+        if groups and start < groups[-1][1]:
+            low, high, both = groups.pop()
+            start, end = low, max(high, end)
+        else:
+            both = [0, 0]
+        both[which] += added
+        groups.append((start, end, both))
+    out, shift = list[Edit](), 0
+    for start, end, (before, after) in groups:
+        old = start - shift
+        out.append((old, old + (end - start) - before, end - start + after))
+        shift += before
+    return out

@@ -13,6 +13,7 @@ from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.mechanisms.words.noise import WordNoise
 from uedp_bench.text.word_vectors import Embedding
 
+_TOKENS = re.compile(r"\S+")
 _PIECES = re.compile(r"\w+|[^\w\s]")
 _BATCH = 8192
 """Words whose noisy vectors are held at once."""
@@ -21,15 +22,22 @@ Choose = Callable[[IntArray, FloatArray, FloatArray], IntArray]
 """(n,) words, (n, d) their vectors plus noise and (n,) coins -> (n,) substitutes."""
 
 
-def split_words(text: str, embedding: Embedding) -> list[str]:
-    """What stands between white space where the vocabulary has it, else its parts.
+def word_places(text: str, embedding: Embedding) -> list[tuple[int, int]]:
+    """(start, end) of what stands between white space where the vocabulary has it, else its parts.
 
     Parts are runs of letters, digits and underscores, and every other character by itself.
     """
-    pieces: list[str] = []
-    for token in text.split():
-        pieces += [token] if embedding.find(token) >= 0 else _PIECES.findall(token)
-    return pieces
+    places: list[tuple[int, int]] = []
+    for token in _TOKENS.finditer(text):
+        whole = embedding.find(token[0]) >= 0
+        parts = [token] if whole else _PIECES.finditer(text, *token.span())
+        places += [part.span() for part in parts]
+    return places
+
+
+def split_words(text: str, embedding: Embedding) -> list[str]:
+    """The words at these places."""
+    return [text[start:end] for start, end in word_places(text, embedding)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,11 @@ from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.accounting.systems import MetricDP as MetricSystem
 from uedp_bench.accounting.systems import Reading
 from uedp_bench.component import Params
+from uedp_bench.corpus import Rewriting
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms._local_noise import spent
-from uedp_bench.mechanisms.words.channel import EmbeddingChannel, split_words
+from uedp_bench.mechanisms.words.channel import EmbeddingChannel, word_places
 from uedp_bench.mechanisms.words.noise import Noise, WordNoise
 from uedp_bench.mechanisms.words.word_list import read_words, restrict
 from uedp_bench.text.nearest import Nearest
@@ -108,11 +109,13 @@ class WordMechanism(PublishingMechanism[W]):
     A word is what stands between white space if the vocabulary has it, else its runs of letters
     and digits and its other characters, each by itself; words are looked up as written, then in
     lower case, and joined by single spaces. A row's noise is keyed by the run's seed and the row.
+    A mention, or another annotation, covers what its words became.
     """
 
     rowwise = True
     at_inference = True
     fresh_noise = True
+    carries = frozenset({"entities", "layers"})
 
     @abstractmethod
     def choose(self, search: Search, word: IntArray, noisy: FloatArray, coin: FloatArray) -> Any:
@@ -148,7 +151,8 @@ class WordMechanism(PublishingMechanism[W]):
             *event.assumptions,
             "neighbours differ in one word, by another of the vocabulary; that a word is outside "
             "of it is published",
-            "noise is that of real numbers; labels and users of rows are not protected",
+            "noise is that of real numbers; labels and users of rows, and which words of a row an "
+            "annotation marks, are not protected",
         )
         return (event.model_copy(update={"assumptions": assumptions}),)
 
@@ -168,7 +172,7 @@ class WordMechanism(PublishingMechanism[W]):
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
         """The corpus with the words of all rows outside the split `public` replaced.
 
-        Mentions of entities are not carried; labels, users and attributes stay.
+        Mentions and layers follow their words; labels, users and attributes stay.
 
         Raises:
             InputError: if the embedding is missing, malformed or too small.
@@ -177,7 +181,7 @@ class WordMechanism(PublishingMechanism[W]):
         vectors = embedding.vectors
         noise = self._noise(embedding)
         search = self._search(embedding, run)
-        texts = list(corpus.texts)
+        published = Rewriting(corpus)
         private = np.flatnonzero(~corpus.where("public"))
         tally = _Tally()
         for batch in _batches(corpus, private, embedding):
@@ -193,11 +197,13 @@ class WordMechanism(PublishingMechanism[W]):
             tally.add(word, output)
             ends = np.cumsum([len(row.word) for row in batch])[:-1]
             for row, chosen in zip(batch, np.split(output, ends), strict=True):
-                texts[row.at] = self._joined(row.pieces, chosen, embedding)
-            run.progress("replace words", batch[-1].at + 1, len(texts))
+                new = self._substitutes(row.pieces, chosen, embedding)
+                places = zip(row.places, new, strict=True)
+                published.words(row.at, [(*place, word) for place, word in places])
+            run.progress("replace words", batch[-1].at + 1, len(corpus))
         self._note(tally, embedding, noise, run)
         worth = [noise.spent] if noise.spent else []
-        return corpus.with_texts(texts), self._events(spent(worth, self.params.epsilon))
+        return published.corpus(), self._events(spent(worth, self.params.epsilon))
 
     def word_channel(self, run: Run) -> WordChannel:
         """The mechanism at these parameters, for any words and any generator."""
@@ -216,14 +222,14 @@ class WordMechanism(PublishingMechanism[W]):
         rng = run.stream().rng("row", origin, user, place, text)
         return noise.sample(len(row.word), rng), rng.random(len(row.word))
 
-    def _joined(self, pieces: list[str], chosen: IntArray, embedding: Embedding) -> str:
-        unknown = self.params.unknown
-        words = [
-            embedding.words[at] if at >= 0 else (piece if unknown == "keep" else MASK)
+    def _substitutes(
+        self, pieces: list[str], chosen: IntArray, embedding: Embedding
+    ) -> list[str | None]:
+        unknown = {"keep": None, "mask": MASK, "drop": ""}[self.params.unknown]
+        return [
+            embedding.words[at] if at >= 0 else (piece if unknown is None else unknown or None)
             for piece, at in zip(pieces, chosen.tolist(), strict=True)
-            if at >= 0 or unknown != "drop"
         ]
-        return " ".join(words)
 
     def _embedding(self) -> Embedding:
         if self.params.embedding is None:
@@ -276,6 +282,7 @@ class WordMechanism(PublishingMechanism[W]):
 @dataclass(frozen=True)
 class _Row:
     at: int
+    places: list[tuple[int, int]]
     pieces: list[str]
     word: IntArray
 
@@ -296,9 +303,11 @@ def _batches(corpus: Corpus, rows: IntArray, embedding: Embedding) -> Iterator[l
     batch: list[_Row] = []
     size = 0
     for at in rows.tolist():
-        pieces = split_words(corpus.texts[at], embedding)
+        text = corpus.texts[at]
+        places = word_places(text, embedding)
+        pieces = [text[start:end] for start, end in places]
         word = np.array([embedding.find(piece) for piece in pieces], dtype=np.int64)
-        batch.append(_Row(at, pieces, word))
+        batch.append(_Row(at, places, pieces, word))
         size += len(pieces)
         if size >= _BATCH:
             yield batch

@@ -12,7 +12,7 @@ from examples import example
 from tiny import plugged, runs
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.corpus import Corpus, Layer, LostSpans, Spans, concatenate
+from uedp_bench.corpus import CONTENT, Corpus, Layer, LostSpans, Spans, concatenate
 from uedp_bench.errors import CapabilityError, InputError, PluginError
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
@@ -46,6 +46,7 @@ def corpus() -> Corpus:
         label_names=("a", "b"),
         targets=SECRET,
         layers={"gold": Layer.build(TEXTS, MENTIONS[:1], ("PER",))},
+        records=({"name": ("secret",)}, {}),
     )
 
 
@@ -96,6 +97,27 @@ def test_texts_replaced_by_hand_take_no_label_along(corpus: Corpus) -> None:
             reader(out)
 
 
+def test_a_stranger_who_names_nothing_carries_nothing(corpus: Corpus) -> None:
+    """Every column that tells what rows say, also one that is declared later."""
+    given = {name: getattr(corpus, name) for name in CONTENT}
+    assert not any(value is None or value == {} for value in given.values())
+    for publisher in (by_hand(), by_hand(texts=("x",) * 4), by_hand(vectors=np.ones((4, 1)))):
+        out, _ = publish(publisher, corpus, run_of())
+        for name in CONTENT:
+            left = getattr(out, name)
+            spans = [left] if name == "entities" else []
+            if name == "layers":
+                spans = [layer.spans for layer in left.values()]
+                assert not any(layer.rows.any() for layer in left.values())
+            assert all(isinstance(each, LostSpans) for each in spans)
+            assert spans or left is None
+    carried, _ = publish(by_hand(frozenset(CONTENT)), corpus, run_of())
+    assert all(getattr(carried, name) is not None for name in CONTENT)
+    assert carried.layer("gold").spans.mentions() == MENTIONS[:1]
+    with pytest.raises(PluginError, match=r"it carries layer gold, but .*\(0, 3\) of row 0"):
+        publish(by_hand(frozenset({"layers"}), texts=("", *TEXTS[1:])), corpus, run_of())
+
+
 def test_rows_of_lost_mentions_move_like_others(corpus: Corpus) -> None:
     out, _ = publish(by_hand(texts=("x", "y", "z", "w")), corpus, run_of())
     again = pickle.loads(pickle.dumps(out))  # noqa: S301
@@ -125,8 +147,8 @@ def test_deidentification_carries_mentions_and_no_target(corpus: Corpus) -> None
     assert out.texts == ("<PER> met <PER>", "<PER> in <LOC>", "rain", "<PER> again")
     assert [out.surface(i) for i in range(len(out.entities))] == ["<PER>"] * 3 + ["<LOC>", "<PER>"]
     assert out.targets is None
-    with pytest.raises(CapabilityError, match="spans of layer gold are not known after"):
-        len(out.layer("gold").spans)
+    assert out.records is None
+    assert out.layer("gold").spans.mentions() == [(0, 0, 5, 0)]
 
 
 def test_what_is_carried_must_fit_the_text(corpus: Corpus) -> None:
@@ -170,6 +192,28 @@ def test_who_reads_what_was_not_carried_is_refused_by_name() -> None:
             check_carried(pipeline, NextWord.create())
     with pytest.raises(CapabilityError, match="deidentify reads entities"):
         check_carried(Pipeline.build([by_hand(), Deidentify.create()], plain), NextWord.create())
+
+
+@pytest.mark.parametrize("column", ["layer gold", "records", "targets"])
+def test_who_reads_another_column_is_refused_by_its_name(column: str) -> None:
+    kind = type("Reader", (Tagger,), {"name": "reader", "reads": lambda self: frozenset({column})})
+    reader, plain = kind.create(), Noiseless.create()
+    lossy = Pipeline.build([by_hand()], plain)
+    with pytest.raises(CapabilityError, match=f"the task reader reads {column}, and by-hand"):
+        check_carried(lossy, reader)
+    assert f"reader reads {column}" in str(not_carried(reader, lossy))
+    carrying = by_hand(frozenset({"layers", "records", "targets"}))
+    check_carried(Pipeline.build([carrying], plain), reader)
+    assert not_carried(reader, Pipeline.build([plain], plain)) is None
+
+
+@pytest.mark.parametrize("column", ["gold", "layers", "labels"])
+def test_what_no_corpus_has_cannot_be_read(column: str) -> None:
+    kind = type("Reader", (Tagger,), {"name": "reader", "reads": lambda self: frozenset({column})})
+    with pytest.raises(
+        PluginError, match=f"reader reads '{column}', which is none of .*layer NAME"
+    ):
+        check_carried(Pipeline.build([by_hand()], Noiseless.create()), kind.create())
 
 
 def test_text_cannot_be_read_after_vectors(corpus: Corpus) -> None:

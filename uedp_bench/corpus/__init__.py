@@ -6,6 +6,8 @@ private attributes of its author, and the split that it is in.
 """
 
 from uedp_bench.corpus._columns import Facts
+from uedp_bench.corpus.alignment import Alignment
+from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans, normalise_surface
 from uedp_bench.corpus.table import (
@@ -22,8 +24,10 @@ __all__ = [
     "COLUMNS",
     "CONTENT",
     "SPLITS",
+    "Alignment",
     "BoolArray",
     "Corpus",
+    "Edit",
     "Facts",
     "FloatArray",
     "Index",
@@ -31,6 +35,8 @@ __all__ = [
     "Layer",
     "LostSpans",
     "Mention",
+    "Piece",
+    "Rewriting",
     "Spans",
     "concatenate",
     "dense_ids",

@@ -21,6 +21,7 @@ from uedp_bench.corpus._columns import (
     Texts,
     UserColumn,
 )
+from uedp_bench.corpus.alignment import Alignment
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, Mention, Spans
 from uedp_bench.errors import CapabilityError, InputError, nearest
@@ -216,20 +217,28 @@ class Corpus:
     def with_texts(
         self,
         texts: Sequence[str],
-        mentions: Iterable[Mention] = (),
+        mentions: Iterable[Mention] | None = None,
         entity_types: tuple[str, ...] | None = None,
+        *,
+        alignment: Alignment | None = None,
     ) -> Corpus:
         """The same rows with other texts and the mentions (row, start, end, type) in them.
 
-        Whatever else told what the rows said is gone: mentions that are not given, layers, targets
-        and records. Labels, attributes, groups and splits stay.
+        With an alignment, mentions that are not given are the old ones where they went, and layers
+        follow. Whatever else told what the rows said is gone: without an alignment, old mentions
+        and layers; targets and records always. Labels, attributes, groups and splits stay.
         """
+        if mentions is not None or alignment is None:
+            entities = Spans.build(texts, mentions or ())
+        else:
+            entities, _ = alignment.spans(self.entities, texts)
+        layers = {} if alignment is None else self.layers
         return replace(
             self,
             texts=tuple(texts),
-            entities=Spans.build(texts, mentions),
+            entities=entities,
             entity_types=self.entity_types if entity_types is None else entity_types,
-            layers={},
+            layers={n: alignment.layer(layer, texts) for n, layer in layers.items() if alignment},
             targets=None,
             records=None,
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.corpus import SPLITS, Corpus, Spans, normalise_surface
+from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, normalise_surface
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
@@ -173,3 +174,81 @@ def test_loading_the_class_imports_neither_presidio_nor_faker():
 def test_a_corpus_without_mentions_stays_as_it_is():
     corpus = corpus_of([("nothing to see here", []), ("nor here", [])])
     assert publish(corpus).texts == corpus.texts
+
+
+def with_layers(rows, **marked):
+    """A corpus with annotations besides: (row, surface) of one type by the layer's name."""
+    corpus = corpus_of(rows)
+    places = {
+        name: [
+            (row, at := corpus.texts[row].index(surface), at + len(surface), 0)
+            for row, surface in found
+        ]
+        for name, found in marked.items()
+    }
+    layers = {name: Layer.build(corpus.texts, found, ("X",)) for name, found in places.items()}
+    return replace(corpus, layers=layers)
+
+
+def marked(corpus, name):
+    spans = corpus.layer(name).spans
+    return [corpus.texts[row][start:end] for row, start, end, _ in spans.mentions()]
+
+
+LAYERS = {
+    "mention": [(0, "Ada Brown"), (2, "ada@example.org")],
+    "beside": [(0, "yesterday"), (0, "met"), (2, "call"), (2, "at")],
+    "around": [(0, "met Acme in"), (1, "nothing to see")],
+    "part": [(0, "Brown")],
+}
+
+
+def test_layers_say_the_surrogate_where_they_said_the_name():
+    corpus = with_layers(ROWS, **LAYERS)
+    shown = publish(corpus)
+    assert marked(shown, "mention") == ["<Person>", "<PII>"]
+    assert marked(shown, "beside") == marked(corpus, "beside")
+    assert marked(shown, "around") == ["met <Org> in", "nothing to see"]
+    assert marked(shown, "part") == ["<Person>"]
+    invented = publish(corpus, style="surrogate")
+    assert marked(invented, "mention") == [invented.surface(0), invented.surface(4)]
+    assert marked(invented, "beside") == marked(corpus, "beside")
+    assert all(layer.rows.all() for layer in invented.layers.values())
+
+
+def test_layers_lose_what_was_removed(tmp_path):
+    corpus = with_layers(ROWS, **LAYERS)
+    (tmp_path / "list.txt").write_text("at\nmet in\n")
+    for params, torn in (({}, True), ({"public_list": tmp_path / "list.txt"}, False)):
+        gone = publish(corpus, style="remove", **params)
+        assert marked(gone, "mention") == []
+        assert gone.layer("mention").rows.all()  # nothing is left of which nobody knows
+        assert marked(gone, "around") == ["nothing to see"]
+        assert gone.layer("around").rows.tolist() == [not torn, True, True]
+    assert gone.texts == ("yesterday", "nothing to see here", "call .")
+    assert marked(gone, "beside") == ["yesterday", "call"]
+    listed = publish(corpus, public_list=tmp_path / "list.txt")
+    assert marked(listed, "mention") == ["<Person>", "<PII>"]
+    assert marked(listed, "beside") == ["yesterday", "met", "call", "<LISTED>"]
+
+
+@settings(max_examples=25)
+@given(st.data(), st.sampled_from(["placeholder", "surrogate", "remove"]))
+def test_a_layer_of_the_mentions_is_what_the_mentions_become(data, style):
+    """Whatever stands around them: gold labels of what is found move as what is found does."""
+    names = data.draw(st.lists(st.sampled_from(["Ada Brown", "Bo"]), min_size=1, max_size=3))
+    gaps = st.sampled_from([" ", "  met ", ", ", "\t"])
+    text, found = "", []
+    for name in names:
+        text += data.draw(gaps)
+        found.append((0, len(text), len(text) + len(name), 0))
+        text += name
+    corpus = corpus_of([(text, [])])
+    corpus = replace(
+        corpus,
+        entities=Spans.build([text], found),
+        layers={"gold": Layer.build([text], found, TYPES)},
+    )
+    out = publish(corpus, style=style)
+    assert out.layer("gold").spans.mentions() == out.entities.mentions()
+    assert len(out.entities) == (0 if style == "remove" else len(names))

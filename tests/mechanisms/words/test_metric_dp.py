@@ -8,7 +8,7 @@ from scipy import stats
 
 from uedp_bench.accounting.events import MetricPrivacy, NonPrivate
 from uedp_bench.budget.composition import Composition, Subject
-from uedp_bench.corpus import SPLITS, Corpus, Spans
+from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
@@ -151,7 +151,8 @@ def test_what_a_row_carries(embedding):
     out, _ = publish(corpus, embedding, epsilon=0.01)
     assert out.texts[1:3] == ("red blue", "")
     assert all(len(text.split()) == 2 for text in (out.texts[0], out.texts[3]))
-    assert not len(out.entities)
+    first = [text.split()[0] for text in (out.texts[0], out.texts[3])]
+    assert [out.surface(i) for i in range(3)] == [first[0], "blue", first[1]]
     assert out.labels.tolist() == [0, 1, 1, 0]
     assert out.entity_types == ("Colour",)
 
@@ -220,3 +221,27 @@ def test_glove(shared_data):
         assert values[:3] == sorted(values[:3])
         assert values[3:] == sorted(values[3:])
         assert len(set(far.texts)) == 20
+
+
+@pytest.mark.parametrize("unknown", ["keep", "drop", "mask"])
+def test_annotations_cover_what_their_words_became(embedding, unknown):
+    texts = ("red-green is grey", "was blue, red")
+    marks = [(0, 0, 9, 0), (0, 13, 17, 0), (1, 4, 8, 0), (1, 10, 13, 0)]
+    corpus = corpus_of(
+        texts, ["train", "train"], entities=Spans.build(texts, marks), entity_types=("Colour",),
+        layers={"all": Layer.build(texts, [(0, 0, 17, 0), (1, 4, 13, 0)], ("X",))},
+    )  # fmt: skip
+    out, _ = publish(corpus, embedding, unknown=unknown, epsilon=500.0)
+    shown = [out.surface(i) for i in range(len(out.entities))]
+    whole = [out.texts[row][a:b] for row, a, b, _ in out.layer("all").spans.mentions()]
+    # "-", "is", "was" and "," are no words of the embedding; at this epsilon the others stay.
+    if unknown == "drop":
+        assert out.texts == ("red green grey", "blue red")
+        assert shown == ["grey", "blue", "red"]
+        assert whole == []
+        assert out.layer("all").rows.tolist() == [False, False]
+        return
+    dash, verb, comma = ("-", "is", ",") if unknown == "keep" else ("<unk>",) * 3
+    assert shown == [f"red {dash} green", "grey", "blue", "red"]
+    assert whole == [f"red {dash} green {verb} grey", f"blue {comma} red"]
+    assert out.layer("all").rows.all()
