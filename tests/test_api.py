@@ -125,7 +125,7 @@ def test_what_a_contract_mentions_is_public_too(contract):
         for node in tree(module.__name__).body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    type_variables = {"P", "A", "W"}
+    type_variables = {"P", "A", "W", "K"}
     missing = {
         f"{name} (of {where})"
         for where, name in mentioned(contract)

@@ -99,6 +99,8 @@ from uedp_bench.release import (
     Release,
     RowScorer,
     Scorer,
+    SplitRelease,
+    Tokenised,
     TokenScores,
     TrainedRelease,
     Updates,
@@ -115,6 +117,7 @@ from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_spl
 from uedp_bench.text.entities import DetectionParams, add_entities
 
 if TYPE_CHECKING:
+    from uedp_bench.models.module_set import ModuleSet, load_modules, modules_of, save_modules
     from uedp_bench.training.adaptive_bound import AdaptiveBound
     from uedp_bench.training.bounds import (
         Bound,
@@ -192,6 +195,7 @@ __all__ = [
     "Mechanism",
     "Mention",
     "MetricPrivacy",
+    "ModuleSet",
     "Name",
     "Neighbours",
     "NetworkLayer",
@@ -241,12 +245,14 @@ __all__ = [
     "Speed",
     "SplitLearner",
     "SplitParams",
+    "SplitRelease",
     "Stream",
     "TakingPart",
     "Task",
     "TextEncoder",
     "TextModel",
     "TokenScores",
+    "Tokenised",
     "Trained",
     "TrainedRelease",
     "TrainingMechanism",
@@ -275,15 +281,18 @@ __all__ = [
     "dense_ids",
     "events",
     "fraction_estimate",
+    "load_modules",
     "mean_estimate",
     "mechanisms",
     "models",
+    "modules_of",
     "normalise_surface",
     "on_device",
     "open_text",
     "or_alone",
     "ratio_estimate",
     "row_seeds",
+    "save_modules",
     "sources",
     "take_over",
     "tasks",
@@ -294,6 +303,7 @@ __all__ = [
 ]
 
 _WITH_TORCH: dict[str, tuple[str, ...]] = {
+    "uedp_bench.models.module_set": ("ModuleSet", "load_modules", "modules_of", "save_modules"),
     "uedp_bench.training.adaptive_bound": ("AdaptiveBound",),
     "uedp_bench.training.bounds": (
         "Bound",

@@ -43,10 +43,10 @@ class Capability(NamedTuple):
 
 
 _CAPABILITIES: dict[str, Capability] = {}
-_Kind = TypeVar("_Kind", bound=type)
+K = TypeVar("K", bound=type)
 
 
-def capability(question: Question | None) -> Callable[[_Kind], _Kind]:
+def capability(question: Question | None) -> Callable[[K], K]:
     """Declares a runtime-checkable protocol as a capability.
 
     Args:
@@ -57,7 +57,7 @@ def capability(question: Question | None) -> Callable[[_Kind], _Kind]:
         PluginError: if a built-in capability has the name.
     """
 
-    def declare(kind: _Kind) -> _Kind:
+    def declare(kind: K) -> K:
         known = _CAPABILITIES.get(kind.__name__)
         if known is not None and known.kind.__module__ == __name__:
             raise PluginError(
@@ -309,7 +309,7 @@ class Release:
         return False
 
     def save(self, folder: Path) -> None:
-        """Writes everything that is needed to ask the release again."""
+        """Writes everything that is needed to ask the release again into a folder that exists."""
         raise TypeError(f"{type(self).__name__} cannot be saved")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,17 +115,15 @@ class ClassifierRelease(TrainedRelease):
 
     def save(self, folder: Path) -> None:
         """Writes weights, vocabulary and how to read rows; `load` reads them."""
-        import torch
+        from uedp_bench.models.module_set import modules_of, save_modules
 
         folder.mkdir(parents=True, exist_ok=True)
-        reader, module = self.reader, self.module
+        reader = self.reader
         if reader.vocabulary is not None:
             reader.vocabulary.save(folder / "vocabulary")
-        given = _is_given(module)
-        if not given:
-            reader.model.save_encoder(module.encoder, folder / "encoder")  # type: ignore[arg-type]
-        head: Any = module.head
-        torch.save({k: v.cpu() for k, v in head.state_dict().items()}, folder / "head.pt")
+        save_modules(self.module, folder, partial(_save_network, reader.model))
+        first = modules_of(self.module)[0]
+        head: Any = first.head
         content = {
             "model": _named(reader.model),
             "preprocessing": reader.preprocessing,
@@ -132,7 +131,7 @@ class ClassifierRelease(TrainedRelease):
             "classes": self.classes,
             "target": self.target,
             "takes_vectors": self.takes_vectors,
-            "vectors": int(module.width) if given else None,  # type: ignore[arg-type]
+            "vectors": int(first.width) if _is_given(first) else None,  # type: ignore[arg-type]
             "hidden": [layer.out_features for layer in head][:-1],
             "channel": None if self._mechanism is None else _named(self._mechanism),
             "noise": {"key": self._noise.key.hex(), "source": self._noise.source},
@@ -147,9 +146,7 @@ class ClassifierRelease(TrainedRelease):
         Raises:
             InputError: if there is none in the folder.
         """
-        import torch
-
-        from uedp_bench.models.networks.classifier import ClassifierNetwork, Given
+        from uedp_bench.models.module_set import load_modules
         from uedp_bench.registry import mechanisms, models
 
         path = folder / "release.json"
@@ -159,11 +156,8 @@ class ClassifierRelease(TrainedRelease):
         model: TextEncoder[Any] = models.create(**content["model"])
         saved = folder / "vocabulary"
         vocabulary = model.load_vocabulary(saved) if saved.is_dir() else None
-        width = content["vectors"]
-        encoder = Given(width) if width else model.load_encoder(vocabulary, folder / "encoder")
         classes = tuple(content["classes"])
-        module = ClassifierNetwork(encoder, len(classes), content["hidden"], 0.0, seed=0)
-        module.head.load_state_dict(torch.load(folder / "head.pt", weights_only=True))
+        module = load_modules(folder, partial(_load_network, model, vocabulary, content))
         reader = InputReader(
             model, vocabulary, content["preprocessing"], content["max_tokens"], "cpu"
         )
@@ -231,6 +225,30 @@ class ClassifierRelease(TrainedRelease):
 
 def _named(component: Any) -> dict[str, Any]:
     return {"name": component.name, "params": component.params.model_dump(mode="json")}
+
+
+def _save_network(model: TextEncoder[Any], module: nn.Module, folder: Path) -> None:
+    import torch
+
+    if not _is_given(module):
+        model.save_encoder(module.encoder, folder / "encoder")  # type: ignore[arg-type]
+    head: Any = module.head
+    torch.save({k: v.cpu() for k, v in head.state_dict().items()}, folder / "head.pt")
+
+
+def _load_network(
+    model: TextEncoder[Any], vocabulary: Vocabulary | None, content: Mapping[str, Any], folder: Path
+) -> nn.Module:
+    import torch
+
+    from uedp_bench.models.networks.classifier import ClassifierNetwork, Given
+
+    width = content["vectors"]
+    encoder = Given(width) if width else model.load_encoder(vocabulary, folder / "encoder")
+    classes = len(content["classes"])
+    module = ClassifierNetwork(encoder, classes, content["hidden"], 0.0, seed=0)
+    module.head.load_state_dict(torch.load(folder / "head.pt", weights_only=True))
+    return module
 
 
 def _is_given(module: nn.Module) -> bool:

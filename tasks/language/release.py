@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,9 +173,11 @@ class LanguageModelRelease(TrainedRelease):
 
     def save(self, folder: Path) -> None:
         """Writes weights, vocabulary and the model's name and parameters; `load` reads them."""
+        from uedp_bench.models.module_set import save_modules
+
         folder.mkdir(parents=True, exist_ok=True)
         self.vocabulary.save(folder / "vocabulary")
-        self.model.save_network(self.module, folder)
+        save_modules(self.module, folder, self.model.save_network)
         content = {
             "model": {
                 "name": self.model.name,
@@ -192,6 +195,7 @@ class LanguageModelRelease(TrainedRelease):
         Raises:
             InputError: if there is none in the folder.
         """
+        from uedp_bench.models.module_set import load_modules
         from uedp_bench.registry import models
 
         path = folder / "release.json"
@@ -200,7 +204,7 @@ class LanguageModelRelease(TrainedRelease):
         content = json.loads(path.read_text(encoding="utf-8"))
         model = models.create(content["model"]["name"], content["model"]["params"])
         vocabulary = model.load_vocabulary(folder / "vocabulary")
-        module = model.load_network(vocabulary, folder)
+        module = load_modules(folder, partial(model.load_network, vocabulary))
         return LanguageModelRelease(
             model,
             module,

@@ -36,9 +36,9 @@ UPDATE = "update.npy"
 
 def save_release(release: Release, folder: Path) -> None:
     """Writes a release, and by how much training moved its weights where that was asked for."""
+    folder.mkdir(parents=True, exist_ok=True)
     release.save(folder)
     if isinstance(release, Updates):
-        folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / UPDATE, release.update)
 
 
