@@ -93,11 +93,11 @@ _FLOORS = (
     "unigram_perplexity", "bigram_perplexity", "majority_error", "random_error",
     "constant_accuracy",
 )  # fmt: skip
-"""What needs no mechanism: said below the table, but for the floors of the headline."""
+"""Values that need no mechanism; they stand below the table, but for floors of the headline."""
 
 _VARIANTS = ("accuracy_with_unknown", "perplexity_known", "perplexity_token")
 _BESIDE = ("oov_rate",)
-"""What flatters other metrics, and stands beside them wherever it was measured."""
+"""Rates that flatter other metrics; they stand beside these wherever they were measured."""
 
 
 def _floor_cells(board: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
@@ -182,7 +182,7 @@ def _of_attack(attack: str) -> Callable[[Row], Mapping[str, Stat]]:
 
 
 def _of_utility(name: str, first: str | None) -> Column:
-    """A column of utility; the one that ranks says of rows that they have learnt nothing."""
+    """A column of utility; the one that ranks marks rows that have learnt nothing."""
     title, cell = _column(metric("utility", name).label, lambda row: row.utility, name, "utility")
     if name != first:
         return title, cell
@@ -266,7 +266,7 @@ def stat_text(
 
 
 FEW_SEEDS = "too few seeds"
-"""What stands in place of an interval that holds every possible value."""
+"""Stands in place of an interval that holds every possible value."""
 
 
 def _seeds(row: Row) -> str:
@@ -296,7 +296,7 @@ def guarantee_text(g: Guarantee) -> str:
 
 
 PER_DISTANCE = "per unit of distance"
-"""What an epsilon of metric DP is: it compares with no other."""
+"""Says what an epsilon of metric DP is: it compares with no other."""
 
 
 def at_distances(found: Mapping[str, Stat]) -> list[str]:

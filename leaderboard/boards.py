@@ -33,7 +33,7 @@ def _key(row: Row) -> tuple[str, ...]:
 
 
 def identity(board: Sequence[Row]) -> str:
-    """A short digest of what the rows of a board share: stays where other boards come and go."""
+    """A short digest of what the rows of a board share; it stays when other boards come and go."""
     return hashlib.sha256(repr(_key(board[0])).encode()).hexdigest()[:10]
 
 
@@ -71,7 +71,7 @@ def differences(board: Sequence[Row]) -> list[dict[str, Any]]:
     for row, mine in zip(board, flat, strict=True):
         alike.setdefault(row.label, []).append(mine)
     varying = {label: _varying(group) for label, group in alike.items()}
-    # What one row leaves out is told by the rows that have it.
+    # A row that lacks a parameter differs from the rows that have it.
     return [
         {key: mine[key] for key in mine if key in varying[row.label] and mine[key] is not None}
         for row, mine in zip(board, flat, strict=True)

@@ -1,4 +1,4 @@
-"""The folder of a site: which files in it are ours is written down, and only those are removed."""
+"""The folder of a site. It lists the files that we wrote, and only those are ever removed."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class SiteFolder:
         self._former_names = set(former or ())
         try:
             path.mkdir(parents=True, exist_ok=True)
-            # First: what is written before an interruption is ours, too.
+            # The list comes first: files that are written before an interruption are ours, too.
             self._list({*self._former_names, *self._names})
         except OSError as error:
             raise InputError(f"--out {path}: {error.strerror}") from None
 
     def _former(self) -> list[str] | None:
-        """The files of the site that is there; None where there is none of ours."""
+        """The files of our site in the folder; None if it holds no site of ours."""
         try:
             manifest = json.loads((self._path / MANIFEST).read_text(encoding="utf-8"))
             return list(manifest["files"]) if manifest["made_by"] == _MADE_BY else None

@@ -12,7 +12,7 @@ from uedp_bench.harness.utility import headline_of
 from uedp_bench.results import Headline, Result
 
 NOTHING = "learned nothing"
-"""What a row says whose model is no better than what needs no private text."""
+"""Marks a row whose model is no better than what needs no private text."""
 
 
 def headline(results: Sequence[Result]) -> Headline | None:

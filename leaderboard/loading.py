@@ -13,7 +13,7 @@ from uedp_bench.leaderboard.sources import Folder, Found, Source
 from uedp_bench.results import Result
 
 Progress = Callable[[int, int], None]
-"""Is told how many of how many are done."""
+"""Called with (done, in all)."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Copy:
 
     @cached_property
     def content(self) -> str:
-        """All of the result but where MLflow has it."""
+        """The whole result, without its place in MLflow."""
         return self.result.model_copy(update={"tracking": {}}).model_dump_json()
 
 
@@ -143,7 +143,7 @@ def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Lo
         by_id.setdefault(copy.result.id, []).append(copy)
     kept, differing = {}, []
     for identifier in sorted(by_id):
-        # Most are alone, and what a copy is worth takes time.
+        # Most ids have one copy, and ranking copies takes time.
         found = by_id[identifier]
         first, *others = sorted(found, key=_worth, reverse=True) if len(found) > 1 else found
         kept[identifier] = first

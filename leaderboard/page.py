@@ -74,7 +74,7 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
 
 
 def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
-    """What readers see first: real text before generated, then most mechanisms, attacks, rows."""
+    """A key that sorts boards: real text before generated, then most mechanisms, attacks, rows."""
     if not found:
         return {}
     board = max(
@@ -219,7 +219,7 @@ def _stat(stat: Stat) -> list[Any]:
 
 
 def _short(value: float) -> float | str:
-    """Six significant digits: what pages show, and no more of it."""
+    """The number with six significant digits, as pages show it."""
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return float(f"{value:.6g}")

@@ -273,7 +273,7 @@ def _stat(values: list[float]) -> Stat | None:
         return None
     from uedp_bench.statistics.intervals import seed_estimate
 
-    # Sums and squares of the largest floats are none.
+    # Sums and squares of the largest floats are infinite.
     largest = max(map(abs, values))
     scale = largest if _HUGE < largest < math.inf else 1.0
     estimate = seed_estimate([value / scale for value in values])
@@ -286,7 +286,7 @@ _HUGE = 1e150
 
 
 def _worst(runs: Sequence[Sequence[Guarantee]]) -> tuple[Guarantee, ...]:
-    """What holds of every run."""
+    """Values that are the same in every run."""
     kept: dict[tuple[str, ...], Guarantee] = {}
     for g in (found for run in runs for found in run):
         key = (g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)
@@ -311,7 +311,7 @@ def _protects(guarantee: Guarantee) -> tuple[str, str, str]:
 
 
 def _missing(found: Guarantee, reason: str) -> Guarantee:
-    """What takes the place of a proof that some run does not have."""
+    """Takes the place of a proof that some run does not have."""
     return Guarantee(
         kind="proven", notion="none", unit=found.unit, adjacency=found.adjacency,
         epsilon=math.inf, delta=found.delta, accountant="none", status="refused", reason=reason,
@@ -323,7 +323,7 @@ def _weight(guarantee: Guarantee) -> tuple[bool, float]:
 
 
 def _point(bound: LowerBound) -> tuple[Any, ...]:
-    """What a bound bounds, but for its delta."""
+    """A key of the guarantees that a bound is about, without their delta."""
     return bound.unit, bound.adjacency, bound.spread, bound.sentences
 
 

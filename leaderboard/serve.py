@@ -52,7 +52,7 @@ class LiveSite:
         self._said: set[str] = set()
 
     def version(self, name: str) -> str | None:
-        """What changes when the file does; None where the site has no such file."""
+        """A version that changes when the file does; None if the site has no such file."""
         return self._site.versions.get(name)
 
     def refresh(self, progress: Progress | None = None) -> list[str]:
@@ -135,7 +135,7 @@ class LiveServer:
                 lines, now = self.site.refresh(), ""
             except UedpBenchError as error:
                 lines, now = [], " ".join(str(error).split())
-            except Exception as error:  # nothing that anybody wrote into a folder ends a server
+            except Exception as error:  # whatever somebody wrote into a folder, the server goes on
                 lines, now = [], " ".join(f"{type(error).__name__}: {error}".split())
             if now and now != trouble:
                 lines.append(now)
@@ -201,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def end_headers(self) -> None:
-        """Nothing is kept, guessed or shown within other pages."""
+        """Sends headers: browsers keep nothing, guess nothing, and show no page within others."""
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
@@ -209,4 +209,4 @@ class _Handler(BaseHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Says nothing: pages ask every other second."""
+        """Logs nothing: pages ask every other second."""

@@ -40,7 +40,7 @@ STATIC = (
     "compare_plot.js", "compare_tables.js", "compare.js", "run.js", "live.js",
     "vendor/dataTables.min.js", "vendor/dataTables.dataTables.min.css", "vendor/jstat.min.js",
 )  # fmt: skip
-"""What pages load, beside Plotly's own file."""
+"""Files that pages load, beside Plotly's own."""
 
 
 _VERSION = '<meta name="version" content="">'
@@ -130,7 +130,7 @@ class Site:
         return Built(len(rows), len(shown), tuple(files), tuple(folder.written), tuple(removed))
 
     def _public(self, results: Sequence[Result]) -> dict[str, Result]:
-        """What goes on the site of each result; the same object as long as the result is."""
+        """What the site shows of each result; the same object as long as the result is the same."""
         known = self._published
         self._published = {
             one.id: known[one.id] if one.id in known and known[one.id][0] is one

@@ -19,7 +19,7 @@ COPIES = {"mlartifacts", "mlruns"}
 """Folders in which MLflow keeps copies of results: not read."""
 
 Outcome = Result | str | None
-"""A result, or what is wrong with it; None where there is none."""
+"""A result, or a sentence about what is wrong with it; None if there is no result."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Source(Protocol):
         """What messages call it."""
 
     def find(self) -> list[Found]:
-        """What is there now; raises `InputError` or `TrackingError` where nothing can be."""
+        """Results that are there now; raises `InputError` or `TrackingError` where none can be."""
 
     def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
         """The outcome of each, in their order."""

@@ -108,7 +108,7 @@ def _table(sheet: Sheet, width: int) -> Table:
 
 
 def _widths(sheet: Sheet, width: int) -> list[int]:
-    """What every column needs, and of what is left as much as it can use: rich would cut some."""
+    """Widths of the columns: what each needs, then a share of the rest. Rich would cut some."""
     widths = [_least(sheet, at) for at in range(len(sheet.columns))]
     widths[0] = min(widths[0], _LABEL)
     left = width - sum(widths) - _BETWEEN * len(widths)
@@ -183,7 +183,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def _place(column: str) -> int:
-    """Parameters stand together behind what a row is; the rest stays in its order."""
+    """Puts parameters together, behind the columns that name a row; the rest keeps its order."""
     first = {"mechanism", "task", "source", "model", "group", "seeds", "runs"}
     return 0 if column in first else 1 if column.startswith("params.") else 2
 
@@ -196,7 +196,7 @@ def _harmless(value: Any) -> Any:
 
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBERS = re.compile(r"-inf|-?\d+( -?\d+)*")
-"""What begins with a sign and is no formula: infinity, and seeds."""
+"""Texts that begin with a sign and are no formula: infinity, and seeds."""
 
 
 def _line(row: Row) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is wrong with a result of anybody: everything that can be known without repeating its run.
+"""Finds what is wrong with a result, as far as it can be known without repeating its run.
 
 A result is a text that its submitter wrote. Checked is that it has the form of a result, that its
 numbers are possible and agree with each other, that its id is the hash of what it says was run,
@@ -41,7 +41,7 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
 
 
 def check(path: Path) -> Report:
-    """Everything that is wrong with one file; whatever it holds, nothing is raised."""
+    """Everything that is wrong with one file; no content of a file makes it raise."""
     reading = read(path)
     problems = list(reading.problems)
     result = reading.result

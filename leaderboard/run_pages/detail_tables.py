@@ -1,4 +1,4 @@
-"""Nested JSON values of any shape as flat tables of text, for what no figure is made for.
+"""Nested JSON values of any shape as flat tables of text, where no figure shows them.
 
 Attacks write what they like into the details of a result. Values that stand side by side in many
 records (the attackers of attributes, the canaries) become columns of one table, so that depth turns
@@ -16,7 +16,7 @@ from typing import Any
 from uedp_bench.leaderboard.board_cells import NONE, number
 
 ROWS, COLUMNS, TABLES, ITEMS = 200, 40, 60, 8
-"""What a page shows at most; the raw result has all of it."""
+"""Limit of what a page shows; the raw result has all of it."""
 
 
 @dataclass(frozen=True)

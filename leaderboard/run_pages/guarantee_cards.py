@@ -110,7 +110,7 @@ def protected(point: Protected | None) -> str:
 
 
 def bounds(found: tuple[LowerBound, ...]) -> Table:
-    """What attacks refuted."""
+    """Table of the lower bounds that attacks gave."""
     head = ("attack", "unit", "neighbours differ by", "ε at least", "confidence", "strict ε", "δ",
             "spread", "sentences", "method", "must hold")  # fmt: skip
     rows = [
@@ -125,7 +125,7 @@ def bounds(found: tuple[LowerBound, ...]) -> Table:
 
 
 def events(found: tuple[PrivacyEvent, ...]) -> Table:
-    """What happened to private data."""
+    """Table of the events: what happened to private data."""
     rows = [
         (
             one.stage, one.unit, one.adjacency, event_text(one.event, one.unit),

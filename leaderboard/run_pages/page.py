@@ -101,7 +101,7 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
 
 
 def _floors(result: Result) -> Table:
-    """What needs no private text, or next to none, beside what the run reached."""
+    """Values that need no private text, or next to none, beside what the run reached."""
     name = result.headline.metric if result.headline else ""
     known = metric("utility", name)
     scale, unit = (100.0, " %") if known.percent else (1.0, "")
@@ -177,7 +177,7 @@ def _slug(name: str) -> str:
 
 
 def _without(value: Any, hidden: set[str]) -> Any:
-    """A nested value less what figures show."""
+    """A nested value without what figures show."""
     if not isinstance(value, Mapping):
         return value
     return {key: _without(part, hidden) for key, part in value.items() if key not in hidden}

@@ -87,7 +87,7 @@ def _place(spread: int) -> float:
 
 
 def _drawn(epsilon: float) -> float:
-    """What a log axis can show; infinity is a gap."""
+    """The value if a log axis can show it; infinity is a gap."""
     return epsilon if epsilon > 0 else math.inf
 
 

@@ -40,7 +40,7 @@ class Repeat:
 
 
 def repeat(spec: RunSpec) -> Repeat:
-    """What a reader needs who repeats a run."""
+    """Everything that a reader needs to repeat a run."""
     written = spec_yaml(spec)
     parts = list(_components(spec))
     known = {(kind, part.name): _fields(kind, part.name) for kind, part in parts}

@@ -19,7 +19,7 @@ from uedp_bench.results import Result
 
 
 def check_claims(result: Result) -> Iterator[Problem]:
-    """What a result promises against what its spec does, and against its attacks."""
+    """Compares what a result promises with what its spec does, and with its attacks."""
     if result.status == "failed":
         return
     derived = derive(result)
@@ -31,7 +31,7 @@ def check_claims(result: Result) -> Iterator[Problem]:
 
 
 def _planned(result: Result, derived: Derived) -> Iterator[Problem]:
-    """The events that happened against those that the mechanisms plan."""
+    """Compares the events that happened with those that the mechanisms plan."""
     if isinstance(derived.events, Unknown):
         if derived.events.impossible:
             yield error("spec.mechanism", f"allows no run: {derived.events.reason}")
@@ -54,7 +54,7 @@ def _planned(result: Result, derived: Derived) -> Iterator[Problem]:
 
 
 def _told(event: PrivacyEvent, fact: PrivacyEvent) -> dict[str, Any]:
-    """What both events must say alike; older versions named no stage."""
+    """The part of an event in which both must agree; older versions named no stage."""
     return event.model_dump(exclude={"assumptions"} | (set() if fact.stage else {"stage"}))
 
 
@@ -74,7 +74,7 @@ def _difference(
 
 
 def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:
-    """Nothing is proven where a mechanism, the source or the vocabulary forbids it."""
+    """Problems where something is proven that a mechanism, the source or the vocabulary forbids."""
     reasons = () if isinstance(derived.refusals, Unknown) else derived.refusals
     vocabulary = result.provenance.get("vocabulary")
     private = isinstance(vocabulary, dict) and vocabulary.get("private") is True
@@ -88,7 +88,7 @@ def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:
 
 
 def _claims(result: Result, derived: Derived) -> Iterator[Problem]:
-    """Claims against what the papers compute at the parameters of the spec."""
+    """Compares claims with what the papers compute at the parameters of the spec."""
     at = [n for n, given in enumerate(result.guarantees) if given.kind == "claimed"]
     again = claims_at(derived, result.spec.delta)
     if isinstance(again, Unknown):
@@ -124,7 +124,7 @@ def claims_at(derived: Derived, delta: float) -> tuple[Guarantee, ...] | Unknown
 
 
 def _bounds(result: Result) -> Iterator[Problem]:
-    """No bound lies above a proof."""
+    """Problems where a bound lies above a proof."""
     proofs = [g for g in result.guarantees if g.kind == "proven" and g.status == "given"]
     again = partial(proven_at, result.events)
     for at, bound in enumerate(result.lower_bounds):
@@ -138,7 +138,7 @@ def _bounds(result: Result) -> Iterator[Problem]:
 
 
 def _refuted(result: Result, derived: Derived) -> Iterator[Problem]:
-    """Claims below a bound are refuted, and no others."""
+    """Problems where a claim below a bound is not marked as refuted, or another one is."""
     at = [n for n, given in enumerate(result.guarantees) if given.kind == "claimed"]
     claims = [result.guarantees[number] for number in at]
     unrefuted = [

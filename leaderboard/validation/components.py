@@ -97,5 +97,5 @@ def check_components(result: Result) -> Iterator[Problem]:
             named.found.create(named.ref.params)
         except InputError as reason:
             yield error(f"{named.where}.params", str(reason))
-        except Exception as reason:  # of validators, which may be anybody's code
+        except Exception as reason:  # a validator raised it, which may be anybody's code
             yield error(f"{named.where}.params", f"{type(reason).__name__}: {reason}")

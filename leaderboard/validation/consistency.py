@@ -24,7 +24,7 @@ _ORDERED = (
 
 
 def check_consistency(result: Result) -> Iterator[Problem]:
-    """Everything in a result that another part of it contradicts."""
+    """Problems where one part of a result contradicts another."""
     yield from _status(result)
     yield from _attacks(result)
     yield from _stages(result)
@@ -69,7 +69,7 @@ def _learned(result: Result) -> Iterator[Problem]:
         yield error("headline.metric", f"{shown(headline.metric)} is not in utility")
         return
     says = has_learned(found, result.floors.values(), headline.larger_is_better)
-    # Of schema version 1 it is not known where the model saw public text.
+    # Schema version 1 does not say where the model saw public text.
     unknown = says and result.learned is None and PUBLIC_ONLY not in result.floors
     if result.learned is not says and not unknown:
         what = f"{shown(result.learned)} is not what the interval and the floors say: {shown(says)}"
@@ -133,7 +133,7 @@ def _growing(attack: str, metrics: Mapping[str, Estimate]) -> Iterator[Problem]:
 
 
 def check_provenance(result: Result) -> Iterator[Problem]:
-    """What a result must say of where it comes from, and what it should not say."""
+    """Problems with what a result says of where it comes from."""
     found = result.provenance
     for name in ("package", "python", "created"):
         if not isinstance(found.get(name), str) or not found[name]:
@@ -170,7 +170,7 @@ _HOME = re.compile(r"/(home|Users|root|mnt|media)/|[A-Za-z]:\\|file://")
 
 
 def _private(result: Result) -> Iterator[Problem]:
-    """What says more of the submitter's machine than others need."""
+    """Notes where it says more of the submitter's machine than others need."""
     if result.tracking:
         yield note("tracking", "names a MLflow store: make it {} before you publish the file")
     for named in components(result.spec):

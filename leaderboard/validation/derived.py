@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Unknown:
-    """Why something does not follow.
+    """A reason why something does not follow.
 
     Attributes:
         impossible: the parameters allow no run at all.
@@ -63,7 +63,7 @@ class Sizes(CorpusStats):
 
     @staticmethod
     def of(**known: Any) -> Sizes:
-        """The sizes that are known; who asks for another gets an error."""
+        """The sizes that are known; asking for another is an error."""
         every: dict[str, Any] = {f.name: known.get(f.name) for f in fields(CorpusStats)}
         return Sizes(**every)
 
@@ -166,7 +166,7 @@ def _planned(pipeline: Pipeline, sizes: Sizes, trains: bool) -> Events:
     events = pipeline.plan(sizes)
     if trains:
         return events
-    stage = pipeline.stage_of(pipeline.trainer)  # which had nothing to train
+    stage = pipeline.stage_of(pipeline.trainer)  # the mechanism had nothing to train
     return tuple(event for event in events if event.stage != stage)
 
 
@@ -176,7 +176,7 @@ def _refusals(pipeline: Pipeline, sizes: Sizes, source: ComponentSpec) -> tuple[
 
 
 def ask(question: Callable[[], T]) -> T | Unknown:
-    """An answer of components, which may be anybody's code."""
+    """Asks components, which may be anybody's code, and turns their errors into a reason."""
     try:
         return question()
     except _UnknownSizeError:

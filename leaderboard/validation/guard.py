@@ -20,7 +20,7 @@ from uedp_bench import registry
 from uedp_bench.leaderboard.validation.report import MOST_SAID, Report, error, plain
 
 SECONDS = 120.0
-"""For one file; the slowest reference results take four."""
+"""Time for one file; the slowest reference results take four."""
 
 BYTES = 4 * 2**30
 """Memory beside what the process starts with, where the system can limit it."""
@@ -55,7 +55,7 @@ class Guard:
         self._stop()
 
     def __call__(self, path: Path) -> Report:
-        """The report of the check; one of its end where it did not get there."""
+        """The report of the check, or one that says how the check ended too early."""
         try:
             _, connection = self._running = self._running or self._start()
             connection.send(path)
@@ -77,7 +77,7 @@ class Guard:
         )
         process.start()
         there.close()
-        here.recv()  # it is ready: its imports do not count
+        here.recv()  # It is ready: the time of its imports does not count.
         return process, here
 
     def _stop(self) -> None:

@@ -90,7 +90,7 @@ def check_identity(result: Result) -> Iterator[Problem]:
 
 
 def of_other_versions(result: Result) -> Named | None:
-    """A mechanism or source of which the result records another version or file than is here."""
+    """A mechanism or source that the result records in another version or file than is here."""
     try:
         parts = _Parts.model_validate_json(json.dumps(result.provenance.get("identity")))
     except ValidationError:
@@ -211,7 +211,7 @@ def _recomputed(result: Result) -> Iterator[Problem]:
     named = components(result.spec)
     corpus = fingerprint(result)
     if corpus is None and result.status == "finished":
-        return  # what is missing is said elsewhere
+        return  # another check says what is missing
     unknown = [each for each in named if not each.known]
     if unknown:
         yield note("id", f"not checked: {RECORDED} is missing, and {unknown[0].where} is not known")

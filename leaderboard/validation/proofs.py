@@ -28,7 +28,7 @@ def check_proofs(result: Result) -> Iterator[Problem]:
         return
     try:
         proofs = worth(result.events, result.spec.delta)
-    except Exception as reason:  # numbers that no accountant was made for
+    except Exception as reason:  # no accountant was made for these numbers
         what = plain(f"{type(reason).__name__}: {reason}", 200)
         yield error("events", f"cannot be accounted for: {what}")
         return
@@ -58,7 +58,7 @@ def check_proofs(result: Result) -> Iterator[Problem]:
 
 
 def _proof(result: Result, where: str, given: Guarantee, again: Guarantee) -> Iterator[Problem]:
-    """One proof against what its events are worth."""
+    """Compares one proof with what its events are worth."""
     if said_nothing(given.assumptions):
         again = _as_then(given, again)
     if given.protected != again.protected:
@@ -118,7 +118,7 @@ def _general(where: str, given: Guarantee, source: NoiseSource) -> Iterator[Prob
 def same_epsilons(
     where: str, given: Guarantee, again: Guarantee, of: str = "its events"
 ) -> Iterator[Problem]:
-    """Epsilon and the points of the curve against those computed again from `of`."""
+    """Compares epsilon and the points of the curve with those computed again from `of`."""
     if not close(given.epsilon, again.epsilon):
         how = "less" if given.epsilon < again.epsilon else "more"
         what = f"proven epsilon {shown(given.epsilon)} is {how} than {shown(again.epsilon)}"

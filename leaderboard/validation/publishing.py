@@ -44,7 +44,7 @@ def check_publishing(result: Result) -> Iterator[Problem]:
 
 
 def told(result: Result) -> tuple[str, ...]:
-    """What the result says of the private text, and what its folder holds: a sentence each."""
+    """Sentences about private text: in the folder of the run, and in the result itself."""
     out = [f"the folder of the run holds {kind}: {text}" for kind, text in result.stored.items()
            if isinstance(text, str)]  # fmt: skip
     if out:

@@ -22,7 +22,7 @@ DIFFERENCES = ("fairness_gap_",)
 
 
 def check_ranges(result: Result) -> Iterator[Problem]:
-    """Every number of a result against what it can be."""
+    """Problems where a number of a result is out of its range."""
     for name, estimate in result.utility.items():
         bounds = _bounds("utility", name, {})
         yield from _estimate(f"utility.{name}", name, estimate, bounds)
@@ -108,7 +108,7 @@ def _series(result: Result) -> Iterator[Problem]:
 
 
 def check_curves(where: str, details: Any) -> Iterator[Problem]:
-    """Every ROC curve in nested details, against the AUC beside it."""
+    """Problems where a ROC curve in nested details does not fit the AUC beside it."""
     if isinstance(details, list):
         for at, part in enumerate(details):
             yield from check_curves(f"{where}.{at}", part)

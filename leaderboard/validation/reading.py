@@ -19,7 +19,7 @@ MOST_PROBLEMS = 200
 """Problems that are listed of one file; the others are counted."""
 
 _NEEDED = ("id", "group", "status", "spec")
-"""Fields without which JSON is something else than a result."""
+"""Fields that JSON needs to be a result at all."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _explained(found: Any) -> Problem:
 
 
 def _new(listed: list[Problem], known: list[Problem]) -> list[Problem]:
-    """Those of fields that no known problem speaks of: NaN is no valid number either."""
+    """Problems of fields that are not reported yet: NaN is no valid number either."""
     places = {problem.where for problem in known}
     return [p for p in listed if p.where not in places and "NaN" not in p.what]
 

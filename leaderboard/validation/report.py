@@ -16,7 +16,7 @@ FEW = 4
 """Parts of a list or object that is repeated, not only named."""
 
 MOST_SAID = 400
-"""Characters of a sentence."""
+"""Characters of a sentence, at most."""
 
 
 class _Frozen(BaseModel):

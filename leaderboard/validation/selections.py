@@ -29,7 +29,7 @@ MOST_SETTINGS = 1000
 
 
 class _Entry(BaseModel):
-    """What the record says of one proven guarantee."""
+    """The record of one proven guarantee."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     unit: str
@@ -42,7 +42,7 @@ class _Entry(BaseModel):
 
 
 class _Record(BaseModel):
-    """The record, beside what the spec declared."""
+    """Fields of the record that the declaration in the spec does not have."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     settings: int
@@ -81,7 +81,7 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
     entries = {(e.unit, e.adjacency): (at, e) for at, e in enumerate(record.guarantees)}
     try:
         single = {(g.unit, g.adjacency): g for g in worth(result.events, result.spec.delta)}
-    except Exception:  # said of the events already
+    except Exception:  # the check of events said it already
         return
     charged: dict[tuple[str, str], Guarantee] | Unknown | None = None
     for number, given in enumerate(result.guarantees):
@@ -95,7 +95,7 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
         field = f"selection.guarantees.{at}"
         alone = single.get(key)
         if alone is None:
-            continue  # said already
+            continue  # another check said it already
         if not close(entry.epsilon_of_one_trial, alone.epsilon):
             what = f"{shown(entry.epsilon_of_one_trial)} is not the {shown(alone.epsilon)}"
             yield error(f"{field}.epsilon_of_one_trial", f"{what} that the events are worth")

@@ -48,7 +48,7 @@ class _Hook:
 
 @dataclass(frozen=True)
 class _Harmless:
-    """What a terminal would obey is taken out of all that is printed; its own colours stay.
+    """Takes out of all that is printed what a terminal would obey; its own colours stay.
 
     Names and values in tables may be of strangers. A character is replaced by one, so that columns
     stay where they are.

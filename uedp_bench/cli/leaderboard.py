@@ -94,7 +94,7 @@ def _refuse_options(context: typer.Context, command: str) -> None:
 
 def _deliver(text: str, out: Path | None) -> None:
     if out is None:
-        # Names are harmless already, and what is left to obey are the table's own styles.
+        # Names are harmless already; a terminal obeys the table's own styles alone.
         typer.echo(text.rstrip("\n"))
         return
     try:

@@ -31,7 +31,7 @@ BAD_PATHS = {
     errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO,
     errno.EPERM, errno.EROFS,
 }  # fmt: skip
-"""Errors of the system about a file that a user named, and cannot be used as it was to be."""
+"""Errors of the system about a file that a user named and that cannot be used so."""
 
 STOPPED = "stopped; run the same command again to resume"
 
@@ -112,7 +112,7 @@ def run_cli(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stopped:
-        # A command ends by returning; this is a component that was asked for something.
+        # A command ends by returning, so a component called sys.exit().
         return _complain(f"a component called sys.exit({stopped.code!r}): nothing was done", 1)
     except OSError as error:
         if error.errno in BAD_PATHS and error.filename:

@@ -26,11 +26,11 @@ from uedp_bench.harness.scheduler import Job, Message
 from uedp_bench.results import Result
 
 LINE_SECONDS = 60.0
-"""Without a terminal, at most so long is nothing printed."""
+"""Without a terminal, a line is printed at least so often."""
 
 
 class Display:
-    """Shows nothing; what it is told, subclasses show.
+    """Shows nothing; subclasses show what they are told.
 
     Args:
         console: of standard error.
@@ -59,16 +59,16 @@ class Display:
         """Shows no more; nothing by default."""
 
     def planning(self, runs: int) -> None:
-        """Runs are checked before any starts, which loads their data."""
+        """Called while runs are checked, before any starts; that loads their data."""
 
     def begin(self, jobs: Sequence[Job]) -> None:
-        """These are the runs."""
+        """Called with the runs that are to be done."""
 
     def update(self, message: Message) -> None:
-        """A run goes on."""
+        """Called when a run has gone on."""
 
     def finish(self, job: Job, result: Result) -> None:
-        """A run has ended."""
+        """Called when a run has ended."""
 
 
 def display() -> Display:
@@ -160,7 +160,7 @@ class Lines(Display):
         self._thread.join()
 
     def planning(self, runs: int) -> None:
-        """Says so every minute."""
+        """Prints the line of what is in flight every minute."""
         self._checking = f"checking {runs} runs and their data"
 
     def begin(self, jobs: Sequence[Job]) -> None:

@@ -286,7 +286,7 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         jobs = plan_jobs(runs, options.out)
         if options.max_retrain is not None:
             check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
-        # From here on something is written: nothing before, and by nobody else now.
+        # Nothing was written before this line; from here on this process alone writes.
         with only_process(options.out, keep_cache=options.keep_release):
             jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
             screen.begin(jobs)

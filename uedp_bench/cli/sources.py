@@ -92,5 +92,5 @@ def tell(loaded: Loaded, left_out: Sequence[str] = ()) -> None:
 
 
 def no_results(loader: Loader) -> InputError:
-    """What to say where there is nothing to show."""
+    """The sentence to print if there is nothing to show."""
     return InputError(f"no results in {loader.name}; make some with: uedp-bench quickstart")

@@ -37,7 +37,7 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
     from uedp_bench.leaderboard.validation.report import Report
     from uedp_bench.registry import load_plugins
 
-    load_plugins(plugin or ())  # bad plug-ins are told here, not in the other process
+    load_plugins(plugin or ())  # a bad plug-in is reported here, not in the other process
     reports = []
     with Guard(check, plugin or ()) as guarded:
         for found in find(files):
@@ -78,7 +78,7 @@ def _summary(reports: Sequence[Report]) -> str:
 
 
 def _told(reports: Sequence[Report]) -> list[str]:
-    """What a submitter should know of all files, each sentence once."""
+    """Sentences that a submitter should know of all files, each once."""
     counts = Counter(text for report in reports for text in report.told)
     if not counts:
         return []
