@@ -56,6 +56,7 @@ from uedp_bench.learner import (
     Learner,
     Losses,
     Role,
+    Rows,
     Schedule,
     SplitLearner,
     on_device,
@@ -109,7 +110,7 @@ from uedp_bench.release import (
 )
 from uedp_bench.results import Estimate, LowerBound
 from uedp_bench.run import Progress, Retrain, Run, Speed
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.source import Source, SourceParams, SourceRef
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
 from uedp_bench.statistics.roc import Rate, Scores, auc, auc_estimate, tpr_at_fpr
 from uedp_bench.task import Task
@@ -229,6 +230,7 @@ __all__ = [
     "Retrain",
     "Role",
     "RowScorer",
+    "Rows",
     "Run",
     "Sampler",
     "Schedule",
@@ -241,6 +243,7 @@ __all__ = [
     "SgdServer",
     "Source",
     "SourceParams",
+    "SourceRef",
     "Spans",
     "Speed",
     "SplitLearner",

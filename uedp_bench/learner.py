@@ -28,6 +28,9 @@ Role = Literal["public", "private", "downstream"]
 * `downstream`: plainly, on rows of the task's second source, which no guarantee speaks of.
 """
 
+Rows = Literal["source", "downstream"]
+"""Which rows a stage trains on: the run's own, or those of the task's second source."""
+
 
 @dataclass(frozen=True)
 class Schedule:

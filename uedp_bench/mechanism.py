@@ -35,6 +35,7 @@ class CorpusStats:
         users, rows, sensitive_rows, entities: counts.
         public: True where the source documents them (public constants); False where they were
             counted from private data, and then `proven` refuses what depends on them.
+        downstream: of the rows of the task's second source, where it has one.
     """
 
     users: int
@@ -42,6 +43,7 @@ class CorpusStats:
     sensitive_rows: int
     entities: int
     public: bool
+    downstream: CorpusStats | None = None
 
 
 @dataclass(frozen=True)

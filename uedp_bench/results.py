@@ -190,6 +190,25 @@ class Headline(_Frozen):
     by_vocabulary: bool = False
 
 
+class TrainedStage(_Frozen):
+    """One training stage of a run.
+
+    Attributes:
+        role: who trained it (`uedp_bench.learner.Role`); no guarantee speaks of rows of the role
+            `downstream`.
+        stage: of a private one, the name that its events carry.
+        rows_of: the run's source, or the task's second one.
+        rows: how many; None of private ones.
+        schedule: how it was trained; empty of private ones, where the mechanism decided.
+    """
+
+    role: Literal["public", "private", "downstream"]
+    stage: str = ""
+    rows_of: Literal["source", "downstream"] = "source"
+    rows: int | None = None
+    schedule: Plain = {}
+
+
 class Result(_Frozen):
     """One run. See `docs/results.md` for every field.
 
@@ -199,6 +218,8 @@ class Result(_Frozen):
             name.
         learned: True if the headline's interval lies strictly on the better side of the best
             floor; None where that is not known.
+        stages: every training stage in order; None where one private stage is all there is, or
+            follows public pre-training (`pretraining`).
         stored: private data that the folder of the result holds, by kind.
     """
 
@@ -219,6 +240,7 @@ class Result(_Frozen):
     skipped_attacks: tuple[SkippedAttack, ...] = ()
     events: tuple[PrivacyEvent, ...] = ()
     pretraining: Plain = {}
+    stages: tuple[TrainedStage, ...] | None = None
     series: dict[str, list[tuple[int, Number]]] = {}
     diagnostics: Plain = {}
     selection: Plain = {}

@@ -15,9 +15,10 @@ from uedp_bench.corpus import SPLITS
 from uedp_bench.randomness.streams import Name, Stream, shared_stream
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import BoolArray
+    from uedp_bench.corpus import BoolArray, Corpus
     from uedp_bench.mechanism import CorpusStats
     from uedp_bench.release import Release
+    from uedp_bench.results import TrainedStage
     from uedp_bench.training.public_stage import PublicStages
 
 Progress = Callable[[str, int, int], None]
@@ -25,6 +26,9 @@ Progress = Callable[[str, int, int], None]
 
 Retrain = Callable[..., "Release"]
 """Trains again on the rows of some users; called as `Run.retrain` is."""
+
+
+_ONLY = "simulation_only"
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -61,8 +65,10 @@ class Run:
         delta: at which the run's guarantees are stated.
         series: metrics by round, filled by `log`.
         pretraining: what public text the module saw before, and how it was trained on it.
-        public_only: the model before any private row, until it is scored; None where it saw no
-            public text.
+        public_only: the model that no private row has touched, until it is scored; None where it
+            saw no other text either.
+        stages: what a result says of the training stages, where there is more to say than that.
+        downstream: rows of the task's second source, in the splits train, valid and public.
         diagnostics: simulation-only facts, filled by `note` (they look at un-noised values, so a
             real deployment could not print them).
         scope: what is trained and on what (`randomness.scope_of`): secret streams are keyed by it.
@@ -86,15 +92,36 @@ class Run:
     scope: str = ""
     noise_source: NoiseSource = "seed"
     public_stages: PublicStages | None = None
+    stages: tuple[TrainedStage, ...] | None = None
+    downstream: Corpus | None = None
 
     def __post_init__(self) -> None:
         self._secret = Stream.root(self.seed, self.scope, self.noise_source)
         self._calls: dict[bytes, int] = {}
+        self._number = 1
 
-    def within(self, stage: str) -> Run:
-        """The run as one stage of it sees it: with secret streams of its own, all else the same."""
+    def within(
+        self,
+        stage: str,
+        *,
+        number: int = 1,
+        stats: CorpusStats | None = None,
+        injected: tuple[int, ...] | None = None,
+    ) -> Run:
+        """The run as one stage of it sees it: with secret streams of its own, all else the same.
+
+        Args:
+            stage: its name.
+            number: of the stage among those of its role. From the second on it is appended to the
+                names of series and diagnostics, so that the first keep theirs.
+            stats: public sizes of what it trains on, where they are others.
+            injected: users whose updates are replaced in it, where they are others.
+        """
         inner = copy.copy(self)
         inner._secret = self._secret.child("stage", stage)
+        inner._number = number
+        inner.stats = self.stats if stats is None else stats
+        inner.injected = self.injected if injected is None else injected
         return inner
 
     def rng(self, *names: Name) -> np.random.Generator:
@@ -125,14 +152,25 @@ class Run:
 
     def log(self, name: str, step: int, value: float) -> None:
         """Adds one point to a series."""
-        self.series.setdefault(name, []).append((step, float(value)))
+        self.series.setdefault(self._told_as(name), []).append((step, float(value)))
 
     def note(self, **values: Any) -> None:
         """Adds diagnostics; those that `simulation_only` names are joined to those named before."""
-        if "simulation_only" in values:
-            before = self.diagnostics.get("simulation_only", [])
-            values["simulation_only"] = list(dict.fromkeys([*before, *values["simulation_only"]]))
-        self.diagnostics.update(values)
+        named = values.pop(_ONLY, None)
+        self.diagnostics.update({self._told_as(name): value for name, value in values.items()})
+        if named is not None:
+            if self._number > 1:  # a name of all stages, or of this one's series or diagnostics
+                named = [each for name in named for each in (name, self._told_as(name))]
+            self.diagnostics[_ONLY] = list(
+                dict.fromkeys([*self.diagnostics.get(_ONLY, []), *named])
+            )
+
+    def noted(self, name: str, default: Any = None) -> Any:
+        """What `note` said of a name in this stage."""
+        return self.diagnostics.get(self._told_as(name), default)
+
+    def _told_as(self, name: str) -> str:
+        return name if self._number == 1 else f"{name}_{self._number}"
 
     def count(self, values: Mapping[str, float]) -> None:
         """Adds to the counters that the cost reports (users, rows, tokens trained on)."""

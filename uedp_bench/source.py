@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from uedp_bench.component import Component, P, Params, at
 from uedp_bench.corpus import Corpus
@@ -70,6 +70,32 @@ class SourceParams(Params):
     def selects(self) -> bool:
         """True if rows are left out or made public, so that documented sizes do not hold."""
         return self.sample < 1 or self.public_share > 0 or self.min_sentences > 1
+
+
+class SourceRef(Params):
+    """A source with its parameters, as the value of a parameter: the second source of a task.
+
+    A task that has a parameter of this type trains its last stage on the rows of that source, and
+    is scored on them. A name alone stands for the source with its defaults; all parameters are
+    checked and filled in. The fingerprint of the corpus enters the identity of the run.
+    """
+
+    name: str = Field(description="of a registered source")
+    params: dict[str, Any] = Field(default={}, description="of the source")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filled_in(cls, value: Any) -> Any:
+        from uedp_bench.registry import sources
+
+        given = {"name": value} if isinstance(value, str) else value
+        if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+            return given
+        params = given.get("params", {})
+        if not isinstance(params, dict):
+            return given
+        live = sources.create(given["name"], params)
+        return {**given, "params": live.params.model_dump(mode="json")}
 
 
 class Source(Component[P]):

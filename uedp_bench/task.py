@@ -9,10 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uedp_bench.component import Component, P
+from uedp_bench.source import SourceRef
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner, Role
+    from uedp_bench.learner import Learner, Role, Rows
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
@@ -77,6 +78,22 @@ class Task(Component[P]):
         planned from them before anything is loaded.
         """
         return ("private",)
+
+    def second_source(self) -> SourceRef | None:
+        """The source of the rows of its last stage, where a parameter names one (`SourceRef`).
+
+        `Run.downstream` holds its rows; `score` gets its corpus in place of the run's own.
+        """
+        named = [value for _, value in self.params if isinstance(value, SourceRef)]
+        return named[0] if named else None
+
+    def private_rows(self) -> tuple[Rows, ...]:
+        """Which rows each private stage trains on: the last stage those of a second source."""
+        roles = self.roles()
+        rows: list[Rows] = ["source"] * roles.count("private")
+        if rows and roles[-1] == "private" and self.second_source() is not None:
+            rows[-1] = "downstream"
+        return tuple(rows)
 
     @abstractmethod
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:

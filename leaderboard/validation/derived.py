@@ -16,6 +16,7 @@ from uedp_bench import registry
 from uedp_bench.accounting.events import Claim
 from uedp_bench.errors import InputError
 from uedp_bench.harness.pipeline import Pipeline
+from uedp_bench.harness.spec import second_source
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.identity import of_other_versions
 from uedp_bench.leaderboard.validation.report import plain
@@ -84,40 +85,46 @@ def derive(result: Result) -> Derived:
     if (older := of_other_versions(result)) is not None:
         why = Unknown(f"{older.where} is of another version than the one installed")
         return Derived(why, why, why, why)
-    task: Any = named[0].found
     mechanisms = tuple(json.dumps(ref.model_dump()) for ref in result.spec.mechanism)
-    source = json.dumps(result.spec.source.model_dump())
-    return _derive(mechanisms, source, _held_out(result, named), task.models is not None)
+    source, task = (json.dumps(ref.model_dump()) for ref in (result.spec.source, result.spec.task))
+    return _derive(mechanisms, source, _held_out(result, named), task)
 
 
-def pipeline_of(mechanisms: tuple[ComponentSpec, ...]) -> Pipeline:
+def pipeline_of(mechanisms: tuple[ComponentSpec, ...], task: ComponentSpec) -> Pipeline:
     """The live mechanisms of a spec.
 
     Raises:
-        InputError: if they do not fit together.
+        InputError: if they do not fit together, or to the task.
     """
     parts = [registry.mechanisms.create(ref.name, ref.params) for ref in mechanisms]
-    return Pipeline.build(parts, registry.mechanisms.create("noiseless"))
+    stages = registry.tasks.create(task.name, task.params).private_rows()
+    return Pipeline.build(parts, registry.mechanisms.create("noiseless"), stages)
 
 
-def sizes_of(source: ComponentSpec, held_out: int | None) -> Sizes:
-    """Sizes of the training split.
+def sizes_of(source: ComponentSpec, held_out: int | None, task: ComponentSpec) -> Sizes:
+    """Sizes of the training split, and of that of the task's second source.
 
     Args:
         source: only one that generates its corpus is asked.
         held_out: users whom attacks keep out of the split; None for an unknown number.
+        task: may name a second source.
     """
+    second = second_source(task)
+    downstream = None if second is None else Sizes.of(**_known(second, 0))
+    return Sizes.of(**{**_known(source, held_out), "downstream": downstream})
+
+
+def _known(source: ComponentSpec, held_out: int | None) -> dict[str, Any]:
     live = registry.sources.create(source.name, source.params)
     if getattr(live.params, "selects", False):
-        return Sizes.of(public=False)  # counted, then
+        return {"public": False}  # counted, then
     if live.needs_path:
-        return Sizes.of()
+        return {}
     documented = live.documented()
     if documented is None:
-        return Sizes.of(public=False)
+        return {"public": False}
     known = {field.name: getattr(documented, field.name) for field in fields(CorpusStats)}
-    known["users"] = None if held_out is None else documented.users - held_out
-    return Sizes.of(**known)
+    return known | {"users": None if held_out is None else documented.users - held_out}
 
 
 def held_out_users(result: Result) -> int | None:
@@ -142,37 +149,33 @@ def _held_out(result: Result, named: list[Named]) -> int | None:
 
 
 @lru_cache(maxsize=256)
-def _derive(
-    mechanisms: tuple[str, ...], source: str, held_out: int | None, trains: bool
-) -> Derived:
-    """See `derive`; components as JSON, and whether the task trains anything."""
+def _derive(mechanisms: tuple[str, ...], source: str, held_out: int | None, task: str) -> Derived:
+    """See `derive`; components as JSON."""
     refs = tuple(ComponentSpec.model_validate(json.loads(text)) for text in mechanisms)
-    origin = ComponentSpec.model_validate(json.loads(source))
-    pipeline = ask(lambda: pipeline_of(refs))
-    sizes = ask(lambda: sizes_of(origin, held_out))
+    origin, learnt = (ComponentSpec.model_validate_json(text) for text in (source, task))
+    pipeline = ask(lambda: pipeline_of(refs, learnt))
+    sizes = ask(lambda: sizes_of(origin, held_out, learnt))
     if isinstance(pipeline, Unknown):
         return Derived(pipeline, pipeline, pipeline, pipeline)
     if isinstance(sizes, Unknown):
         return Derived(sizes, sizes, sizes, sizes)
     return Derived(
-        ask(partial(_planned, pipeline, sizes, trains)),
+        ask(partial(pipeline.plan, sizes)),
         ask(partial(pipeline.claims, sizes)),
-        ask(partial(_refusals, pipeline, sizes, origin)),
+        ask(partial(_refusals, pipeline, sizes, (origin, learnt))),
         ask(partial(pipeline.only_processes, sizes)),
     )
 
 
-def _planned(pipeline: Pipeline, sizes: Sizes, trains: bool) -> Events:
-    events = pipeline.plan(sizes)
-    if trains:
-        return events
-    stage = pipeline.stage_of(pipeline.trainer)  # the mechanism had nothing to train
-    return tuple(event for event in events if event.stage != stage)
-
-
-def _refusals(pipeline: Pipeline, sizes: Sizes, source: ComponentSpec) -> tuple[str, ...]:
-    live = registry.sources.create(source.name, source.params)
-    return (*pipeline.refusals(sizes), *live.refusals())
+def _refusals(
+    pipeline: Pipeline, sizes: Sizes, parts: tuple[ComponentSpec, ComponentSpec]
+) -> tuple[str, ...]:
+    """Of the mechanisms, and of the sources of a spec: its own, and that of its task."""
+    source, task = parts
+    second = second_source(task) if any(s.rows == "downstream" for s in pipeline.training) else None
+    refs = [source] if second is None else [source, second]
+    live = [registry.sources.create(ref.name, ref.params) for ref in refs]
+    return (*pipeline.refusals(sizes), *(why for each in live for why in each.refusals()))
 
 
 def ask(question: Callable[[], T]) -> T | Unknown:

@@ -37,6 +37,7 @@ class _Parts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     delta: float
     corpus: str
+    downstream: str | None = None
     task: _Part
     source: _Part
     model: _Part
@@ -62,7 +63,11 @@ _SINGLE = ("task", "source", "model")
 
 def fingerprint(result: Result) -> str | None:
     """Fingerprint of the corpus, as the provenance says; None where it does not."""
-    corpus = result.provenance.get("corpus")
+    return _fingerprint(result, "corpus")
+
+
+def _fingerprint(result: Result, name: str) -> str | None:
+    corpus = result.provenance.get(name)
     found = corpus.get("fingerprint") if isinstance(corpus, dict) else None
     return found if isinstance(found, str) else None
 
@@ -142,12 +147,16 @@ def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
     corpus = fingerprint(result)
     if corpus is None and result.status == "failed":
         corpus = found.corpus  # the run failed before there was one, or did not say
+    second = _fingerprint(result, "downstream")
+    if second is None and result.status == "failed":
+        second = found.downstream
     for name, recorded, said, where in (
         ("seed", found.seed, spec.seed, "spec.seed"),
         ("delta", found.delta, spec.delta, "spec.delta"),
         ("noise_source", found.noise_source, spec.noise_source, "spec.noise_source"),
         ("selection", found.selection, selection, "spec.selection"),
         ("corpus", found.corpus, corpus, "provenance.corpus.fingerprint"),
+        ("downstream", found.downstream, second, "provenance.downstream.fingerprint"),
     ):
         if recorded != said:
             yield error(where, f"{shown(said)} is not the {shown(recorded)} of {RECORDED}.{name}")
@@ -178,6 +187,8 @@ def _component(named: Named, where: str, part: _Part) -> Iterator[Problem]:
         said = named.ref.params.get(parameter, _LEFT_OUT)
         if recorded == said or (named.names_file(parameter) and _stands_for(recorded, said)):
             continue
+        if _is_source(recorded, said):
+            continue
         at = f"{named.where}.params.{parameter}"
         if named.found is None and _stands_for(recorded, said):
             yield note(at, f"is {shown(said)}, and {shown(recorded)} in {where}: a file, perhaps")
@@ -204,6 +215,17 @@ def _stands_for(recorded: Any, said: Any) -> bool:
         return all(a == b or _stands_for(a, b) for a, b in zip(recorded, said, strict=True))
     digest = isinstance(recorded, str) and HASH.fullmatch(recorded) is not None
     return digest or recorded == _LEFT_OUT
+
+
+def _is_source(recorded: Any, said: Any) -> bool:
+    """True if a recorded second source may be the one that a parameter names, but for paths."""
+    if not isinstance(said, dict) or not isinstance(recorded, list) or len(recorded) not in (3, 4):
+        return False
+    name, _, params, *_ = recorded
+    given = said.get("params")
+    if name != said.get("name") or not isinstance(params, dict) or not isinstance(given, dict):
+        return False
+    return all(name in given and given[name] == value for name, value in params.items())
 
 
 def _recomputed(result: Result) -> Iterator[Problem]:

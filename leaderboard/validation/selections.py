@@ -155,9 +155,9 @@ def _charge(
 ) -> dict[tuple[str, str], Guarantee]:
     from uedp_bench.accounting.selection import charge
 
-    sizes: Any = sizes_of(result.spec.source, held_out_users(result))
+    sizes: Any = sizes_of(result.spec.source, held_out_users(result), result.spec.task)
     try:
-        pipelines = [pipeline_of(run.mechanism) for run in tried_runs(result.spec)]
+        pipelines = [pipeline_of(run.mechanism, run.task) for run in tried_runs(result.spec)]
     except InputError as reason:
         raise InputError(plain(str(reason), 200)) from None
     made, _ = charge(single, trials_of(selection, pipelines, sizes))

@@ -143,7 +143,7 @@ def test_who_asks_at_the_same_time_waits_for_the_first(tmp_path, trainings, monk
 def test_chosen_users_train_whatever_their_split_and_nobody_else_does(tmp_path, monkeypatch):
     seen = []
 
-    def spy(parts, corpus, run, vocabulary=None):
+    def spy(parts, corpus, run, vocabulary=None, **_):
         seen.append((parts.pipeline, corpus))
         raise InputError("seen enough")
 
@@ -165,7 +165,7 @@ def test_chosen_users_train_whatever_their_split_and_nobody_else_does(tmp_path, 
 def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypatch):
     seen = []
 
-    def spy(parts, corpus, run, vocabulary=None):
+    def spy(parts, corpus, run, vocabulary=None, **_):
         seen.append(corpus)
         raise InputError("seen enough")
 

@@ -65,7 +65,7 @@ def spec_of(name: str, **settings: Any) -> Spec:
 
 def claims_of(run: RunSpec) -> dict[tuple[str, str], tuple[Any, float]]:
     """(mechanism, estimator) -> claim and its epsilon, from the constants of the spec alone."""
-    trainer = build(run).pipeline.trainer
+    (trainer,) = build(run).pipeline.trainers
     claims = trainer.claims(NOTHING_KNOWN)
     if not claims:
         return {}

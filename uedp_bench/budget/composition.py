@@ -69,7 +69,8 @@ class GivenSizes(CorpusStats):
             parameters: its parameters' names.
             given: size -> value.
         """
-        sizes = GivenSizes(**{size: given.get(size, _MISSING) for size in SIZES}, public=True)
+        known: dict[str, Any] = {size: given.get(size, _MISSING) for size in SIZES}
+        sizes = GivenSizes(**known, public=True)
         words = {
             size: next((word for word in names if word in parameters), names[0])
             for size, names in SIZES.items()

@@ -39,8 +39,9 @@ def build(spec: RunSpec) -> Parts:
         )
     task = task_class.create(spec.task.params)
     task.model = model
-    pipeline = build_pipeline(spec)
+    pipeline = build_pipeline(spec, task)
     check_carried(pipeline, task)
+    _check_second_source(task, pipeline)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
     names = [attack.name for attack in attacks]
     if len(set(names)) < len(names):
@@ -51,7 +52,25 @@ def build(spec: RunSpec) -> Parts:
     return Parts(task, pipeline, attacks)
 
 
-def build_pipeline(spec: RunSpec) -> Pipeline:
+def build_pipeline(spec: RunSpec, task: Task[Any]) -> Pipeline:
     """The mechanisms of a run, training without noise where none of them trains."""
     mechanisms = [registry.mechanisms.create(ref.name, ref.params) for ref in spec.mechanism]
-    return Pipeline.build(mechanisms, registry.mechanisms.create("noiseless"))
+    return Pipeline.build(mechanisms, registry.mechanisms.create("noiseless"), task.private_rows())
+
+
+def _check_second_source(task: Task[Any], pipeline: Pipeline) -> None:
+    """Refuses publishers that would have to act on the rows of a second source, too."""
+    second = task.second_source()
+    if second is None:
+        return
+    for publisher in pipeline.publishers:
+        if "downstream" in task.private_rows():
+            why = f"its private rows of {second.name} would be trained on as they are"
+        elif publisher.at_inference:
+            why = f"test rows of {second.name} would have to pass through it"
+        else:
+            continue
+        raise CapabilityError(
+            f"the task {task.name} has a second source, and {publisher.name} publishes rows of the "
+            f"first alone: {why}; leave {publisher.name} out"
+        )

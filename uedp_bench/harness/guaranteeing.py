@@ -13,7 +13,7 @@ from uedp_bench.harness.spec import tried_runs
 from uedp_bench.harness.trials import trials_of
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.model import Vocabulary
-from uedp_bench.release import PublishedOnly, Release
+from uedp_bench.release import Release
 from uedp_bench.results import RunSpec
 
 
@@ -21,15 +21,15 @@ def guarantees(
     parts: Parts, release: Release, vocabulary: Vocabulary | None, spec: RunSpec, stats: CorpusStats
 ) -> tuple[Guarantee, ...]:
     """Claimed from parameters; proven from what happened, unless a condition is broken."""
-    source = registry.sources.create(spec.source.name, spec.source.params)
-    refusals = [*parts.pipeline.refusals(stats), *source.refusals()]
+    refusals = list(parts.pipeline.refusals(stats))
+    refusals += registry.sources.create(spec.source.name, spec.source.params).refusals()
+    second = parts.task.second_source()
+    if second is not None and "downstream" in parts.task.private_rows():
+        refusals += registry.sources.create(second.name, second.params).refusals()
     paid = parts.pipeline.only_processes(stats)
     if vocabulary is not None and vocabulary.private and release.events and not paid:
         refusals.append(f"the vocabulary comes from private text ({vocabulary.origin})")
     planned = parts.pipeline.plan(stats)
-    if isinstance(release, PublishedOnly):  # the task had nothing for the trainer to train
-        training = parts.pipeline.stage_of(parts.pipeline.trainer)
-        planned = tuple(event for event in planned if event.stage != training)
     try:
         check_plan(planned, release.events)
     except PrivacyError as error:
@@ -50,5 +50,8 @@ def select(
         return given, {}
     from uedp_bench.accounting.selection import charge
 
-    pipelines = [build_pipeline(tried) for tried in tried_runs(spec)]
+    pipelines = [
+        build_pipeline(tried, registry.tasks.create(tried.task.name, tried.task.params))
+        for tried in tried_runs(spec)
+    ]
     return charge(given, trials_of(spec.selection, pipelines, stats))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.corpus import CONTENT
 from uedp_bench.errors import InputError
+from uedp_bench.learner import Rows
 from uedp_bench.mechanism import (
     CorpusStats,
     Events,
@@ -20,12 +21,35 @@ from uedp_bench.mechanism import (
     VocabularyMechanism,
 )
 
-STAGES: tuple[type[Mechanism[Any]], ...] = (
+ORDER: tuple[type[Mechanism[Any]], ...] = (
     VocabularyMechanism,
     PublishingMechanism,
     TrainingMechanism,
     ServingMechanism,
 )
+
+
+class TrainingStage(NamedTuple):
+    """A private stage of the task, and the mechanism that trains it.
+
+    Attributes:
+        name: that of the mechanism, numbered from the second stage that it trains. It marks events
+            and keys secret streams.
+        trainer: the mechanism.
+        rows: what it trains on.
+    """
+
+    name: str
+    trainer: TrainingMechanism[Any]
+    rows: Rows = "source"
+
+    def sizes(self, stats: CorpusStats) -> CorpusStats:
+        """Public sizes of the rows that it trains on."""
+        if self.rows == "source":
+            return stats
+        if stats.downstream is None:
+            raise RuntimeError("nobody gave the sizes of the task's second source")
+        return stats.downstream
 
 
 @dataclass(frozen=True)
@@ -34,32 +58,43 @@ class Pipeline:
 
     Attributes:
         parts: as given.
-        trainer: the training mechanism; training without noise where none was given.
+        training: the private stages of the task. Each is trained by a mechanism of its own where
+            as many were given as there are stages, else by the only one, and without noise where
+            none was given.
     """
 
     parts: tuple[Mechanism[Any], ...]
-    trainer: TrainingMechanism[Any]
+    training: tuple[TrainingStage, ...]
 
     @staticmethod
-    def build(parts: Sequence[Mechanism[Any]], default: TrainingMechanism[Any]) -> Pipeline:
-        """Checks that the mechanisms fit together.
+    def build(
+        parts: Sequence[Mechanism[Any]],
+        default: TrainingMechanism[Any],
+        stages: Sequence[Rows] = ("source",),
+    ) -> Pipeline:
+        """Checks that the mechanisms fit together, and to the task.
+
+        Args:
+            parts: the mechanisms.
+            default: trains where none of them does.
+            stages: rows of each private stage of the task.
 
         Raises:
-            InputError: for none at all, a wrong order, or two vocabularies or two trainings.
+            InputError: for none at all, a wrong order, two vocabularies, or training mechanisms
+                that are neither one nor as many as there are private stages.
         """
         if not parts:
             raise InputError("a run needs at least one mechanism (noiseless is one)")
-        stages = [_stage(part) for part in parts]
+        places = [_place(part) for part in parts]
         for i in range(1, len(parts)):
-            if stages[i] < stages[i - 1]:
+            if places[i] < places[i - 1]:
                 raise InputError(
                     f"mechanisms act in the order vocabulary, publishing, training, serving; "
                     f"{parts[i].name} cannot come after {parts[i - 1].name}"
                 )
-        for kind, word in ((VocabularyMechanism, "vocabulary"), (TrainingMechanism, "training")):
-            same = [part.name for part in parts if isinstance(part, kind)]
-            if len(same) > 1:
-                raise InputError(f"two {word} mechanisms do not compose: {' and '.join(same)}")
+        same = [part.name for part in parts if isinstance(part, VocabularyMechanism)]
+        if len(same) > 1:
+            raise InputError(f"two vocabulary mechanisms do not compose: {' and '.join(same)}")
         for part in parts:
             if isinstance(part, PublishingMechanism) and not part.carries <= {*CONTENT}:
                 unknown = sorted(part.carries - {*CONTENT})[0]
@@ -67,8 +102,11 @@ class Pipeline:
                     f"{part.name} carries {unknown!r}, which is no content column of a corpus: "
                     f"{', '.join(sorted(CONTENT))}"
                 )
-        trainers = [part for part in parts if isinstance(part, TrainingMechanism)]
-        return Pipeline(tuple(parts), trainers[0] if trainers else default)
+        given = [part for part in parts if isinstance(part, TrainingMechanism)]
+        _check_trainers(given, stages)
+        trainers = given if len(given) == len(stages) else (given or [default]) * len(stages)
+        names = _numbered([trainer.name for trainer in trainers])
+        return Pipeline(tuple(parts), tuple(map(TrainingStage, names, trainers, stages)))
 
     @property
     def vocabulary(self) -> VocabularyMechanism[Any] | None:
@@ -86,19 +124,22 @@ class Pipeline:
         """The mechanisms at inference."""
         return tuple(part for part in self.parts if isinstance(part, ServingMechanism))
 
+    @property
+    def trainers(self) -> tuple[TrainingMechanism[Any], ...]:
+        """The mechanism of each private stage; one that trains several stands there as often."""
+        return tuple(stage.trainer for stage in self.training)
+
     def stage_of(self, part: Mechanism[Any]) -> str:
-        """What the events of a part are marked with: its name, numbered where it is not unique."""
-        parts = self.parts if self.trainer in self.parts else (*self.parts, self.trainer)
-        same = [other for other in parts if other.name == part.name]
-        place = next(i for i, other in enumerate(same) if other is part)
-        return part.name if place == 0 else f"{part.name} {place + 1}"
+        """The stage of a part that publishes, serves or chooses the vocabulary.
+
+        It is the part's name, numbered where it is not unique.
+        """
+        names = _numbered([other.name for other in self.parts])
+        return next(name for name, other in zip(names, self.parts, strict=True) if other is part)
 
     def staged(self, part: Mechanism[Any], events: Sequence[PrivacyEvent]) -> Events:
-        """The events of a part marked with its stage; marked ones stay as they are."""
-        stage = self.stage_of(part)
-        return tuple(
-            event if event.stage else event.model_copy(update={"stage": stage}) for event in events
-        )
+        """The events of such a part marked with its stage; marked ones stay as they are."""
+        return with_stage(self.stage_of(part), events)
 
     def plan(self, stats: CorpusStats) -> Events:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
@@ -107,53 +148,88 @@ class Pipeline:
         # What trains for its own serving plans, and emits, everything when it trains.
         last = [part for part in self.servers if not isinstance(part, TrainingMechanism)]
         served = [e for part in last for e in self.staged(part, part.plan(stats))]
-        return (*self.released(chosen, published, self.trainer.plan(stats)), *served)
+        trained = [
+            event
+            for stage in self.training
+            for event in with_stage(stage.name, stage.trainer.plan(stage.sizes(stats)))
+        ]
+        return (*self.released(chosen, published, trained), *served)
 
     def released(
-        self, vocabulary: Events, published: Sequence[PrivacyEvent], trained: Events
+        self,
+        vocabulary: Events,
+        published: Sequence[PrivacyEvent],
+        trained: Sequence[PrivacyEvent],
     ) -> Events:
         """Events of the release, given those of choosing the vocabulary, publishing and training.
 
         A publisher that maps each row by itself is mere pre-processing for a training mechanism
         that protects: nothing but the trained model is released, and neighbouring corpora stay
         neighbours. Then its own events do not count. Conversely, training that promises nothing
-        only processes what was published, and costs no unit that all of publishing protects.
+        only processes what was published, and costs no unit that all of publishing protects. Where
+        one private stage protects and another does not, everything counts.
 
         Args:
             vocabulary: what choosing the vocabulary emitted.
             published: what publishing emitted, marked by `staged`, for there may be several.
-            trained: what training emitted.
+            trained: what the private stages emitted, marked with their names.
 
         Returns:
             The events, each marked with its stage.
         """
-        protects = self.trainer.unit is not None
-        hidden = protects and all(part.rowwise for part in self.publishers)
+        hidden = self._all_train_privately and all(part.rowwise for part in self.publishers)
         chosen = () if self.vocabulary is None else self.staged(self.vocabulary, vocabulary)
-        if not protects and _all_protect(published):
+        if not self._some_train_privately and _all_protect(published):
             return (*chosen, *published)
-        return (*chosen, *(() if hidden else published), *self.staged(self.trainer, trained))
+        return (*chosen, *(() if hidden else published), *trained)
+
+    @property
+    def _some_train_privately(self) -> bool:
+        return any(trainer.unit is not None for trainer in self.trainers)
+
+    @property
+    def _all_train_privately(self) -> bool:
+        return self._some_train_privately and all(t.unit is not None for t in self.trainers)
 
     @property
     def shows_published(self) -> bool:
-        """True if what publishers make is released, not only a model that training protects."""
-        return bool(self.publishers) and self.trainer.unit is None
+        """True if what publishers make is released, not only models that training protects."""
+        return bool(self.publishers) and not self._all_train_privately
 
     def only_processes(self, stats: CorpusStats) -> bool:
-        """True if vocabulary and trainer only see text already protected by a publisher."""
+        """True if vocabulary and training only see text already protected by a publisher."""
         published = [event for part in self.publishers for event in part.plan(stats)]
-        unprotected = self.vocabulary is None and self.trainer.unit is None
+        unprotected = self.vocabulary is None and not self._some_train_privately
         return unprotected and _all_protect(published)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """Claims of all parts."""
-        parts = self.parts if self.trainer in self.parts else (*self.parts, self.trainer)
-        return tuple(claim for part in parts for claim in part.claims(stats))
+        """Claims of all parts.
+
+        A paper claims something for one training: nothing is claimed for several in a row.
+        """
+        several = len(self.training) > 1
+        return tuple(
+            claim
+            for part, sizes in self._with_sizes(stats)
+            if not (several and isinstance(part, TrainingMechanism))
+            for claim in part.claims(sizes)
+        )
+
+    def _with_sizes(self, stats: CorpusStats) -> Iterator[tuple[Mechanism[Any], CorpusStats]]:
+        """Every part with the sizes of the rows that it acts on, once for each of its stages."""
+        for part in (*self.parts, *(t for t in self.trainers[:1] if t not in self.parts)):
+            if isinstance(part, TrainingMechanism):
+                yield from (
+                    (part, stage.sizes(stats)) for stage in self.training if stage.trainer is part
+                )
+            else:
+                yield part, stats
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """Reasons of all parts for which `proven` refuses, and of their composition."""
-        reasons = [reason for part in self.parts for reason in part.refusals(stats)]
-        if self.trainer.unit is not None:
+        said = (part.refusals(sizes) for part, sizes in self._with_sizes(stats))
+        reasons = list(dict.fromkeys(reason for reasons in said for reason in reasons))
+        if self._some_train_privately:
             reasons += [
                 f"{part.name} does not map each row by itself, so rows of the training corpus no "
                 "longer belong to one user"
@@ -168,22 +244,48 @@ class Pipeline:
         What a part protects may be no element of the text that an earlier part has read.
         """
         at_inference = [part.name for part in self.publishers if part.at_inference]
-        trainer, reasons = self.trainer, list[str]()
-        if isinstance(trainer, RepresentationMechanism) and at_inference:
-            if trainer.channel().word_dropout > 0:
-                reasons.append(
-                    f"{trainer.name} drops the words that {at_inference[-1]} published, and a word "
-                    f"of the text may be several of these or none: set {trainer.name}.word_dropout "
-                    "to 0"
-                )
-        elif trainer.unit is None:
-            reasons += [
-                f"{part.name} protects a sentence of what {self.publishers[0].name} published, and "
-                "a sentence of the text may be several of these"
-                for part in self.publishers[1:]
-                if part.unit == "sentence"
-            ]
-        return tuple(reasons)
+        sending = [each for each in self.trainers if isinstance(each, RepresentationMechanism)]
+        if sending and at_inference:
+            return tuple(
+                f"{trainer.name} drops the words that {at_inference[-1]} published, and a word of "
+                f"the text may be several of these or none: set {trainer.name}.word_dropout to 0"
+                for trainer in dict.fromkeys(sending)
+                if trainer.channel().word_dropout > 0
+            )
+        if self._all_train_privately:
+            return ()
+        return tuple(
+            f"{part.name} protects a sentence of what {self.publishers[0].name} published, and a "
+            "sentence of the text may be several of these"
+            for part in self.publishers[1:]
+            if part.unit == "sentence"
+        )
+
+
+def with_stage(stage: str, events: Sequence[PrivacyEvent]) -> Events:
+    """The events with the name of their stage; those that have one keep it."""
+    return tuple(
+        event if event.stage else event.model_copy(update={"stage": stage}) for event in events
+    )
+
+
+def _check_trainers(given: Sequence[TrainingMechanism[Any]], stages: Sequence[Rows]) -> None:
+    names = " and ".join(trainer.name for trainer in given)
+    if not stages and any(trainer.unit is not None for trainer in given):
+        raise InputError(f"the task has no private stage for {names} to train: leave it out")
+    if len(given) > 1 and len(stages) <= 1:
+        raise InputError(f"two training mechanisms do not compose: {names}")
+    if len(given) > 1 and len(given) != len(stages):
+        raise InputError(
+            f"the task has {len(stages)} private stages, and {len(given)} mechanisms to train "
+            f"them are given ({names}): name one for all of them, or one for each"
+        )
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Every name, the second of its kind followed by 2 and so on."""
+    before = [names[:at].count(name) for at, name in enumerate(names)]
+    return [name if n == 0 else f"{name} {n + 1}" for name, n in zip(names, before, strict=True)]
 
 
 def _all_protect(published: Sequence[PrivacyEvent]) -> bool:
@@ -191,11 +293,11 @@ def _all_protect(published: Sequence[PrivacyEvent]) -> bool:
     return bool(published) and not any(isinstance(e.event, NonPrivate) for e in published)
 
 
-def _stage(part: Mechanism[Any]) -> int:
+def _place(part: Mechanism[Any]) -> int:
     # What trains for its own serving acts first when it trains.
-    for stage, kind in enumerate(STAGES):
+    for place, kind in enumerate(ORDER):
         if isinstance(part, kind):
-            return stage
+            return place
     raise InputError(
         f"{part.name} acts at no stage: derive it from one of the four stages' classes"
     )

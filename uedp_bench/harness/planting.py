@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from uedp_bench import registry
 from uedp_bench.attack import Attack, Planted
 from uedp_bench.corpus import BoolArray, Corpus
+from uedp_bench.harness.spec import fingerprint_of, second_source
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.run import Run
@@ -21,6 +23,46 @@ def load_corpus(source: str) -> Corpus:
     ref = ComponentSpec.model_validate_json(source)
     corpus: Corpus = registry.sources.create(ref.name, ref.params).load()
     return corpus
+
+
+class Data(NamedTuple):
+    """What a run reads.
+
+    Attributes:
+        corpus: of its source.
+        downstream: of the task's second source; None for most tasks.
+    """
+
+    corpus: Corpus
+    downstream: Corpus | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Of both."""
+        return fingerprint_of(self.corpus, self.downstream)
+
+    @property
+    def visible_downstream(self) -> Corpus | None:
+        """What a task may see of its second source: no test rows."""
+        second = self.downstream
+        return None if second is None else second.only("train", "valid", "public")
+
+    def scored(self, planted: Corpus) -> Corpus:
+        """The corpus whose test rows are scored: the second source's, where there is one."""
+        return planted if self.downstream is None else self.downstream
+
+
+def load_data(spec: RunSpec) -> Data:
+    """The data of a run.
+
+    Raises:
+        InputError: if a source cannot be read.
+    """
+    second = second_source(spec.task)
+    return Data(
+        load_corpus(spec.source.model_dump_json()),
+        None if second is None else load_corpus(second.model_dump_json()),
+    )
 
 
 def plant(
@@ -45,13 +87,20 @@ def withdrawn(planted: dict[str, Planted], rows: int) -> BoolArray:
     return out
 
 
-def public_sizes(spec: RunSpec, corpus: Corpus) -> CorpusStats:
+def public_sizes(spec: RunSpec, corpus: Corpus, downstream: Corpus | None = None) -> CorpusStats:
     """Sizes of the training split: documented by the source, else counted (and not public).
 
     Users held out are a public choice of the experiment and are taken off. A number that a
     mechanism declares is used as it is: it is that of the users who are left after every cut.
     """
-    source = registry.sources.create(spec.source.name, spec.source.params)
+    sizes, second = _sizes(spec.source, corpus), second_source(spec.task)
+    if second is None or downstream is None:
+        return sizes
+    return replace(sizes, downstream=_sizes(second, downstream))
+
+
+def _sizes(ref: ComponentSpec, corpus: Corpus) -> CorpusStats:
+    source = registry.sources.create(ref.name, ref.params)
     documented: CorpusStats | None = None if source.params.selects else source.documented()
     held_out = len(np.unique(corpus.users[corpus.where("held_out")]))
     if documented is not None:

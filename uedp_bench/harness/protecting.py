@@ -8,7 +8,6 @@ from uedp_bench.corpus import Corpus, concatenate
 from uedp_bench.errors import CapabilityError
 from uedp_bench.harness.components import Parts
 from uedp_bench.harness.publishing import publish, publish_all
-from uedp_bench.harness.utility import before_private
 from uedp_bench.mechanism import Events, TrainingMechanism
 from uedp_bench.model import Vocabulary
 from uedp_bench.release import PublishedOnly, Release
@@ -16,11 +15,23 @@ from uedp_bench.run import Run
 
 
 def protect(
-    parts: Parts, corpus: Corpus, run: Run, vocabulary: Vocabulary | None = None
+    parts: Parts,
+    corpus: Corpus,
+    run: Run,
+    vocabulary: Vocabulary | None = None,
+    *,
+    keep_floor: bool = True,
 ) -> tuple[Release, Vocabulary | None]:
-    """Vocabulary, publishing, training, serving: from a planted corpus to the release."""
-    from uedp_bench.training.stages import train_stage
-    from uedp_bench.training.weight_change import weight_change, weights_of
+    """Vocabulary, publishing, training, serving: from a planted corpus to the release.
+
+    Args:
+        parts: the components.
+        corpus: as it was planted.
+        run: around them.
+        vocabulary: chosen before; by default the pipeline or the task makes one.
+        keep_floor: see `train_stages`.
+    """
+    from uedp_bench.harness.training_stages import train_stages
 
     pipeline = parts.pipeline
     chosen: Events = ()
@@ -31,23 +42,7 @@ def protect(
     visible, published = publish_all(pipeline, visible, run)
     if vocabulary is None:
         vocabulary = parts.task.vocabulary(visible)
-    trained: Events = ()
-    release: Release | None = None
-    module = None
-    for learner in parts.task.stages(visible, vocabulary, run):
-        if module is not None:
-            learner.start_from(module)
-        if learner.schedule is not None:
-            run.pretraining = {"rows": len(learner.corpus), **learner.schedule.recorded()}
-        else:
-            run.public_only = before_private(parts.task, learner, run)
-        inner = run.within(pipeline.stage_of(pipeline.trainer))
-        before = weights_of(learner.module) if learner.role == "private" and run.injected else None
-        module, events = train_stage(learner, pipeline.trainer, inner)
-        trained += events
-        release = learner.release(module)
-        if before is not None and (update := weight_change(module, before)) is not None:
-            release.update = update
+    release, trained = train_stages(parts, visible, vocabulary, run, keep_floor=keep_floor)
     if release is None:
         release = _published_only(parts)
     release.events = pipeline.released(chosen, published, trained)

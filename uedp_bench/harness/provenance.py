@@ -15,19 +15,20 @@ from typing import Any
 
 import uedp_bench
 from uedp_bench.corpus import Corpus
+from uedp_bench.harness.planting import Data
 from uedp_bench.harness.spec import identity_of
 
 LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")
 
 
 def provenance(
-    identity: Mapping[str, Any], source: Corpus | None = None, planted: Corpus | None = None
+    identity: Mapping[str, Any], data: Data | None = None, planted: Corpus | None = None
 ) -> dict[str, Any]:
     """Versions, commit, time (UTC), what the id is a hash of, and sizes of the corpus.
 
     Args:
         identity: `identity_parts` of the run; left out where `recorded` says so.
-        source: as the source made it: its fingerprint is the same for all seeds.
+        data: as the sources made it: its fingerprints are the same for all seeds.
         planted: with canaries in and held-out users out.
     """
     out: dict[str, Any] = {
@@ -39,14 +40,21 @@ def provenance(
     }
     if (parts := recorded(identity)) is not None:
         out["identity"] = parts
-    if source is not None and planted is not None:
+    if data is not None and planted is not None:
         out["corpus"] = {
-            "fingerprint": source.fingerprint,
+            "fingerprint": data.corpus.fingerprint,
             "planted_fingerprint": planted.fingerprint,
             "rows": len(planted),
             "train_rows": int(planted.where("train").sum()),
             "users": planted.user_count,
         }
+        if (second := data.downstream) is not None:
+            out["downstream"] = {
+                "fingerprint": second.fingerprint,
+                "rows": len(second),
+                "train_rows": int(second.where("train").sum()),
+                "users": second.user_count,
+            }
     return out
 
 

@@ -11,6 +11,7 @@ from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
+    from uedp_bench.harness.pipeline import Pipeline
     from uedp_bench.mechanism import Mechanism, PublicUnits
     from uedp_bench.results import Result
     from uedp_bench.run import Run
@@ -36,15 +37,26 @@ class PublicSizes(BaseModel):
     expected_per_round: float | None = None
 
 
-def check_units(mechanism: Mechanism[Any], corpus: Corpus, run: Run) -> None:
+def check_units(pipeline: Pipeline, corpus: Corpus, run: Run) -> None:
     """Notes declared and training units and how many take part in a round, before it trains.
 
-    `corpus` is what is trained on: users of the splits valid, test, public and held out have left.
     The number of units that train is private: only a simulation may look at it.
+
+    Args:
+        pipeline: each of its private stages is looked at.
+        corpus: what is trained on: users of the splits valid, test, public and held out have left.
+        run: takes the notes.
 
     Raises:
         InputError: if fewer units are declared than train, and the guarantee needs them all.
     """
+    for number, stage in enumerate(pipeline.training, start=1):
+        rows = corpus if stage.rows == "source" or run.downstream is None else run.downstream
+        inner = run.within(stage.name, number=number, stats=stage.sizes(run.stats))
+        _check_units(stage.trainer, rows, inner)
+
+
+def _check_units(mechanism: Mechanism[Any], corpus: Corpus, run: Run) -> None:
     units = mechanism.units(run.stats)
     if units is None:
         return
@@ -68,8 +80,14 @@ def check_units(mechanism: Mechanism[Any], corpus: Corpus, run: Run) -> None:
 
 def shortfall(result: Result) -> str | None:
     """A line that says that fewer units trained than were declared; None where all did."""
+    names = [NOTE, *sorted(name for name in result.diagnostics if name.startswith(f"{NOTE}_"))]
+    lines = (_shortfall(result, name) for name in names)
+    return next((line for line in lines if line is not None), None)
+
+
+def _shortfall(result: Result, name: str) -> str | None:
     try:
-        found = PublicSizes.model_validate(result.diagnostics.get(NOTE))
+        found = PublicSizes.model_validate(result.diagnostics.get(name))
     except ValidationError:  # a result without them, or of somebody else
         return None
     if found.training >= found.declared:

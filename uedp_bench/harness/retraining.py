@@ -77,18 +77,18 @@ class Retraining:
         return retrain
 
     def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path, run: Run) -> None:
-        from uedp_bench.training.public_stage import PublicStages
+        from uedp_bench.harness.training_stages import public_stages
 
         start = time.perf_counter()
         parts = self._parts
         if mechanism == "none":
             plain = registry.mechanisms.create("noiseless")
-            parts = Parts(parts.task, Pipeline.build([plain], plain), ())
+            parts = Parts(parts.task, Pipeline.build([plain], plain, parts.task.private_rows()), ())
         inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
                     progress=_renamed(run), scope=f"retraining {folder.name}",
-                    noise_source=run.noise_source)  # fmt: skip
-        inner.public_stages = stages = PublicStages.of(self._spec, self._cache)
-        release, _ = protect(parts, chosen, inner, self._vocabulary)
+                    noise_source=run.noise_source, downstream=run.downstream)  # fmt: skip
+        inner.public_stages = stages = public_stages(self._spec, self._cache)
+        release, _ = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
         save_release(release, folder / "release")
         seconds = time.perf_counter() - start + stages.saved_seconds
         done = {"seconds": round(seconds, 3), "mechanism": mechanism}
@@ -117,6 +117,9 @@ class Retraining:
         if mechanism == "none":
             plain = registry.mechanisms.create("noiseless")
             refs = (ComponentSpec(name=plain.name, params=plain.params.model_dump(mode="json")),)
+        sizes = asdict(run.stats)
+        if run.downstream is None:  # keys of models without a second source stay as they were
+            del sizes["downstream"]
         parts: dict[str, Any] = {
             "corpus": chosen.fingerprint,
             "task": component_identity(self._spec.task, registry.tasks),
@@ -124,9 +127,11 @@ class Retraining:
             "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
             "seed": seed,
             "mechanism": [component_identity(ref, registry.mechanisms) for ref in refs],
-            "sizes": asdict(run.stats) if mechanism == "same" else None,
+            "sizes": sizes if mechanism == "same" else None,
             "injected": _injected(mechanism, run),
         }
+        if run.downstream is not None:
+            parts["downstream"] = run.downstream.fingerprint
         if run.noise_source != "seed":
             parts["noise_source"] = run.noise_source
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())

@@ -10,7 +10,6 @@ import numpy as np
 
 from uedp_bench.accounting.consistency import check_bounds
 from uedp_bench.accounting.ledger import claimed, proven_at
-from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.files.output_folder import disk_is_full, sync_files
 from uedp_bench.harness.attacking import attack_all, lacks
@@ -19,7 +18,7 @@ from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed, reason_of
 from uedp_bench.harness.guaranteeing import guarantees, select
-from uedp_bench.harness.planting import load_corpus, plant, public_sizes, withdrawn
+from uedp_bench.harness.planting import Data, load_data, plant, public_sizes, withdrawn
 from uedp_bench.harness.protecting import as_scored, protect
 from uedp_bench.harness.provenance import PeakMemory, provenance
 from uedp_bench.harness.public_sizes import check_units
@@ -51,11 +50,11 @@ def execute(spec: RunSpec, settings: Execution, fingerprint: str = "") -> Result
     # A run without a corpus has no fingerprint: its identity is that of its spec alone.
     parts = identity_parts(spec, fingerprint)
     try:
-        corpus = load_corpus(spec.source.model_dump_json())
-        if fingerprint and corpus.fingerprint != fingerprint:
+        data = load_data(spec)
+        if fingerprint and data.fingerprint != fingerprint:
             raise InputError(f"the data of {spec.source.name} changed after the runs were planned")
-        parts = identity_parts(spec, corpus.fingerprint)
-        result = _execute(spec, settings, corpus, (parts, clock, PeakMemory()))
+        parts = identity_parts(spec, data.fingerprint)
+        result = _execute(spec, settings, data, (parts, clock, PeakMemory()))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # sys.exit() in a component is no end of the benchmark
@@ -72,11 +71,11 @@ def execute(spec: RunSpec, settings: Execution, fingerprint: str = "") -> Result
 def _execute(
     spec: RunSpec,
     settings: Execution,
-    corpus: Corpus,
+    data: Data,
     around: tuple[dict[str, Any], Clock, PeakMemory],
 ) -> Result:
+    from uedp_bench.harness.training_stages import public_stages
     from uedp_bench.training.device import choose_device
-    from uedp_bench.training.public_stage import PublicStages
 
     identity, clock, memory = around
     identifier, group = identity_of(identity)
@@ -84,16 +83,17 @@ def _execute(
     tried_runs(spec)  # a selection that does not fit the run fails before it trains
     memory.reset(device := choose_device(settings.device, settings.speed.threads))
     with clock("plant"):
-        source = corpus
-        corpus, planted = plant(parts.attacks, source, spec.seed, public_sizes(spec, source))
+        source = data.corpus
+        corpus, planted = plant(parts.attacks, source, spec.seed, public_sizes(spec, *data))
     injected = tuple(user for value in planted.values() for user in value.injected)
-    stats, out = public_sizes(spec, corpus), withdrawn(planted, len(corpus))
+    stats = public_sizes(spec, corpus, data.downstream)
+    out = withdrawn(planted, len(corpus))
     corpus = corpus.with_split(out, "held_out")
     run = Run(spec.seed, stats, device, settings.speed, injected, spec.delta,
               progress=settings.progress, scope=scope_of(identity, corpus.fingerprint, injected),
-              noise_source=spec.noise_source)  # fmt: skip
-    run.public_stages = stages = PublicStages.of(spec, settings.out / "cache")
-    check_units(parts.pipeline.trainer, corpus, run)
+              noise_source=spec.noise_source, downstream=data.visible_downstream)  # fmt: skip
+    run.public_stages = stages = public_stages(spec, settings.out / "cache")
+    check_units(parts.pipeline, corpus, run)
     with clock("train"):
         release, vocabulary = protect(parts, corpus, run)
     clock.seconds["train"] += stages.saved_seconds  # as if it had been alone
@@ -110,7 +110,7 @@ def _execute(
         if keeper.keeps_release:
             check_saved(parts.task, keeper.folder / "release", release, corpus)
     with clock("score"):
-        scored = as_scored(parts, release, corpus, run)
+        scored = as_scored(parts, release, data.scored(corpus), run)
         utility = parts.task.score(release, scored)
         floor = public_only(parts.task, parts.pipeline, scored, run)
     with clock("attack"):
@@ -140,12 +140,13 @@ def _execute(
         guarantees=guaranteed,
         events=release.events,
         pretraining=run.pretraining,
+        stages=run.stages,
         series=run.series,
         diagnostics=run.diagnostics,
         selection=selection,
         stored=stored,
         cost=Cost(**seconds, **run.counts, peak_memory_mb=memory.peak_mb(device), device=device),
-        provenance=provenance(identity, source, corpus)
+        provenance=provenance(identity, data, corpus)
         | {"vocabulary": _describe(vocabulary), "release": release.view},
         **attacked,
     )

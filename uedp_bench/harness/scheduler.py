@@ -7,6 +7,7 @@ result that says how, and what failed too often is left out until it is asked fo
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -22,10 +23,10 @@ from uedp_bench.files.output_folder import refuse_links
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
-from uedp_bench.harness.planting import load_corpus, plant, public_sizes
+from uedp_bench.harness.planting import load_corpus, load_data, plant, public_sizes
 from uedp_bench.harness.result_files import result_of_run
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import identity, identity_parts
+from uedp_bench.harness.spec import identity, identity_parts, second_source
 from uedp_bench.harness.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import Result, RunError, RunSpec, write_result
@@ -84,12 +85,14 @@ def plan_jobs(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     sizes: dict[str, tuple[str, CorpusStats]] = {}
     for spec in specs:
         parts = build(spec)
-        key = f"{spec.source.model_dump_json()}{[ref.model_dump_json() for ref in spec.attacks]}"
+        refs = (spec.source, second_source(spec.task), *spec.attacks)
+        key = json.dumps([ref and ref.model_dump(mode="json") for ref in refs])
         if key not in sizes:
-            corpus = load_corpus(spec.source.model_dump_json())
+            data = load_data(spec)
+            before = public_sizes(spec, *data)
             # Who is held out depends on the seed, how many are does not.
-            planted, _ = plant(parts.attacks, corpus, spec.seed, public_sizes(spec, corpus))
-            sizes[key] = corpus.fingerprint, public_sizes(spec, planted)
+            planted, _ = plant(parts.attacks, data.corpus, spec.seed, before)
+            sizes[key] = data.fingerprint, public_sizes(spec, planted, data.downstream)
         fingerprint, stats = sizes[key]
         parts.pipeline.plan(stats)
         identifier, _ = identity(spec, fingerprint)

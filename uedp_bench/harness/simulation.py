@@ -23,10 +23,11 @@ are diagnostics, or fields of the result."""
 
 PUBLIC = frozenset({
     "schema_version", "status", "error", "spec", "headline", "lower_bounds", "skipped_attacks",
-    "pretraining", "stored", "tracking",
+    "pretraining", "stages", "stored", "tracking",
 })  # fmt: skip
-"""Fields that are functions of the spec, of public text and of what was released. A lower bound
-comes from the coins of an auditor who asks the release."""
+"""Fields that are functions of the spec, of public text, of downstream rows, which no guarantee
+speaks of, and of what was released. A lower bound comes from the coins of an auditor who asks the
+release."""
 
 _IN_PARTS = frozenset({
     "utility", "floors", "learned", "events", "guarantees", "selection", "diagnostics",
@@ -51,9 +52,13 @@ def counts_sizes(pipeline: Pipeline, stats: CorpusStats) -> bool:
     """True if mechanisms took sizes that were counted from private rows for public ones."""
     from dataclasses import replace
 
-    if stats.public:
+    later = stats.downstream
+    if stats.public and (later is None or later.public):
         return False
-    return pipeline.refusals(stats) != pipeline.refusals(replace(stats, public=True))
+    told = replace(
+        stats, public=True, downstream=None if later is None else replace(later, public=True)
+    )
+    return pipeline.refusals(stats) != pipeline.refusals(told)
 
 
 def covers(names: Iterable[str], path: str) -> bool:
@@ -72,6 +77,8 @@ def _names(result: Result, task: type[Task[Any]], counted_sizes: bool) -> Iterat
         yield from ("events", "guarantees", "selection")
     # Both hash the corpus, and so tell two corpora apart.
     yield from ("provenance.corpus", "provenance.identity.corpus")
+    if "downstream" in result.provenance:
+        yield from ("provenance.downstream", "provenance.identity.downstream")
     vocabulary = result.provenance.get("vocabulary")
     if isinstance(vocabulary, dict) and vocabulary.get("private"):
         yield "provenance.vocabulary"

@@ -17,12 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from uedp_bench import registry
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.component import Component, MayBePath, parse_params
+from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, UnknownNameError, nearest, shown
 from uedp_bench.files.regular_files import open_regular, read_text, shown_path
 from uedp_bench.files.yaml_files import MOST_BYTES, load_yaml
 from uedp_bench.harness.grid import axes, check, run_count
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
+from uedp_bench.source import SourceRef
 
 NO_MODEL = "none"
 
@@ -292,6 +294,29 @@ def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
 MOST_FILES = 10_000
 """In a folder that a parameter names; all of them are read."""
 
+AND = "+"
+"""Between the fingerprints of the two corpora of a run."""
+
+
+def fingerprint_of(corpus: Corpus, downstream: Corpus | None) -> str:
+    """The fingerprint of a run's data: of its corpus, and of its task's second one."""
+    both = (corpus,) if downstream is None else (corpus, downstream)
+    return AND.join(each.fingerprint for each in both)
+
+
+def second_source(task: ComponentSpec) -> ComponentSpec | None:
+    """The second source that the parameters of a task name; None where they name none."""
+    fields = registry.tasks.get(task.name).Params.model_fields
+    for name, value in task.params.items():
+        if value is not None and name in fields and _names_source(fields[name].annotation):
+            return ComponentSpec.model_validate(value)
+    return None
+
+
+def _names_source(annotation: Any) -> bool:
+    return annotation is SourceRef or any(map(_names_source, get_args(annotation)))
+
+
 Content = Callable[[Any, MayBePath], Any]
 """What counts in place of the value of a parameter that may name files."""
 
@@ -362,12 +387,14 @@ def identity_parts(
 
     Args:
         spec: of the run.
-        fingerprint: of the corpus as the source made it; empty where none was made.
+        fingerprint: of the corpus as the source made it, and of that of the task's second source
+            (`fingerprint_of`); empty where none was made.
         content: in place of paths.
     """
+    corpus, _, downstream = fingerprint.partition(AND)
     parts: dict[str, Any] = {
         "delta": spec.delta,
-        "corpus": fingerprint,
+        "corpus": corpus,
         "task": component_identity(spec.task, registry.tasks, content),
         "source": component_identity(spec.source, registry.sources, None),
         "model": component_identity(spec.model, registry.models, content),
@@ -379,6 +406,8 @@ def identity_parts(
     }
     if spec.noise_source != "seed":  # results of before it was a choice keep their ids
         parts["noise_source"] = spec.noise_source
+    if downstream:
+        parts["downstream"] = downstream
     if spec.selection is not None:
         parts["selection"] = spec.selection.declared()
     return parts
@@ -401,7 +430,9 @@ def component_identity(
     params: dict[str, Any] = {}
     for name, value in ref.params.items():
         mark = path_mark(component, name)
-        if mark is None:
+        if value is not None and _names_source(component.Params.model_fields[name].annotation):
+            params[name] = component_identity(ComponentSpec(**value), registry.sources, None)
+        elif mark is None:
             params[name] = value
         elif content is not None:
             params[name] = content(value, mark)

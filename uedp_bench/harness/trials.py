@@ -81,7 +81,7 @@ def _parts(pipelines: Sequence[Pipeline]) -> list[Mechanism[Any]]:
     """The mechanisms of all pipelines, each setting of each once."""
     found: dict[str, Mechanism[Any]] = {}
     for pipeline in pipelines:
-        for part in (*pipeline.parts, pipeline.trainer):
+        for part in (*pipeline.parts, *pipeline.trainers):
             key = json.dumps([part.name, part.params.model_dump(mode="json")], sort_keys=True)
             found.setdefault(key, part)
     return list(found.values())

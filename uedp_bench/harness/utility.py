@@ -7,7 +7,6 @@ has learnt nothing from the text that its mechanism protects, however small its 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,6 @@ from uedp_bench.results import Estimate, Headline
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.harness.pipeline import Pipeline
-    from uedp_bench.learner import Learner
-    from uedp_bench.release import Release
     from uedp_bench.run import Run
     from uedp_bench.task import Task
 
@@ -76,23 +73,7 @@ def has_learned(
     return None if worst is None else sign * worst > best
 
 
-def before_private(task: Task[Any], learner: Learner, run: Run) -> Release | None:
-    """The release of a model that has seen public text and no private row yet.
-
-    Args:
-        task: whose model it is.
-        learner: of the private stage, before it is trained.
-        run: says whether a public stage went before.
-
-    Returns:
-        None for a model that saw no public text: it has only been drawn at random.
-    """
-    if not run.pretraining and not _predicts_untrained(task.model):
-        return None
-    return learner.release(copy.deepcopy(learner.module).to(run.device))
-
-
-def _predicts_untrained(model: Any) -> bool:
+def predicts_untrained(model: Any) -> bool:
     """True if a model is a language model that was trained on public text before it came here.
 
     A pretrained encoder is none: the head on top of it is drawn at random.

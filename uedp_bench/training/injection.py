@@ -43,5 +43,5 @@ def inject(updates: Tensor, users: IntArray, bound: float, run: Run) -> Tensor:
     found = [(i, user) for i, user in enumerate(users.tolist()) if user in injected]
     for i, user in found:
         updates[i] = (SHORTER * bound * direction(run, user, updates.shape[1])).to(updates)
-    run.note(injected_updates=run.diagnostics.get("injected_updates", 0) + len(found))
+    run.note(injected_updates=run.noted("injected_updates", 0) + len(found))
     return updates

@@ -18,10 +18,7 @@ import torch
 from filelock import FileLock
 from torch import nn
 
-from uedp_bench import registry
-from uedp_bench.harness.spec import component_identity
 from uedp_bench.learner import Learner, Schedule
-from uedp_bench.results import RunSpec
 from uedp_bench.run import Run
 from uedp_bench.training.plain import train_plain
 
@@ -43,22 +40,21 @@ class PublicStages:
     identity: str
     saved_seconds: float = 0.0
 
-    @staticmethod
-    def of(spec: RunSpec, folder: Path) -> PublicStages:
-        """Those of a run's task and model."""
-        task = component_identity(spec.task, registry.tasks)
-        model = component_identity(spec.model, registry.models)
-        return PublicStages(folder, json.dumps([task, model], sort_keys=True))
 
-
-def train_public(schedule: Schedule, learner: Learner, run: Run) -> nn.Module:
+def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool = True) -> nn.Module:
     """The learner's module after training on public rows, in evaluation mode.
 
     With `run.public_stages` it is read from there if it was trained before, and kept otherwise; a
     file that is damaged is replaced. `pretraining_seconds` in the cost is what the training took,
     whoever did it.
+
+    Args:
+        schedule: how.
+        learner: rows and module.
+        run: its seed decides the order of rows.
+        keep: False where the module has seen private rows before: nobody else may read it.
     """
-    if run.public_stages is None:
+    if run.public_stages is None or not keep:
         return _trained(schedule, learner, run)[0]
     file = run.public_stages.folder / f"{_key(run.public_stages, schedule, learner, run)}.pt"
     file.parent.mkdir(parents=True, exist_ok=True)

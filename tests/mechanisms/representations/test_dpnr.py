@@ -63,7 +63,7 @@ def test_a_word_costs_k_epsilon_and_the_training_text_everything(dropout: float)
 def test_it_trains_and_serves_and_tells_its_events_once() -> None:
     mechanism = dpnr()
     pipeline = Pipeline.build([mechanism], Noiseless())
-    assert pipeline.trainer is mechanism
+    assert pipeline.trainers == (mechanism,)
     assert pipeline.plan(STATS) == mechanism.plan(STATS)
     assert {event.stage for event in pipeline.plan(STATS)} == {"dpnr"}
 

@@ -1,0 +1,184 @@
+"""The training stages of a run, in the order in which its task gives them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench import registry
+from uedp_bench.errors import CapabilityError, PrivacyError
+from uedp_bench.harness.pipeline import TrainingStage, with_stage
+from uedp_bench.harness.spec import component_identity
+from uedp_bench.harness.utility import predicts_untrained
+from uedp_bench.results import RunSpec, TrainedStage
+from uedp_bench.run import Run
+from uedp_bench.training.public_stage import PublicStages
+from uedp_bench.training.stages import train_plainly, train_privately
+from uedp_bench.training.weight_change import weight_change, weights_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.harness.components import Parts
+    from uedp_bench.learner import Learner
+    from uedp_bench.mechanism import Events
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.task import Task
+
+
+def public_stages(spec: RunSpec, folder: Path) -> PublicStages:
+    """Where runs of a task and a model keep models after training on public text."""
+    task = component_identity(spec.task, registry.tasks)
+    model = component_identity(spec.model, registry.models)
+    return PublicStages(folder, json.dumps([task, model], sort_keys=True))
+
+
+def train_stages(
+    parts: Parts, corpus: Corpus, vocabulary: Vocabulary | None, run: Run, *, keep_floor: bool
+) -> tuple[Release | None, Events]:
+    """The release of the last stage, and the events of all; no release of a task without stages.
+
+    Args:
+        parts: the task gives the learners, the pipeline says who trains those of private stages.
+        corpus: what the task may see: the splits train, valid and public, as they were published.
+        vocabulary: of the task.
+        run: around them; it is told what each stage was.
+        keep_floor: the model that no private row has touched becomes `run.public_only`, where it
+            saw any text at all.
+
+    Raises:
+        CapabilityError: if the learners are not those that the task declared, or one cannot start
+            from what the stage before trained.
+        PrivacyError: if a stage without a mechanism holds private rows.
+    """
+    learners = _checked(parts.task, corpus, vocabulary, run)
+    told = any(learner.role != "private" for learner in learners)
+    floor = _Floor(run) if keep_floor and (told or predicts_untrained(parts.task.model)) else None
+    private, numbers = iter(parts.pipeline.training), Counter[str]()
+    module: nn.Module | None = None
+    release: Release | None = None
+    events: Events = ()
+    record: list[TrainedStage] = []
+    for learner in learners:
+        numbers[learner.role] += 1
+        if floor is not None:
+            floor.follow(learner, module, last=learner is learners[-1])
+        if module is not None:
+            learner.start_from(module)
+        if learner.role == "private":
+            stage = next(private)
+            record.append(TrainedStage(role="private", stage=stage.name, rows_of=stage.rows))
+            inner = _inside(run, stage, numbers["private"])
+            before = weights_of(learner.module) if inner.injected else None
+            module, found = train_privately(learner, stage.trainer, inner)
+            events += with_stage(stage.name, found)
+        else:
+            said = _told(learner)
+            record.append(said)
+            if learner.role == "public":
+                run.pretraining = {"rows": said.rows, **said.schedule}
+            inner = run.within(learner.role, number=numbers[learner.role])
+            module, before = train_plainly(learner, inner, keep=not numbers["private"]), None
+        if learner is learners[-1]:
+            release = learner.release(module)
+            if before is not None and (update := weight_change(module, before)) is not None:
+                release.update = update
+        elif any(module is other.module for other in learners):  # trained in place, and shared
+            module = copy.deepcopy(module)
+    if [stage.role for stage in record] not in ([], ["private"], ["public", "private"]):
+        run.stages = tuple(record)
+    return release, events
+
+
+class _Floor:
+    """The model that no private row has touched, led through all stages but the private ones.
+
+    Args:
+        run: whose `public_only` it becomes.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._module: nn.Module | None = None
+
+    def follow(self, learner: Learner, module: nn.Module | None, *, last: bool) -> None:
+        """Takes a stage, before it is trained; until the first private one there is nothing to do.
+
+        Args:
+            learner: of the stage; its weights may change.
+            module: what the stage before trained, if there was one.
+            last: the stage makes the release.
+        """
+        if self._module is None and learner.role != "private":
+            return
+        before = module if self._module is None else self._module
+        if before is not None:
+            learner.start_from(before)
+        run = self._run
+        if learner.role == "private":
+            self._module = copy.deepcopy(learner.module).to(run.device)
+        else:  # what this costs and how it went is no part of the run's diary
+            aside = Run(run.seed, run.stats, run.device, run.speed, progress=run.progress)
+            self._module = train_plainly(learner, aside, keep=False)
+        if last:
+            run.public_only = learner.release(self._module)
+
+
+def _inside(run: Run, stage: TrainingStage, number: int) -> Run:
+    """The run as the mechanism of a private stage sees it."""
+    # Users of two sources share numbers, and audits plant in the run's own.
+    injected = run.injected if stage.rows == "source" else ()
+    return run.within(stage.name, number=number, stats=stage.sizes(run.stats), injected=injected)
+
+
+def _told(learner: Learner) -> TrainedStage:
+    """What a result says of a stage that no mechanism trains."""
+    if learner.schedule is None:
+        raise CapabilityError(f"a {learner.role} stage needs a schedule: no mechanism trains it")
+    return TrainedStage(
+        role=learner.role,
+        rows_of="downstream" if learner.role == "downstream" else "source",
+        rows=len(learner.corpus),
+        schedule=learner.schedule.recorded(),
+    )
+
+
+def _checked(
+    task: Task[Any], corpus: Corpus, vocabulary: Vocabulary | None, run: Run
+) -> tuple[Learner, ...]:
+    """The learners of a task, if they are what it declared."""
+    learners = tuple(task.stages(corpus, vocabulary, run))
+    given, declared = tuple(learner.role for learner in learners), task.roles()
+    if given != declared:
+        said, meant = (", ".join(roles) or "none" for roles in (given, declared))
+        raise CapabilityError(
+            f"the task {task.name} has stages of the roles {said}, and its `roles` says {meant}"
+        )
+    for learner in learners:
+        if learner.role == "downstream" and run.downstream is None:
+            raise CapabilityError(
+                f"the task {task.name} has a downstream stage, and names no second source for it"
+            )
+        if learner.role != "private" and _holds_private(learner.corpus, corpus, run.downstream):
+            raise PrivacyError(
+                f"the task {task.name} trains private rows in a stage of the role {learner.role}, "
+                "which no mechanism protects (rows are told apart by `Corpus.origin`)"
+            )
+    return learners
+
+
+def _holds_private(rows: Corpus, corpus: Corpus, downstream: Corpus | None) -> bool:
+    """True if one of the rows is a private row of the run's corpus."""
+    private = corpus.only("train", "valid")
+    if downstream is not None:  # rows of two sources share numbers: texts tell them apart
+        known = set(zip(private.origin.tolist(), private.texts, strict=True))
+        return not known.isdisjoint(zip(rows.origin.tolist(), rows.texts, strict=True))
+    numbers = np.setdiff1d(private.origin, corpus.only("public").origin)
+    return bool(np.isin(rows.origin, numbers).any() or (rows.origin < 0).any())
