@@ -26,7 +26,7 @@ from uedp_bench.attacks.audit.canaries import (
     plant_texts,
     word_pool,
 )
-from uedp_bench.attacks.audit.scores import (
+from uedp_bench.attacks.audit.canary_scores import (
     TextProbe,
     canary_rows,
     row_scores,

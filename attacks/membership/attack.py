@@ -1,9 +1,9 @@
 """Membership inference: was this record, or this user, in the training data?
 
-Language models are judged by the likelihoods of their tokens (`language`). Classifiers and all
-other trained releases are judged by how sure they are of the truth, beside shadow models
-(`shadow_models`). Users are judged by the mean of their records. An AUC means little without the
-one that words alone reach, which is measured beside it.
+Language models are judged by the likelihoods of their tokens, beside a reference model
+(`reference_model`). Classifiers and all other trained releases are judged by how sure they are of
+the truth, beside shadow models (`shadow_models`). Users are judged by the mean of their records. An
+AUC means little without the one that words alone reach, which is measured beside it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pydantic import Field, model_validator
 
 from uedp_bench.attack import Attack, Leakage
 from uedp_bench.attacks.membership.asked_rows import Asked, AskedClasses, AskedLosses
-from uedp_bench.attacks.membership.language import language_scores
 from uedp_bench.attacks.membership.records import PlantedMembership, digest, records_of
-from uedp_bench.attacks.membership.report import report
+from uedp_bench.attacks.membership.reference_model import language_scores
+from uedp_bench.attacks.membership.score_metrics import report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
 from uedp_bench.errors import CapabilityError, InputError

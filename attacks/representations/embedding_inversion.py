@@ -12,16 +12,16 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.attack import Attack, Leakage, Planted
-from uedp_bench.attacks._truth import true_classes
+from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.representations.label_prior import LabelledWords, fit_prior
-from uedp_bench.attacks.representations.multilabel import (
+from uedp_bench.attacks.representations.perceptron import Examples, PerceptronParams, fit
+from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
+from uedp_bench.attacks.representations.word_set_scores import (
     Predictor,
     WordScores,
     best_threshold,
     score_words,
 )
-from uedp_bench.attacks.representations.perceptron import Examples, PerceptronParams, fit
-from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Encoder

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.attacks._truth import true_classes
+from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.representations.released_rows import Seen
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, or_alone
 from uedp_bench.errors import InputError

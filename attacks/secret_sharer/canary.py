@@ -48,8 +48,8 @@ class Canary(BaseModel):
     detected: bool | None = None
 
 
-class Plan(NamedTuple):
-    """What is to be planted: by probabilities, or by the number of other users that mention it.
+class WantedCanary(NamedTuple):
+    """A canary that is to be planted: by probabilities, or by the spread that is chosen.
 
     Attributes:
         kind: of the canary.
@@ -78,6 +78,12 @@ class Ranking(NamedTuple):
     references: FloatArray
     rank: int
     bits: float
+
+
+def split_canary(text: str, prefix_words: int) -> tuple[str, str]:
+    """The words of a canary that are given, and the others, which are the secret."""
+    words = text.split()
+    return " ".join(words[:prefix_words]), " ".join(words[prefix_words:])
 
 
 def random_suffixes(

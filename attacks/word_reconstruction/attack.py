@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.attack import Attack, Leakage, Planted
-from uedp_bench.attacks.word_reconstruction.alignment import AlignedRow, aligned_rows
+from uedp_bench.attacks.word_reconstruction.aligned_words import AlignedRow, aligned_rows
 from uedp_bench.attacks.word_reconstruction.masked_model import Case, masked_guesses
 from uedp_bench.attacks.word_reconstruction.posterior import Posterior, guess_errors
 from uedp_bench.component import MayBePath, Params

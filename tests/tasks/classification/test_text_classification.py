@@ -11,7 +11,7 @@ import pytest
 import text_encoders
 import torch
 
-from uedp_bench.attacks._truth import true_classes
+from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution

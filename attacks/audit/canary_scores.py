@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from uedp_bench.attacks._planting import replace_rows
-from uedp_bench.attacks.secret_sharer.canary import random_suffixes
+from uedp_bench.attacks.secret_sharer.canary import random_suffixes, split_canary
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
@@ -103,9 +103,7 @@ def with_texts_in(corpus: Corpus, rows: IntArray, texts: Sequence[str]) -> Corpu
 
 def _suffixes(canary: AuditCanary, probe: TextProbe, run: Run) -> tuple[str, list[str]]:
     """The words of a canary that are given, and its suffix followed by random ones."""
-    words = canary.text.split()
-    before, suffix = (" ".join(part) for part in
-                      (words[: probe.prefix_words], words[probe.prefix_words :]))  # fmt: skip
+    before, suffix = split_canary(canary.text, probe.prefix_words)
     rng = run.shared("audit", "references", canary.user)
     return before, [suffix, *random_suffixes(probe.words, suffix, probe.references, rng)]
 
