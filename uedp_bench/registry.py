@@ -220,6 +220,12 @@ _LOADED: dict[str, str] = {}
 """Digest of each plug-in file as it was imported: a file that has changed is imported anew."""
 
 
+def loaded_plugins() -> tuple[Path, ...]:
+    """Plug-in files that were imported, in their order: another process imports them first."""
+    there = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
+    return tuple(Path(file) for file in _LOADED if file in there)
+
+
 def _regular(file: Path) -> Path:
     """Where a file is; Python would wait for the end of a pipe or a device."""
     with open_regular(file, "--plugin"):

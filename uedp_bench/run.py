@@ -40,13 +40,16 @@ class Speed(BaseModel):
 
     Attributes:
         chunk: users (or records) whose updates are computed at once, at most.
-        threads: torch threads; 0 leaves torch's own choice.
+        threads: torch threads of a process; 0 leaves torch's own choice.
+        processes: that compute updates side by side in federated training; 1 computes them where
+            the run is.
         score_rows: rows scored at once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     chunk: int = Field(default=32, ge=1)
     threads: int = Field(default=0, ge=0)
+    processes: int = Field(default=1, ge=1)
     score_rows: int = Field(default=512, ge=1)
 
 

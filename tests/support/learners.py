@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from toy import ToyLearner
 
-from uedp_bench.corpus import SPLITS, IntArray, Spans
-from uedp_bench.learner import Batch, Losses
+from uedp_bench.corpus import SPLITS, Corpus, IntArray, Spans
+from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.randomness.streams import Stream
+from uedp_bench.registry import models, tasks
 from uedp_bench.run import Run
 
 
@@ -98,3 +100,31 @@ def sizes(
 ) -> CorpusStats:
     """Sizes of a training split."""
     return CorpusStats(users, rows, sensitive_rows, entities, public)
+
+
+DROPOUT_STATS = CorpusStats(12, 40, 0, 0, public=True)
+DROPOUT_MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "awd-lstm": ("next-word", {"embedding": 6, "units": 7}),
+    "bilstm": ("text-classification", {"embedding_size": 6, "units": 4, "dropout": 0.5}),
+}
+
+
+def learner_with_dropout(model: str) -> Learner:
+    """Twelve users with one to six rows each, of different lengths, and a public row."""
+    task_name, params = DROPOUT_MODELS[model]
+    rng = np.random.default_rng(2)
+    users = [user for user in range(12) for _ in range(1 + user % 6)]
+    texts = [" ".join(f"w{i}" for i in rng.integers(9, size=2 + i % 5)) for i in range(len(users))]
+    labels = np.array([i % 2 for i in range(len(users))])
+    corpus = Corpus(
+        (*texts, " ".join(f"w{i}" for i in range(9))),
+        {"user": np.array([*users, 12])},
+        np.array([*[SPLITS.index("train")] * len(users), SPLITS.index("public")]),
+        labels=np.append(labels, -1),
+        label_names=("no", "yes"),
+    )
+    kind = tasks.get(task_name)
+    task = kind(kind.create({}).params, models.create(model, params))
+    vocabulary = task.vocabulary(corpus)
+    learner: Learner = list(task.stages(corpus, vocabulary, Run(1, DROPOUT_STATS)))[-1]
+    return learner

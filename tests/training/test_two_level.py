@@ -102,8 +102,11 @@ def test_networks_give_the_same_whatever_trains_side_by_side(
 
 def test_a_row_that_is_not_finite_counts_as_nothing_and_the_user_s_others_stay() -> None:
     points = np.array([[np.nan, 0], [np.inf, 0], [0.2, 0], [0, 3e38]])
-    moved = _moved(points, [0, 0, 0, 1])
+    run, learner = toy_run(), ToyLearner(points, [0, 0, 0, 1])
+    moved = flat(train_federated(_plan([0, 0, 0, 1]), learner, run).module)
     assert moved.tolist() == pytest.approx([0.2, 0.0], abs=1e-5)
+    assert run.diagnostics["dropped_rows"] == 3
+    assert "dropped_rows" in run.diagnostics["simulation_only"]
 
 
 def test_the_noise_is_relative_to_the_user_s_bound() -> None:

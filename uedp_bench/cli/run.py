@@ -45,6 +45,16 @@ RunTimeout = Annotated[
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Run again what has failed three times, too.")
 ]
+Processes = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Processes of a run that compute the updates of a round side by side; the numbers "
+        "stay the same to the last bit. Worth it for one long run: several runs share the cores "
+        "by --workers.",
+    ),
+]
 Threads = Annotated[
     int,
     typer.Option(
@@ -140,6 +150,7 @@ def run_command(
     device: Device = "auto",
     workers: Workers = None,
     threads: Threads = 1,
+    processes: Processes = 1,
     run_timeout: RunTimeout = None,
     retry_failed: RetryFailed = False,
     max_retrain: MaxRetrain = None,
@@ -197,7 +208,7 @@ def run_command(
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
-        max_runs, run_timeout, retry_failed, log_release, not no_release,
+        max_runs, run_timeout, retry_failed, log_release, not no_release, processes,
     )  # fmt: skip
     benchmark(wanted.model_dump(), options, as_json)
 
@@ -248,6 +259,7 @@ class Options:
     retry_failed: bool = False
     log_release: bool = False
     keep_release: bool = True
+    processes: int = 1
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
@@ -292,8 +304,8 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
             screen.begin(jobs)
             # Results of earlier runs are logged too where this server has not seen them.
             results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
-            how = Execution(options.out, options.device, Speed(threads=options.threads),
-                                   keep_release=options.keep_release)  # fmt: skip
+            speed = Speed(threads=options.threads, processes=options.processes)
+            how = Execution(options.out, options.device, speed, keep_release=options.keep_release)
             running = run_jobs(
                 jobs, how, workers=workers, plugins=options.plugins,
                 timeout=options.run_timeout, listen=screen.update,

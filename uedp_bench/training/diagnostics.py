@@ -29,6 +29,7 @@ class Diagnostics:
     def __init__(self, run: Run, parameters: int) -> None:
         self._run, self._parameters = run, parameters
         self._units = self._rows = self._clipped = self._dropped = self._empty = 0
+        self._dropped_rows = 0
         self._signal: list[float] = []
         self._noise: list[float] = []
 
@@ -49,6 +50,7 @@ class Diagnostics:
         self._rows += found.rows
         self._clipped += found.clipped
         self._dropped += found.dropped
+        self._dropped_rows += found.dropped_rows
         self._empty += found.units == 0
 
     def close(self) -> None:
@@ -64,6 +66,8 @@ class Diagnostics:
             empty_rounds=self._empty,
             simulation_only=_SIMULATION_ONLY,
         )
+        if self._dropped_rows:
+            self._run.note(dropped_rows=self._dropped_rows, simulation_only=["dropped_rows"])
 
 
 def _mean(values: list[float]) -> float:

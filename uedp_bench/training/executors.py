@@ -62,4 +62,10 @@ class InProcess:
 def executor_of(local: LocalWork, learner: Learner, run: Run) -> Iterator[Executor]:
     """The executor that `Run.speed` asks for; whatever it started ends with the block."""
     setup = WorkerSetup(learner, local, run.device, run.seed, run.injected)
-    yield InProcess(setup)
+    if run.speed.processes == 1:
+        yield InProcess(setup)
+        return
+    from uedp_bench.training.process_executor import InProcesses
+
+    with InProcesses(setup, run.speed.processes) as executor:
+        yield executor

@@ -56,7 +56,7 @@ def check_two_level(plan: Federation, limits: Limits) -> None:
 
 def row_clipped_updates(
     trainer: UnitTrainer, theta: Tensor, cohort: Cohort, bound: float, row_size: int
-) -> Tensor:
+) -> tuple[Tensor, int]:
     """Sums over each unit's rows of the row's update, clipped to norm `bound`.
 
     Args:
@@ -67,11 +67,11 @@ def row_clipped_updates(
         row_size: numbers in the largest tensor that one row needs.
 
     Returns:
-        (units, d) sums, not clipped themselves.
+        (units, d) sums, not clipped themselves; how many rows were not finite.
     """
     owner, column = np.nonzero(cohort.weights > 0)
     rows, seeds = cohort.rows[owner, column], cohort.seeds_of_rows[:, owner, column]
-    sums = theta.new_zeros((len(cohort.rows), len(theta)))
+    sums, dropped = theta.new_zeros((len(cohort.rows), len(theta))), 0
     most = chunk_size(len(theta), len(rows), single_rows=True)
     most = max(1, min(most, CACHED_NUMBERS // max(row_size, len(theta), 1)))
     for start in range(0, len(rows), most):
@@ -81,6 +81,7 @@ def row_clipped_updates(
         factors, norms = clip_factors(updates, bound)
         if not bool((finite := torch.isfinite(norms)).all()):
             updates = torch.where(finite[:, None], updates, torch.zeros_like(updates))
+            dropped += int((~finite).sum())
         to = torch.as_tensor(owner[part], device=theta.device)
         sums.index_add_(0, to, updates.mul_(factors[:, None]))
-    return sums
+    return sums, dropped

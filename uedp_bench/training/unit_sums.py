@@ -41,6 +41,7 @@ class UnitSum:
         short: of them, how many sent no more than `Count.below`; 0 where no count is asked for.
         clipped: of them, how many were clipped.
         dropped: of them, how many sent something that is not finite, and count as nothing.
+        dropped_rows: of their rows, how many were not finite where rows are clipped one by one.
         injected: of them, how many an audit replaced; None where there is none.
         losses: before their first steps.
     """
@@ -51,6 +52,7 @@ class UnitSum:
     short: int = 0
     clipped: int = 0
     dropped: int = 0
+    dropped_rows: int = 0
     injected: int | None = None
     losses: list[float] = field(default_factory=list)
 
@@ -58,7 +60,7 @@ class UnitSum:
 def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
     """The sum of all parts, added in their order: bits depend on it."""
     total, losses, injected = torch.zeros_like(zero), list[float](), None
-    counts = dict.fromkeys(("units", "rows", "short", "clipped", "dropped"), 0)
+    counts = dict.fromkeys(("units", "rows", "short", "clipped", "dropped", "dropped_rows"), 0)
     for part in parts:
         total += part.total
         losses.extend(part.losses)
@@ -102,12 +104,14 @@ class ShareWorker:
 
     def unit_sum(self, theta: Tensor, limits: Limits, share: Share) -> UnitSum:
         """The sum of what the units of a share send from the weights `theta` (d,)."""
-        cohort, trainer = share.cohort, self.trainer
+        cohort, trainer, dropped_rows = share.cohort, self.trainer, 0
         if limits.rows is None:
             updates = trainer.updates(theta, cohort)
         else:
             row_size = self._setup.learner.row_size
-            updates = row_clipped_updates(trainer, theta, cohort, limits.rows, row_size)
+            updates, dropped_rows = row_clipped_updates(
+                trainer, theta, cohort, limits.rows, row_size
+            )
         updates, injected = self._injected(updates, cohort, limits.total)
         weights = torch.as_tensor(share.weights, dtype=theta.dtype, device=theta.device)
         if limits.layers:
@@ -124,6 +128,7 @@ class ShareWorker:
             short=0 if limits.count is None else int((norms <= limits.count.below).sum()),
             clipped=int(over.sum()),
             dropped=int((~torch.isfinite(norms)).sum()),
+            dropped_rows=dropped_rows,
             injected=injected,
             losses=losses,
         )

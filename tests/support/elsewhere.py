@@ -1,0 +1,80 @@
+"""Learners that go wrong in another process, and a training that never ends by itself."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from toy import ToyLearner, toy_run
+
+from uedp_bench.corpus import Index
+from uedp_bench.errors import InputError
+from uedp_bench.learner import Batch
+from uedp_bench.run import Speed
+from uedp_bench.training.adaptive_bound import AdaptiveBound
+from uedp_bench.training.federated import Federation, train_federated
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
+from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.server import SgdServer
+
+
+def adaptive_plan(rounds: int = 4, **changes: Any) -> Federation:
+    """Six users of two rows each, a bound that moves, several local steps."""
+    units = Index.build(np.arange(12) // 2, np.arange(12), 6)
+    plan = Federation(
+        rounds=rounds, units=units, sampler=PoissonSampler(6, 0.8),
+        local=LocalTraining(epochs=2, batch_size=1, learning_rate=0.3),
+        bound=AdaptiveBound(0.5, 0.5, 5.0, 0.5, 2.0), noise=IndependentGaussian(1.0),
+        denominator=5.0, server=SgdServer(),
+    )  # fmt: skip
+    return replace(plan, **changes)
+
+
+class InAnotherProcess(ToyLearner):
+    """Does something wrong where it is not at home."""
+
+    def __init__(self, wrong: Callable[[], None]) -> None:
+        super().__init__(np.ones((12, 3)), [row // 2 for row in range(12)])
+        self.wrong = wrong
+
+    def batch(self, rows: Any, seeds: Any) -> Batch:
+        if multiprocessing.parent_process() is not None:
+            self.wrong()
+        return super().batch(rows, seeds)
+
+
+def die() -> None:
+    """Ends the process as the system does that is out of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def complain() -> None:
+    """Refuses the input."""
+    raise InputError("row 7 has no points")
+
+
+def train_for_ever() -> None:
+    """Writes the ids of its processes after the first round, and goes on."""
+    shown: list[int] = []
+
+    def progress(phase: str, done: int, total: int) -> None:
+        if not shown:
+            shown.extend(child.pid or 0 for child in multiprocessing.active_children())
+            sys.stdout.write(" ".join(map(str, shown)) + "\n")
+            sys.stdout.flush()
+
+    run = toy_run()
+    run.speed, run.progress = Speed(chunk=1, processes=2), progress
+    learner = ToyLearner(np.ones((12, 3)), [row // 2 for row in range(12)])
+    train_federated(adaptive_plan(10**9), learner, run)
+
+
+if __name__ == "__main__":
+    train_for_ever()

@@ -1,0 +1,306 @@
+"""Shares of a round in several processes, added as one process would add them.
+
+Every process is given the learner once, the weights once a round, and one share at a time. Only
+this process draws: shares carry the seeds that were drawn for their rows, and no process that
+computes ever holds a key of coins or of noise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.registry import load_plugins, loaded_plugins
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.device import keep_freed_memory
+from uedp_bench.training.unit_sums import Share, ShareWorker, UnitSum, WorkerSetup, joined
+from uedp_bench.training.vector import FlatModule
+
+_GONE_SECONDS = 5.0
+"""Waited for the exit code of a process that has closed its end."""
+
+
+class _Begin(NamedTuple):
+    """What a new process is told: how to compute as this one does, and what."""
+
+    threads: int
+    plugins: tuple[Path, ...]
+    setup: bytes
+
+
+class _Round(NamedTuple):
+    """What is the same for all shares of a round."""
+
+    theta: Tensor
+    limits: Limits
+
+
+class _Buffers:
+    """Asks for the names of changed buffers."""
+
+
+class _Rest:
+    """Ends a training: nothing of it is kept."""
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """An error in a process: itself where it can be sent, and what it said."""
+
+    error: BaseException | None
+    said: str
+
+
+_idle: list[_Worker] = []
+"""Processes that wait for the next training of this one. They end with it, however it ends."""
+
+
+class InProcesses:
+    """An executor in processes, which are this training's alone within the block it is used in.
+
+    Processes are kept for the next training where all went well (audits and references train many
+    models); where anything was raised they are ended.
+
+    Args:
+        setup: of the training.
+        processes: how many.
+
+    Raises:
+        InputError: if the learner or the local work cannot be sent to another process.
+    """
+
+    def __init__(self, setup: WorkerSetup, processes: int) -> None:
+        self.flat = FlatModule(setup.learner.module, setup.device)
+        # Plug-ins are imported before what they define can be read.
+        self._begin = _Begin(torch.get_num_threads(), loaded_plugins(), _pickled(setup))
+        self._count = processes
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> InProcesses:
+        try:
+            for number in range(self._count):
+                self._workers.append(_rested() or _Worker.started(number))
+            for worker in self._workers:
+                worker.send(self._begin)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            while error is None and self._workers:
+                self._workers[-1].send(_Rest())
+                _idle.append(self._workers.pop())
+        finally:
+            self._end()
+
+    def unit_sum(self, theta: Tensor, limits: Limits, shares: Sequence[Share]) -> UnitSum:
+        """See `Executor.unit_sum`.
+
+        Raises:
+            UedpBenchError: if a process ends before its work does. What a process raises is raised.
+        """
+        working = self._workers[: len(shares)]
+        for worker in working:
+            worker.send(_Round(theta.cpu(), limits))
+        return joined(self._in_order(shares, working, theta), theta)
+
+    def changed_buffers(self) -> list[str]:
+        """See `Executor.changed_buffers`."""
+        for worker in self._workers:
+            worker.send(_Buffers())
+        return [name for worker in self._workers for name in worker.receive()]
+
+    def _in_order(
+        self, shares: Sequence[Share], working: Sequence[_Worker], theta: Tensor
+    ) -> Iterator[UnitSum]:
+        """The sums of all shares, each as soon as those before it are there.
+
+        A process has one share at a time: it never writes while this process writes to it.
+        """
+        done: dict[int, UnitSum] = {}
+        doing: dict[_Worker, int] = {}
+        begun = given = 0
+        while given < len(shares):
+            for worker in working:
+                # Sums that wait for an earlier one take memory: nobody runs far ahead.
+                if worker not in doing and begun < min(len(shares), given + 2 * len(working)):
+                    worker.send(shares[begun])
+                    doing[worker] = begun
+                    begun += 1
+            for worker in _ready(list(doing)):
+                found: UnitSum = worker.receive()
+                done[doing.pop(worker)] = replace(found, total=found.total.to(theta))
+            while given in done:
+                yield done.pop(given)
+                given += 1
+
+    def _end(self) -> None:
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.end()
+
+
+def _rested() -> _Worker | None:
+    """A process that waits for a training; None if there is none."""
+    while _idle:
+        worker = _idle.pop()
+        if worker.process.is_alive():
+            return worker
+        worker.end()
+    return None
+
+
+def _bytes(message: object) -> bytes:
+    """A message; plain pickle, for that of `multiprocessing` sends handles of shared memory."""
+    return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _pickled(setup: WorkerSetup) -> bytes:
+    try:
+        return _bytes(setup)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"what is trained cannot be sent to another process ({error}); use --processes 1"
+        ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Worker:
+    """A process as this one sees it."""
+
+    process: BaseProcess
+    connection: Connection[Any, Any]
+
+    @staticmethod
+    def started(number: int) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        process = context.Process(
+            target=_serve, args=(there,), name=f"uedp-bench-updates-{number}", daemon=True
+        )
+        process.start()
+        there.close()  # so that its end is seen when the process is gone
+        return _Worker(process, here)
+
+    def send(self, message: object) -> None:
+        """Gives the process a message."""
+        try:
+            self.connection.send_bytes(_bytes(message))
+        except OSError:
+            with contextlib.suppress(OSError):
+                while self.connection.poll():  # its last word says more than that it is gone
+                    self.receive()
+            raise self._gone() from None
+
+    def receive(self) -> Any:
+        """What the process answers; raises what it raised."""
+        try:
+            answer = self.connection.recv()
+        except (EOFError, OSError):
+            raise self._gone() from None
+        if isinstance(answer, _Failed):
+            if answer.error is not None:
+                answer.error.add_note(answer.said)
+                raise answer.error
+            raise RuntimeError(f"computing updates failed: {answer.said}")
+        return answer
+
+    def end(self) -> None:
+        """Ends the process at once; it holds nothing that is to be kept."""
+        self.connection.close()
+        self.process.kill()
+        self.process.join()
+
+    def _gone(self) -> UedpBenchError:
+        """What to raise of a process that ended."""
+        self.process.join(_GONE_SECONDS)
+        code = self.process.exitcode
+        how = f"ended with exit code {code}"
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                how = f"was ended by signal {-code} ({signal.Signals(-code).name})"
+        hint = "; if the system was out of memory, try fewer --processes" if code == -9 else ""
+        return UedpBenchError(f"a process that computed updates {how}{hint}")
+
+
+def _ready(workers: Sequence[_Worker]) -> list[_Worker]:
+    """Those who have something to say, or are gone; waits for one."""
+    by_connection = {worker.connection: worker for worker in workers}
+    return [by_connection[ready] for ready in wait(list(by_connection))]  # type: ignore[index]
+
+
+# ------------------------------------------------------------------------------ in the process
+
+
+def _serve(connection: Connection[Any, Any]) -> None:
+    # Ctrl-C reaches all processes of the terminal; the one that started this decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.dup2(2, 1)  # standard output belongs to the parent
+    try:
+        keep_freed_memory()
+        while True:
+            _train(connection)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return  # nobody is there to compute for
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            connection.send_bytes(_bytes(_as_sent(error)))
+
+
+def _train(connection: Connection[Any, Any]) -> None:
+    """Computes shares until one training ends."""
+    begin: _Begin = connection.recv()
+    torch.set_num_threads(begin.threads)
+    load_plugins(begin.plugins)
+    setup: WorkerSetup = pickle.loads(begin.setup)  # noqa: S301 - of the process that started it
+    worker = ShareWorker(setup)
+    theta, limits = worker.trainer.flat.vector, Limits(0.0)
+    while not isinstance(message := connection.recv(), _Rest):
+        if isinstance(message, _Round):
+            theta, limits = message.theta.to(setup.device), message.limits
+        elif isinstance(message, _Buffers):
+            connection.send_bytes(_bytes(worker.trainer.flat.changed_buffers()))
+        else:
+            found = worker.unit_sum(theta, limits, message)
+            connection.send_bytes(_bytes(replace(found, total=found.total.cpu())))
+
+
+def _as_sent(error: BaseException) -> _Failed:
+    said = traceback.format_exc()
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - what this process made itself
+    except Exception:
+        return _Failed(None, said)
+    return _Failed(error, said)
+
+
+def _end_with_parent() -> None:
+    """Ends this process when its parent is gone, killed perhaps."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
