@@ -15,7 +15,7 @@ from uedp_bench.harness.runner import execute
 from uedp_bench.results import Result, RunSpec
 
 SUPPORT = Path(__file__).parents[1] / "support"
-FITTED = {"name": "noiseless", "params": {"epochs": 40, "batch_size": 16, "learning_rate": 0.05}}
+FITTED = {"name": "noiseless", "params": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}}
 NOISE = {
     "name": "user-dp",
     "params": {"rounds": 2, "users_per_round": 60, "noise_multiplier": 50.0},
@@ -30,14 +30,9 @@ def strange() -> Iterator[None]:
 
 def spec(mechanism: Any, attack: dict[str, Any], users: int = 60, **more: Any) -> RunSpec:
     sizes = {"users": users, "valid_users": 2, "test_users": 20, "public_users": 20}
-    (made,) = runs(
-        mechanism,
-        source={"name": "embedded", "params": sizes},
-        task={"name": "rated-text"},
-        model={"name": "none"},
-        attacks=[attack],
-        **more,
-    )
+    fields = {"task": "rated-text", "model": "none", **more}
+    source = {"name": "embedded", "params": sizes}
+    (made,) = runs(mechanism, source=source, attacks=[attack], **fields)
     return made
 
 
@@ -116,3 +111,13 @@ def test_the_harness_tells_how_the_weights_moved(tmp_path: Path) -> None:
     )
     assert seen.error is not None
     assert "exceeds the proven" in seen.error.message
+
+
+def test_an_audit_asks_a_classifier_for_the_losses_of_rows(tmp_path: Path) -> None:
+    found = attacked(
+        tmp_path, {"name": "noiseless", "params": {"epochs": 3}}, audit(canaries=20),
+        task="text-classification",
+        model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8}},
+    )  # fmt: skip
+    assert found.details["audit"]["scored_by"] == "losses of rows"
+    assert found.leakage["audit"]["auc"].low is not None

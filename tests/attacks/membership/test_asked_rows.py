@@ -1,0 +1,60 @@
+"""What releases are asked about rows: the log-probability and the odds of the truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from uedp_bench.attacks.membership.asked_rows import AskedClasses, AskedLosses
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import PublishedOnly, Release, RowScorer
+
+
+class Losses(Release):
+    """Says these losses, by the number of the row."""
+
+    def __init__(self, *nats: float) -> None:
+        self.nats = np.array(nats)
+
+    def scorable(self, corpus: Corpus) -> np.ndarray:
+        return corpus.origin != 1
+
+    def row_losses(self, corpus: Corpus) -> np.ndarray:
+        return self.nats[corpus.origin]
+
+
+def corpus(rows: int) -> Corpus:
+    return Corpus(("x",) * rows, {"user": np.arange(rows)}, np.zeros(rows, dtype=np.int64))
+
+
+def test_a_loss_stands_for_the_probability_of_the_row() -> None:
+    release = Losses(np.log(2.0), 9.9, np.log(4.0), 0.0, np.inf)
+    assert isinstance(release, RowScorer)
+    asked = AskedLosses(release, corpus(5))
+    assert asked.known.tolist() == [True, False, True, True, True]
+    found = asked.of(release, np.array([0, 2, 3, 4]))
+    assert np.allclose(np.exp(found.logp), [0.5, 0.25, 1.0, 0.0])
+    assert np.allclose(found.odds[:2], [0.0, np.log(1 / 3)])
+    # Certain of the truth, and certain that it is not: as far apart as numbers are let be.
+    assert found.odds[2:].tolist() == [100.0, -100.0]
+
+
+@pytest.mark.parametrize("bad", [-0.5, np.nan])
+def test_what_is_no_loss_is_refused(bad: float) -> None:
+    release = Losses(1.0, 1.0, bad)
+    with pytest.raises(InputError, match="loss of record 1 is"):
+        AskedLosses(release, corpus(3)).of(release, np.array([0, 2]))
+
+
+def test_a_shadow_model_of_another_kind_is_refused() -> None:
+    release = Losses(1.0, 1.0)
+    labelled = replace(corpus(2), labels=np.zeros(2, dtype=np.int64), label_names=("a", "b"))
+    for asked, kind in (
+        (AskedLosses(release, labelled), "RowScorer"),
+        (AskedClasses(release, labelled), "Classifier"),
+    ):
+        with pytest.raises(CapabilityError, match=f"PublishedOnly, not a {kind}"):
+            asked.of(PublishedOnly(), np.array([0]))
