@@ -15,6 +15,7 @@ from uedp_bench.accounting.event_contract import (
     AnyEvent,
     Event,
     Neighbours,
+    Notion,
     PrivacyUnit,
     Promise,
     Protected,
@@ -40,9 +41,11 @@ from uedp_bench.accounting.systems import Reading
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Component, MayBePath, Params
 from uedp_bench.corpus._columns import Facts
+from uedp_bench.corpus.alignment import Alignment
+from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, Mention, Spans, normalise_surface
-from uedp_bench.corpus.table import SPLITS, Corpus, concatenate, dense_ids, or_alone
+from uedp_bench.corpus.table import CONTENT, SPLITS, Corpus, concatenate, dense_ids, or_alone
 from uedp_bench.errors import (
     CapabilityError,
     InputError,
@@ -144,10 +147,12 @@ if TYPE_CHECKING:
     from uedp_bench.training.server import AdamServer, ServerStep, SgdServer
 
 __all__ = [
+    "CONTENT",
     "SPLITS",
     "AdamServer",
     "AdaptiveBound",
     "Adjacency",
+    "Alignment",
     "AnyEvent",
     "ApproximateDP",
     "Attack",
@@ -164,6 +169,7 @@ __all__ = [
     "CorpusStats",
     "Count",
     "DetectionParams",
+    "Edit",
     "Encoder",
     "Estimate",
     "Event",
@@ -203,8 +209,10 @@ __all__ = [
     "NextTokenModule",
     "Noise",
     "NonPrivate",
+    "Notion",
     "Params",
     "PerLayerBound",
+    "Piece",
     "Planted",
     "PluginError",
     "PoissonSampled",
@@ -228,6 +236,7 @@ __all__ = [
     "RepresentationChannel",
     "RepresentationMechanism",
     "Retrain",
+    "Rewriting",
     "Role",
     "RowScorer",
     "Rows",

@@ -10,6 +10,7 @@ from examples import ROOT
 
 PAGES = sorted((ROOT / "docs" / "registry").glob("*.md"))
 KINDS = {
+    "publisher.md": ("PublishingMechanism", "Rewriting"),
     "mechanism-that-trains.md": ("Mechanism", "TrainingMechanism", "Learner", "Federation"),
     "task.md": ("Task", "TrainedRelease", "capability"),
     "attack.md": ("Attack", "Planted", "Leakage", "Estimate", "LowerBound"),

@@ -22,7 +22,7 @@ from uedp_bench.cli.main import run_cli
 SOURCE = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 20}
 HELD_OUT = {"attack.membership.held_out_users": 10, "attack.membership.shadow_models": 2}
 USER_DP = {"mechanism.user-dp.rounds": 2, "mechanism.user-dp.users_per_round": 10}
-PAGES = ("source", "model", "attack", "mechanism-that-trains", "task")
+PAGES = ("source", "model", "attack", "mechanism-that-trains", "task", "publisher")
 MAY_IMPORT = {"uedp_bench.api", "numpy", "torch", "pydantic", *sys.stdlib_module_names}
 
 
@@ -187,3 +187,37 @@ def test_the_task_predicts_stars_and_membership_reaches_it(results, tmp_path):
     for run in runs.values():
         assert "auc" in run["leakage"]["membership"]
         assert proven(run) == math.inf  # the vocabulary is private
+
+
+def test_the_publisher_hides_rare_words_and_carries_names(results):
+    runs = results("publisher", sizes(**{"model.units": 8}))
+    assert set(runs) == {"rare-words", "rare-words+deidentify"}  # which reads carried entities
+    for run in runs.values():
+        assert run["status"] == "finished", run["error"]
+        assert run["spec"]["mechanism"][0]["params"]["least"] == 5
+        assert run["diagnostics"]["words_hidden"] > 100
+        assert proven(run, "record") == math.inf
+
+
+def test_the_publisher_moves_mentions_with_the_words(tmp_path):
+    from uedp_bench.mechanism import CorpusStats
+    from uedp_bench.run import Run
+
+    file = tmp_path / "rare_words.py"
+    file.write_text(examples(page("publisher"))[file.name])
+    texts = ("met Odysseus in Rome today", "we met today in the sun", "met in Rome")
+    names = [(0, 4, 12, 0), (0, 16, 20, 1)]
+    corpus = api.Corpus(
+        texts=texts,
+        groups={"user": np.array([0, 1, 1])},
+        split=np.array([api.SPLITS.index(name) for name in ("train", "public", "public")]),
+        entities=api.Spans.build(texts, names),
+        entity_types=("PER", "LOC"),
+    )
+    with plugged(file):
+        mechanism = api.mechanisms.create("rare-words", {"least": 1})
+        run = Run(1, CorpusStats(2, 1, 1, 2, public=False))
+        out, events = mechanism.publish(corpus, run)
+        assert events == mechanism.plan(run.stats)
+    assert out.texts == ("met something in Rome today", *texts[1:])
+    assert [out.surface(mention) for mention in range(2)] == ["something", "Rome"]
