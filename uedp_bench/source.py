@@ -80,8 +80,8 @@ class SourceRef(Params):
     checked and filled in. The fingerprint of the corpus enters the identity of the run.
     """
 
-    name: str = Field(description="of a registered source")
-    params: dict[str, Any] = Field(default={}, description="of the source")
+    name: str = Field(description="name of a registered source")
+    params: dict[str, Any] = Field(default={}, description="parameters of the source")
 
     @model_validator(mode="before")
     @classmethod

@@ -170,7 +170,7 @@ def _derive(mechanisms: tuple[str, ...], source: str, held_out: int | None, task
 def _refusals(
     pipeline: Pipeline, sizes: Sizes, parts: tuple[ComponentSpec, ComponentSpec]
 ) -> tuple[str, ...]:
-    """Of the mechanisms, and of the sources of a spec: its own, and that of its task."""
+    """Refusals of the mechanisms and of both sources of a spec: its own, and that of its task."""
     source, task = parts
     second = second_source(task) if any(s.rows == "downstream" for s in pipeline.training) else None
     refs = [source] if second is None else [source, second]

@@ -38,7 +38,7 @@ class Data(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Of both."""
+        """Fingerprint of both corpora."""
         return fingerprint_of(self.corpus, self.downstream)
 
     @property
