@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
+from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair, LossPair
 from uedp_bench.accounting.event_contract import (
     Adjacency,
     AnyEvent,
@@ -37,6 +39,8 @@ from uedp_bench.accounting.events import (
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
 )
+from uedp_bench.accounting.parallel import Parallel
+from uedp_bench.accounting.secure_computation import SecureComputation
 from uedp_bench.accounting.systems import Reading
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Component, MayBePath, Params
@@ -153,8 +157,10 @@ __all__ = [
     "AdaptiveBound",
     "Adjacency",
     "Alignment",
+    "Answer",
     "AnyEvent",
     "ApproximateDP",
+    "Asked",
     "Attack",
     "Batch",
     "BoolArray",
@@ -169,6 +175,7 @@ __all__ = [
     "CorpusStats",
     "Count",
     "DetectionParams",
+    "DiscretePair",
     "Edit",
     "Encoder",
     "Estimate",
@@ -196,6 +203,7 @@ __all__ = [
     "Limits",
     "LocalTraining",
     "LocalWork",
+    "LossPair",
     "Losses",
     "LowerBound",
     "MayBePath",
@@ -210,6 +218,7 @@ __all__ = [
     "Noise",
     "NonPrivate",
     "Notion",
+    "Parallel",
     "Params",
     "PerLayerBound",
     "Piece",
@@ -231,6 +240,7 @@ __all__ = [
     "Question",
     "Rate",
     "Reading",
+    "Refusal",
     "Release",
     "Repeated",
     "RepresentationChannel",
@@ -245,6 +255,7 @@ __all__ = [
     "Schedule",
     "Scorer",
     "Scores",
+    "SecureComputation",
     "Seen",
     "SentenceSampledGaussian",
     "ServerStep",

@@ -58,7 +58,9 @@ class Registry(Generic[C]):
         Raises:
             PluginError: if another component has the name.
         """
-        name, file = component.name, sys.modules[component.__module__].__file__
+        name, file = getattr(component, "name", None), sys.modules[component.__module__].__file__
+        if not isinstance(name, str):
+            raise PluginError(f"{component.__qualname__} has no name to register it under")
         where = f"{file}:{component.__qualname__}"
         taken = self._entries().get(name) or self._given.get(name)
         if taken is not None and taken.where != where:

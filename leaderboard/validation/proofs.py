@@ -111,7 +111,7 @@ def _general(where: str, given: Guarantee, source: NoiseSource) -> Iterator[Prob
         )
         yield note(f"{where}.assumptions", what)
         return
-    for text in missing(given.assumptions, source):
+    for text in missing(given.assumptions, source, given.notion):
         yield error(f"{where}.assumptions", f"lack one of every proof: {shown(text)}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting import systems
-from uedp_bench.accounting.accountants.local import before_dropout
+from uedp_bench.accounting.accountants.word_dropout import before_dropout
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.accounting.systems import Reading
 from uedp_bench.component import Params

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from uedp_bench.accounting.accountants.choice import account
+from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.assumptions import FRESH, REAL_VALUED, SECRET, general
 from uedp_bench.accounting.events import (
     AnyEvent,
@@ -68,7 +68,7 @@ def only(guarantees: tuple[Guarantee, ...]) -> Guarantee:
     ],
 )
 def test_published_vectors(rate: float, noise: float, count: int, rdp: float, pld: float) -> None:
-    answer = account([poisson(rate, noise, count)], "add-or-remove", DELTA)
+    answer = compose([poisson(rate, noise, count)], "add-or-remove", DELTA)
     assert answer.values["rdp"] == pytest.approx(rdp, abs=1e-6)
     assert answer.values["pld"] == pytest.approx(pld, abs=1e-6)
     assert (answer.accountant, answer.epsilon) == ("pld", answer.values["pld"])
@@ -81,28 +81,28 @@ def test_gaussian_calibration_vector() -> None:
 
 @pytest.mark.parametrize(("half", "epsilon"), [(1.0, 6.4666), (2.0, 2.4925)])
 def test_fixed_size_vectors(half: float, epsilon: float) -> None:
-    result = account([fixed(1_000, 50, 2 * half, 100)], "replace-one", DELTA)
+    result = compose([fixed(1_000, 50, 2 * half, 100)], "replace-one", DELTA)
     assert result.values["rdp"] == pytest.approx(epsilon, abs=5e-5)
     # The pair is below: it is the worst case of one round but for its choice of direction.
     assert result.epsilon == result.values["fixed-size-pld"] < epsilon
 
 
 def test_drawing_everybody_is_the_replace_one_gaussian() -> None:
-    everybody = account([fixed(50, 50, 4.0, 1)], "replace-one", DELTA)
-    gaussian = account([Gaussian(noise_multiplier=4.0)], "replace-one", DELTA)
+    everybody = compose([fixed(50, 50, 4.0, 1)], "replace-one", DELTA)
+    gaussian = compose([Gaussian(noise_multiplier=4.0)], "replace-one", DELTA)
     assert everybody.values["rdp"] == pytest.approx(gaussian.values["rdp"], rel=1e-8)
     assert everybody.epsilon == pytest.approx(gaussian.values["pld"], rel=1e-4)
-    doubled = account([Gaussian(noise_multiplier=2.0)], "add-or-remove", DELTA)
+    doubled = compose([Gaussian(noise_multiplier=2.0)], "add-or-remove", DELTA)
     assert gaussian.values["pld"] == pytest.approx(doubled.values["pld"], rel=1e-4)
 
 
 def test_fixed_size_rounds_where_a_user_is_added() -> None:
     """By a coin it takes another's place: the coin's pair at half the noise, and no less."""
-    added = account([fixed(1_000, 50, 2.0, 100)], "add-or-remove", DELTA)
-    coins = account([poisson(0.05, 1.0, 100)], "add-or-remove", DELTA)
+    added = compose([fixed(1_000, 50, 2.0, 100)], "add-or-remove", DELTA)
+    coins = compose([poisson(0.05, 1.0, 100)], "add-or-remove", DELTA)
     assert list(added.values) == ["fixed-size-pld"]
     assert added.epsilon == pytest.approx(coins.values["pld"], rel=1e-3)
-    replaced = account([fixed(1_000, 50, 2.0, 100)], "replace-one", DELTA)
+    replaced = compose([fixed(1_000, 50, 2.0, 100)], "replace-one", DELTA)
     assert added.epsilon < replaced.epsilon < 1.5 * added.epsilon
 
 
@@ -129,13 +129,13 @@ def test_events_of_one_unit_compose() -> None:
 @given(st.floats(0.005, 0.4), st.floats(0.8, 50.0), st.integers(1, 200))
 def test_invariants(rate: float, noise: float, count: int) -> None:
     def value(rate: float, noise: float, count: int) -> float:
-        return account([poisson(rate, noise, count)], "add-or-remove", DELTA).values["pld"]
+        return compose([poisson(rate, noise, count)], "add-or-remove", DELTA).values["pld"]
 
     base, slack = value(rate, noise, count), 1e-6
     assert value(rate, noise * 1.2, count) <= base * (1 + 1e-3) + slack
     assert value(min(1.0, rate * 1.2), noise, count) >= base * (1 - 1e-3) - slack
     assert value(rate, noise, 2 * count) >= base * (1 - 1e-3) - slack
-    answer = account([poisson(rate, noise, count)], "add-or-remove", DELTA)
+    answer = compose([poisson(rate, noise, count)], "add-or-remove", DELTA)
     assert answer.epsilon == min(answer.values.values())
 
 

@@ -23,18 +23,22 @@ SECRET: dict[NoiseSource, str] = {
 _ALWAYS = (REAL_VALUED, FRESH, *SECRET.values())
 
 
-def general(source: NoiseSource = "seed") -> tuple[str, ...]:
+def general(source: NoiseSource = "seed", notion: str = "dp") -> tuple[str, ...]:
     """The assumptions of every proven guarantee.
 
     Args:
         source: where the numbers that protect come from.
+        notion: what epsilon means; a simulation computes with integers, not with real numbers.
     """
-    return (REAL_VALUED, FRESH, SECRET[source])
+    always = (FRESH, SECRET[source])
+    return always if notion == "simulation" else (REAL_VALUED, *always)
 
 
-def missing(stated: Sequence[str], source: NoiseSource = "seed") -> tuple[str, ...]:
+def missing(
+    stated: Sequence[str], source: NoiseSource = "seed", notion: str = "dp"
+) -> tuple[str, ...]:
     """Which of the general assumptions a guarantee does not state."""
-    return tuple(text for text in general(source) if text not in stated)
+    return tuple(text for text in general(source, notion) if text not in stated)
 
 
 def said_nothing(stated: Sequence[str]) -> bool:

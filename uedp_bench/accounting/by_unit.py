@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from uedp_bench.accounting.event_contract import UnknownEvent
 from uedp_bench.accounting.events import (
     Adjacency,
-    AnyEvent,
+    Event,
     FixedSizeSampled,
-    GroupRound,
     NonPrivate,
     PrivacyEvent,
     PrivacyUnit,
     Protected,
-    Repeated,
-    TwoLevelUserEntityGaussian,
+    one_and_count,
 )
+from uedp_bench.accounting.parallel import Parallel
+
+COMPUTATION: PrivacyUnit = "computation"
+"""What it promises is about another adversary: it neither protects nor spoils any other unit."""
 
 _Key = tuple[PrivacyUnit, Adjacency]
 
@@ -41,15 +44,17 @@ class Stated:
     unprotected: tuple[str, ...]
 
     @property
+    def unknown(self) -> tuple[str, ...]:
+        """Kinds of its events that nobody registered here, each once."""
+        found = [one for event in self.events for one in _inside(_base(event))]
+        return tuple(dict.fromkeys(one.kind for one in found if isinstance(one, UnknownEvent)))
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions of all events, each once."""
         texts = [text for event in self.events for text in event.assumptions]
-        two = any(isinstance(_base(event), TwoLevelUserEntityGaussian) for event in self.events)
-        if two and self.unit == "user-entity":
-            texts.append(
-                "at a point of the curve with so many sentences, no other user mentions the entity "
-                "in more than sentences / spread of them"
-            )
+        for event in self.events:
+            texts += _base(event).assumptions_of(self.unit)
         return tuple(dict.fromkeys(texts))
 
 
@@ -92,7 +97,9 @@ def _unprotected(group: Sequence[PrivacyEvent], events: Sequence[PrivacyEvent]) 
     return tuple(
         event.event.reason
         for event in events
-        if isinstance(event.event, NonPrivate) and (event in group or event.stage not in own)
+        if isinstance(event.event, NonPrivate)
+        and _beside(event, group[0].unit)
+        and (event in group or event.stage not in own)
     )
 
 
@@ -100,8 +107,18 @@ def _stage(event: PrivacyEvent) -> str:
     return event.stage or f"that names itself nowhere and protects {event.unit}"
 
 
-def _base(event: PrivacyEvent) -> AnyEvent:
-    return event.event.event if isinstance(event.event, Repeated) else event.event
+def _base(event: PrivacyEvent) -> Event:
+    return one_and_count(event.event)[0]
+
+
+def _inside(event: Event) -> list[Event]:
+    """An event and those of its disjoint parts."""
+    return [event, *(one_and_count(each)[0] for part in event.disjoint() for each in part)]
+
+
+def _beside(event: PrivacyEvent, unit: PrivacyUnit) -> bool:
+    """True if an event may protect or spoil a unit: of computation, only another of computation."""
+    return (event.unit == COMPUTATION) == (unit == COMPUTATION)
 
 
 def _points(group: Sequence[PrivacyEvent]) -> list[Protected]:
@@ -118,7 +135,7 @@ def _implied(stage: Sequence[PrivacyEvent]) -> list[PrivacyEvent]:
     if any(event.unit == "user" for event in stage):
         return []
     groups = [event for event in stage if event.unit == "user-entity"]
-    if any(isinstance(_base(event), NonPrivate | FixedSizeSampled) for event in groups):
+    if any(isinstance(_base(event), NonPrivate | FixedSizeSampled | Parallel) for event in groups):
         return []
     alone = {"unit": "user", "protected": None}
     return [event.model_copy(update={**alone, "stage": _stage(event)}) for event in groups]
@@ -137,8 +154,9 @@ def _conflicts(
     if others:
         reasons.append(f"events of unit {unit} differ in adjacency: {adjacency}, {others[0]}")
     speaking = {_stage(event) for event in group}
-    for stage, own in stages.items():
-        if stage not in speaking:
+    for stage, every in stages.items():
+        own = [event for event in every if _beside(event, unit)]
+        if own and stage not in speaking:
             said = ", ".join(dict.fromkeys(f"{e.unit} ({e.adjacency})" for e in own))
             reasons.append(
                 f"the stage {stage} says nothing about {unit} ({adjacency}): it protects {said}"
@@ -156,16 +174,16 @@ def _conflicts(
 
 def _misplaced(event: PrivacyEvent) -> str:
     """Why an event cannot speak of its unit; empty where it can."""
-    base = _base(event)
-    home = (event.unit, event.adjacency) == ("user-entity", "add-or-remove")
-    if isinstance(base, GroupRound) and not home:
-        return (
-            "user-entity rounds speak of the unit user-entity under add-or-remove, "
-            f"not of {event.unit} under {event.adjacency}"
-        )
-    if isinstance(base, FixedSizeSampled) and event.unit == "user-entity":
-        return (
-            "no bound is known for a user together with an entity in fixed-size rounds: who else "
-            "takes part depends on whether the user does"
-        )
-    return ""
+    every = _inside(_base(event))
+    return next(filter(None, (_unfit(one, event.unit, event.adjacency) for one in every)), "")
+
+
+def _unfit(one: Event, unit: PrivacyUnit, adjacency: Adjacency) -> str:
+    if isinstance(one, NonPrivate | UnknownEvent):
+        return ""
+    simulated = one.notion == "simulation"
+    if simulated != (unit == COMPUTATION) and not one.disjoint():
+        if simulated:
+            return f"a simulation speaks of the unit {COMPUTATION}, not of {unit}"
+        return f"{one.kind} does not speak of the unit {COMPUTATION}: no simulation is shown"
+    return one.misplaced(unit, adjacency)

@@ -11,16 +11,19 @@ Light at import: neither NumPy nor an accountant is loaded here.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
 
+from uedp_bench.component import parse_params
 from uedp_bench.errors import UnknownNameError, nearest
 from uedp_bench.files.printable import plain
 
 if TYPE_CHECKING:
-    from uedp_bench.accounting.accountants.dominating_pairs import Array, Pair
+    from uedp_bench.accounting.accountants.answers import Accountant
+    from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair
 
 PrivacyUnit = Literal[
     "record", "user", "entity", "user-entity", "sentence", "word", "attribute", "computation"
@@ -96,7 +99,8 @@ class Event(BaseModel):
 
     A subclass declares `kind: Literal["its-name"] = "its-name"`, fields that say enough to write an
     accountant without seeing the mechanism, and at least one of the methods `pairs`, `renyi` and
-    `promise`. All fields are hashable. Meanings never change: a new situation is a new kind.
+    `promise`, or names an accountant. All fields are hashable. Meanings never change: a new
+    situation is a new kind.
 
     Attributes:
         kind: the name that the class is registered under.
@@ -105,6 +109,10 @@ class Event(BaseModel):
         source: where the analysis comes from (paper, theorem).
         Params: the class itself: its fields are what components call parameters.
         notion: what epsilon means.
+        accountant: a function that composes events which all name it, where it knows more than the
+            common currencies say; None for those.
+        draws_gaussian: True if it draws Gaussian noise from the package's sampler, whose end is
+            then part of delta (docs/proofs.md, section 9).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -113,6 +121,8 @@ class Event(BaseModel):
     source: ClassVar[str] = ""
     Params: ClassVar[type[BaseModel]]
     notion: ClassVar[Notion] = "dp"
+    accountant: ClassVar[Accountant | None] = None
+    draws_gaussian: ClassVar[bool] = False
     kind: str
 
     @classmethod
@@ -120,10 +130,17 @@ class Event(BaseModel):
         kind = cls.model_fields["kind"].default
         if isinstance(kind, str):
             cls.name, cls.Params = kind, cls
-        elif cls.__module__ != __name__:
-            raise TypeError(f'{cls.__name__} needs a field kind: Literal["..."] = "..."')
 
-    def pairs(self, neighbours: Neighbours) -> tuple[Pair, Pair] | None:
+    @classmethod
+    def create(cls, values: Mapping[str, Any] | None = None) -> Any:
+        """The event with these fields.
+
+        Raises:
+            InputError: for an unknown field (with the nearest name) or a value out of range.
+        """
+        return parse_params(cls, values or {}, cls.name)
+
+    def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
         """Pairs of distributions that dominate the event, where something is removed and added.
 
         The first currency: accountants compose privacy losses. A pair dominates an event if no
@@ -154,6 +171,14 @@ class Event(BaseModel):
         """
         return None
 
+    def disjoint(self) -> tuple[tuple[Event, ...], ...]:
+        """Sequences of events of which every unit meets exactly one; none for one that all meet."""
+        return ()
+
+    def refusal(self, adjacency: Adjacency) -> str:
+        """Why nothing can be proven from it under an adjacency; empty where something can."""
+        return ""
+
     def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
         """What the analysis of this kind of event rests on, beside what its emitter says."""
         return ()
@@ -180,14 +205,13 @@ class UnknownEvent(Event):
     def __hash__(self) -> int:
         return hash(json.dumps(self.model_dump(mode="json"), sort_keys=True))
 
-    @property
-    def reason(self) -> str:
-        """Why it is worth nothing here, and what helps."""
+    def refusal(self, adjacency: Adjacency) -> str:
+        """That nobody here knows its kind, and what helps."""
         return unknown_kind(self.kind)
 
     def text(self, unit: PrivacyUnit) -> str:
         """Its kind and the beginning of what it says."""
-        return f"{plain(super().text(unit), 4 * MOST_KIND)} ({self.reason})"
+        return f"{plain(super().text(unit), 4 * MOST_KIND)} ({unknown_kind(self.kind)})"
 
 
 def unknown_kind(kind: str) -> str:

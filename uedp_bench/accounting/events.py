@@ -9,34 +9,33 @@ that library takes longer than `uedp-bench list` may.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from uedp_bench.accounting.event_contract import (
-    Adjacency as Adjacency,
-)
-from uedp_bench.accounting.event_contract import (
-    AnyEvent as AnyEvent,
-)
-from uedp_bench.accounting.event_contract import (
-    Event as Event,
-)
-from uedp_bench.accounting.event_contract import (
+    Adjacency,
+    AnyEvent,
+    Event,
     Frozen,
+    Neighbours,
+    Notion,
+    PrivacyUnit,
+    Promise,
+    Protected,
+    Rate,
 )
-from uedp_bench.accounting.event_contract import (
-    PrivacyUnit as PrivacyUnit,
-)
-from uedp_bench.accounting.event_contract import (
-    Protected as Protected,
-)
-from uedp_bench.accounting.event_contract import (
-    Rate as Rate,
-)
-from uedp_bench.accounting.event_contract import (
-    UnknownEvent as UnknownEvent,
-)
+
+if TYPE_CHECKING:
+    from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Rounds
+    from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair
+
+__all__ = [
+    "Adjacency", "AnyEvent", "ApproximateDP", "Claim", "Event", "FixedSizeSampled", "Gaussian",
+    "GroupRound", "LaplaceVector", "MetricPrivacy", "Neighbours", "NonPrivate", "PoissonSampled",
+    "PrivacyEvent", "PrivacyUnit", "Promise", "Protected", "PureDP", "Rate", "Repeated",
+    "SentenceSampledGaussian", "TwoLevelUserEntityGaussian", "UserEntityGaussian", "one_and_count",
+]  # fmt: skip
 
 
 class NonPrivate(Event):
@@ -45,15 +44,44 @@ class NonPrivate(Event):
     kind: Literal["non-private"] = "non-private"
     reason: str
 
+    def refusal(self, adjacency: Adjacency) -> str:
+        """Its reason."""
+        return self.reason
 
-class Gaussian(Event):
+
+def _noisy_sums(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+    from uedp_bench.accounting.accountants.noisy_sums import noisy_sums
+
+    return noisy_sums(rounds, adjacency, delta, asked)
+
+
+class NoisySum(Event):
+    """A sum over units with Gaussian noise: what the kinds below have in common."""
+
+    accountant: ClassVar[Accountant | None] = _noisy_sums
+    draws_gaussian: ClassVar[bool] = True
+
+    def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
+        """See `noisy_sums.pairs_of`."""
+        from uedp_bench.accounting.accountants.noisy_sums import pairs_of
+
+        return pairs_of(self, neighbours)
+
+    def renyi(self, neighbours: Neighbours, orders: Array) -> Array | None:
+        """See `renyi.of_noisy_sum`."""
+        from uedp_bench.accounting.accountants.renyi import of_noisy_sum
+
+        return of_noisy_sum(self, neighbours)
+
+
+class Gaussian(NoisySum):
     """A sum of unit vectors plus N(0, s^2 I): `noise_multiplier` is s over the clip bound."""
 
     kind: Literal["gaussian"] = "gaussian"
     noise_multiplier: float = Field(ge=0.0)
 
 
-class PoissonSampled(Event):
+class PoissonSampled(NoisySum):
     """Every unit takes part independently with probability `rate`, then `event` happens."""
 
     kind: Literal["poisson-sampled"] = "poisson-sampled"
@@ -61,7 +89,7 @@ class PoissonSampled(Event):
     event: Gaussian
 
 
-class FixedSizeSampled(Event):
+class FixedSizeSampled(NoisySum):
     """Exactly `sample` of `population` units, drawn without replacement, then `event` happens."""
 
     kind: Literal["fixed-size-sampled"] = "fixed-size-sampled"
@@ -69,8 +97,30 @@ class FixedSizeSampled(Event):
     sample: int = Field(ge=1)
     event: Gaussian
 
+    def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
+        """Nothing is known of a user together with an entity."""
+        if unit != "user-entity":
+            return ""
+        return (
+            "no bound is known for a user together with an entity in fixed-size rounds: who else "
+            "takes part depends on whether the user does"
+        )
 
-class UserEntityGaussian(Event):
+
+class _OfUserEntity(NoisySum):
+    """What all rounds of a user together with an entity have in common."""
+
+    def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
+        """They speak of one unit under one adjacency."""
+        if (unit, adjacency) == ("user-entity", "add-or-remove"):
+            return ""
+        return (
+            "user-entity rounds speak of the unit user-entity under add-or-remove, "
+            f"not of {unit} under {adjacency}"
+        )
+
+
+class UserEntityGaussian(_OfUserEntity):
     """One round of user sampling with one-level clipping, for the unit user-entity.
 
     Every user takes part independently with probability `rate`; its update, whatever its data, has
@@ -85,7 +135,7 @@ class UserEntityGaussian(Event):
     users: int = Field(ge=1)
 
 
-class TwoLevelUserEntityGaussian(Event):
+class TwoLevelUserEntityGaussian(_OfUserEntity):
     """One round of user sampling with two-level clipping, for the unit user-entity.
 
     Every user takes part independently with probability `rate`. Its update is the sum over its
@@ -100,8 +150,17 @@ class TwoLevelUserEntityGaussian(Event):
     users: int = Field(ge=1)
     sentence_bound: float = Field(gt=0.0)
 
+    def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
+        """Of the curve, whose points count sentences."""
+        if unit != "user-entity":
+            return ()
+        return (
+            "at a point of the curve with so many sentences, no other user mentions the entity "
+            "in more than sentences / spread of them",
+        )
 
-class SentenceSampledGaussian(Event):
+
+class SentenceSampledGaussian(_OfUserEntity):
     """One round of sentence sampling, for the unit user-entity.
 
     Every sentence takes part independently with probability `rate`; its gradient, which depends on
@@ -123,6 +182,16 @@ class PureDP(Event):
     kind: Literal["pure-dp"] = "pure-dp"
     epsilon: float = Field(ge=0.0)
 
+    def promise(self, adjacency: Adjacency) -> Promise:
+        """Epsilon, and no delta."""
+        return Promise(self.epsilon)
+
+    def renyi(self, neighbours: Neighbours, orders: Array) -> Array:
+        """Bun and Steinke 2016 (arXiv:1605.02065), Proposition 3.3."""
+        import numpy as np
+
+        return np.minimum(self.epsilon, orders * self.epsilon**2 / 2.0)
+
 
 class ApproximateDP(Event):
     """Any mechanism that is (epsilon, delta)-DP for a change of one element.
@@ -134,6 +203,13 @@ class ApproximateDP(Event):
     epsilon: float = Field(ge=0.0)
     delta: Rate = 0.0
     group: int = Field(default=1, ge=1)
+
+    def promise(self, adjacency: Adjacency) -> Promise:
+        """Of all elements that change at once."""
+        from uedp_bench.accounting.accountants.basic_composition import group_delta
+
+        delta = group_delta(self.epsilon, self.delta, self.group)
+        return Promise(self.group * self.epsilon, delta)
 
 
 class LaplaceVector(Event):
@@ -148,13 +224,24 @@ class LaplaceVector(Event):
     sensitivity: float = Field(ge=0.0)
     dropout: Rate = 0.0
 
+    def promise(self, adjacency: Adjacency) -> Promise:
+        """Of the whole vector, after dropout."""
+        from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
+
+        return Promise(dropout_epsilon(self.sensitivity / self.scale, self.dropout))
+
 
 class MetricPrivacy(Event):
     """Metric DP: epsilon is per unit of distance (Chatzikokolakis et al. 2013)."""
 
+    notion: ClassVar[Notion] = "metric-dp"
     kind: Literal["metric-privacy"] = "metric-privacy"
     epsilon: float = Field(ge=0.0)
     metric: str
+
+    def promise(self, adjacency: Adjacency) -> Promise:
+        """Epsilon for one unit of distance."""
+        return Promise(self.epsilon)
 
 
 def _inside(event: Event) -> Event:

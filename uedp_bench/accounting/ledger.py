@@ -11,22 +11,16 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal
 
-from uedp_bench.accounting.accountants.choice import (
-    Answer,
-    Refusal,
-    account,
-    happens,
-    noise_multiplier,
-    rounds_of,
-)
-from uedp_bench.accounting.accountants.curve import Asked
+from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
+from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
-from uedp_bench.accounting.accountants.local import LOCAL
+from uedp_bench.accounting.accountants.noisy_sums import happens, noise_multiplier, representable
 from uedp_bench.accounting.assumptions import NoiseSource, general
 from uedp_bench.accounting.by_unit import Stated, stated
 from uedp_bench.accounting.events import (
     Adjacency,
     Claim,
+    Event,
     FixedSizeSampled,
     Gaussian,
     NonPrivate,
@@ -34,6 +28,7 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     PrivacyUnit,
     Protected,
+    one_and_count,
 )
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.errors import InputError, PrivacyError
@@ -86,7 +81,7 @@ def proven(
     asked = Asked(points=None if points is None else tuple(points))
     given = (_proven(claim, delta, refusals, asked) for claim in stated(events))
     return tuple(
-        g.model_copy(update={"assumptions": (*g.assumptions, *general(source))})
+        g.model_copy(update={"assumptions": (*g.assumptions, *general(source, g.notion))})
         if math.isfinite(g.epsilon)
         else g
         for g in given
@@ -177,18 +172,18 @@ def _answer(claim: Stated, delta: float, reasons: list[str], asked: Asked) -> An
     """The answer for one unit; a refusal of the accountant joins `reasons`."""
     if claim.unprotected:
         reasons.extend(claim.unprotected if reasons else ())
-        return Answer(math.inf, "none", {}, reason="; ".join(dict.fromkeys(claim.unprotected)))
+        return Answer(math.inf, "none", reason="; ".join(dict.fromkeys(claim.unprotected)))
     if not reasons:
         try:
-            return account([event.event for event in claim.events], claim.adjacency, delta, asked)
+            return compose([event.event for event in claim.events], claim.adjacency, delta, asked)
         except Refusal as refusal:
             reasons.append(str(refusal))
-    return Answer(math.inf, "none", {})
+    return Answer(math.inf, "none")
 
 
 def _claimed(claim: Claim, delta: float) -> Guarantee:
     reason, status = "", "given"
-    answer = Answer(math.inf, claim.accountant, {})
+    answer = Answer(math.inf, claim.accountant)
     try:
         answer = _claimed_answer(claim, delta)
     except Refusal as refusal:
@@ -215,25 +210,28 @@ def _status(status: str) -> Literal["given", "refused"]:
 
 
 def _claimed_answer(claim: Claim, delta: float) -> Answer:
-    base, _ = rounds_of(claim.event)
-    if isinstance(base, LOCAL) != (claim.accountant == "basic"):
+    base, count = one_and_count(claim.event)
+    if reason := base.refusal(claim.adjacency):
+        raise Refusal(reason)
+    if (base.promise(claim.adjacency) is not None) != (claim.accountant == "basic"):
         raise Refusal(f"the {claim.accountant} accountant knows no event {base.kind}")
     if claim.accountant == "basic":
-        return account([claim.event], claim.adjacency, delta)
-    return Answer(_claimed_epsilon(claim, delta), claim.accountant, {})
+        return compose([claim.event], claim.adjacency, delta)
+    return Answer(_claimed_epsilon(claim, base, count, delta), claim.accountant)
 
 
-def _claimed_epsilon(claim: Claim, delta: float) -> float:
+def _claimed_epsilon(claim: Claim, event: Event, count: int, delta: float) -> float:
+    """What the accountant that a paper used says of so many rounds."""
     from uedp_bench.accounting.accountants.moments import moments_epsilon
 
-    base, count = rounds_of(claim.event)
-    fixed = isinstance(base, FixedSizeSampled) and claim.accountant == "rdp"
-    if not isinstance(base, Gaussian | PoissonSampled | FixedSizeSampled) or (
-        isinstance(base, FixedSizeSampled) and not fixed
+    fixed = isinstance(event, FixedSizeSampled) and claim.accountant == "rdp"
+    if not isinstance(event, Gaussian | PoissonSampled | FixedSizeSampled) or (
+        isinstance(event, FixedSizeSampled) and not fixed
     ):
-        raise Refusal(f"the {claim.accountant} accountant knows no event {base.kind}")
+        raise Refusal(f"the {claim.accountant} accountant knows no event {event.kind}")
     if claim.adjacency == "replace-one" and claim.accountant != "pld" and not fixed:
         raise Refusal(f"the {claim.accountant} accountant does not account for replace-one")
+    base = representable(event)
     if not happens(base, count):
         return 0.0
     if noise_multiplier(base) == 0.0:

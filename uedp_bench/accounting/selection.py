@@ -27,10 +27,17 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.accounting.accountants.choice import Refusal, rounds_of
+from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.renyi import ORDERS, Array, renyi
 from uedp_bench.accounting.by_unit import stated
-from uedp_bench.accounting.events import AnyEvent, NonPrivate, PrivacyEvent, Protected, Repeated
+from uedp_bench.accounting.events import (
+    Event,
+    NonPrivate,
+    PrivacyEvent,
+    Protected,
+    Repeated,
+    one_and_count,
+)
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.sampler_end_delta import whole, within
@@ -205,7 +212,7 @@ def _in_sequence(trials: Trials) -> list[PrivacyEvent]:
     ]
 
 
-def _repeated(event: AnyEvent, count: int) -> AnyEvent:
+def _repeated(event: Event, count: int) -> Event:
     if count == 1 or isinstance(event, NonPrivate):
         return event
     if isinstance(event, Repeated):
@@ -224,7 +231,7 @@ def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
     }
     if () in groups:
         raise Refusal(f"not every trial protects the unit {guarantee.unit}")
-    longest = max(sum(rounds_of(event)[1] for event in events) for events in groups)
+    longest = max(sum(one_and_count(event)[1] for event in events) for events in groups)
     drawn = (trials.selection.mean or 1.0) * longest
 
     @lru_cache
@@ -250,7 +257,7 @@ def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
     )  # fmt: skip
 
 
-def _events_of(events: Sequence[PrivacyEvent], guarantee: Guarantee) -> tuple[AnyEvent, ...]:
+def _events_of(events: Sequence[PrivacyEvent], guarantee: Guarantee) -> tuple[Event, ...]:
     """What one trial released about the unit; none where it protects another.
 
     Raises:

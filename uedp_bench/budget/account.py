@@ -8,9 +8,17 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from uedp_bench.accounting.accountants.curve import SPREADS, Sizes
+from uedp_bench.accounting.accountants.user_entity_curve import SPREADS, Sizes
 from uedp_bench.accounting.assumptions import NoiseSource
-from uedp_bench.accounting.events import Gaussian, GroupRound, PrivacyEvent, Protected
+from uedp_bench.accounting.by_unit import stated
+from uedp_bench.accounting.event_contract import unknown_kind
+from uedp_bench.accounting.events import (
+    Gaussian,
+    GroupRound,
+    PrivacyEvent,
+    Protected,
+    one_and_count,
+)
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.budget.composition import NOISE, SIZES, Composition, MissingSizeError, Subject
@@ -99,7 +107,7 @@ def solved_noise(
     known, _ = _with_users(subject, points)
     found: dict[str, float] = {}
     for event in known.plan()[0]:
-        base = getattr(event.event, "event", event.event)
+        base, _ = one_and_count(event.event)
         stage = event.stage or subject.name
         if stage in chosen and isinstance(base, GroupRound | Gaussian):
             name = NOISE if len(parts) == 1 else f"{stage}.{NOISE}"
@@ -144,7 +152,7 @@ def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
     Raises:
         InputError: if there are not so many others.
     """
-    bases = [getattr(event.event, "event", event.event) for event in events]
+    bases = [one_and_count(event.event)[0] for event in events]
     rounds = [base for base in bases if isinstance(base, GroupRound)]
     each = next((e.protected.sentences_per_user for e in events if e.protected), 1)
     if not rounds:
@@ -220,7 +228,9 @@ def read_events(file: Path) -> Happened:
             source=result.spec.noise_source,
         )
     try:
-        return Happened(TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data))
+        listed = TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data)
+        _refuse_unknown(listed, where)
+        return Happened(listed)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = plain(".".join(map(str, first["loc"])), MOST_SHOWN) or "the file"
@@ -230,3 +240,10 @@ def read_events(file: Path) -> Happened:
         ) from None
     except (OverflowError, RecursionError) as error:
         raise InputError(f"{where}: a number is too large: {error}") from None
+
+
+def _refuse_unknown(events: Sequence[PrivacyEvent], where: str) -> None:
+    """A list that somebody wrote is worth nothing where a kind is not known; a result says so."""
+    for claim in stated(events):
+        for kind in claim.unknown:
+            raise InputError(f"{where}: {unknown_kind(kind)}")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from uedp_bench.accounting.accountants.curve import Sizes
-from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected
+from uedp_bench.accounting.accountants.user_entity_curve import Sizes
+from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected, one_and_count
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.accounting.noise_search import (
@@ -144,7 +144,7 @@ def _printable(
 
 
 def _rounds(events: Sequence[PrivacyEvent]) -> list[GroupRound]:
-    bases = [getattr(event.event, "event", event.event) for event in events]
+    bases = [one_and_count(event.event)[0] for event in events]
     return [base for base in bases if isinstance(base, GroupRound)]
 
 

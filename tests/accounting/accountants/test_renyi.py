@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import binom, norm
 
-from uedp_bench.accounting.accountants.choice import Refusal
+from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon
 from uedp_bench.accounting.accountants.renyi import ORDERS, renyi
 from uedp_bench.accounting.events import (

@@ -1,13 +1,15 @@
-"""Pairs of output distributions: mixtures of Gaussians in one dimension, on opposed sides.
+"""Pairs of output distributions: mixtures of Gaussians on a line, and finitely many outcomes.
 
-ln dP/dQ of such a pair increases along the line, so every hockey-stick divergence is a difference
-of normal tails, exact but for rounding. Which pair dominates which event is said in `user_entity`.
+ln dP/dQ of mixtures on opposed sides increases along the line, so every hockey-stick divergence is
+a difference of normal tails, exact but for rounding. Which pair dominates which event is said in
+`user_entity`. Events of other kinds declare theirs (`Event.pairs`), a `DiscretePair` for instance.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +47,88 @@ class Window:
     low: float
     high: float
     deviation: float
+
+
+class LossPair(Protocol):
+    """Two distributions, as accountants of privacy losses need them."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers describe them, about: what a divergence costs."""
+        ...
+
+    def window(self) -> Window:
+        """Losses outside of which P has no mass that matters; infinite ones do not count."""
+        ...
+
+    def deltas(self, epsilons: Array) -> Array:
+        """Hockey-stick divergences of P from Q at epsilons of any sign, (m,), rounded up."""
+        ...
+
+
+class DiscretePair:
+    """Two distributions on the same finitely many outcomes.
+
+    Args:
+        upper: (n,) probabilities of the outcomes under P.
+        lower: (n,) under Q.
+
+    Raises:
+        ValueError: if one of them is no distribution.
+    """
+
+    def __init__(self, upper: npt.ArrayLike, lower: npt.ArrayLike) -> None:
+        self._upper = np.asarray(upper, dtype=np.float64)
+        self._lower = np.asarray(lower, dtype=np.float64)
+        if self._upper.ndim != 1 or self._upper.shape != self._lower.shape:
+            raise ValueError("a pair has as many outcomes on either side, in one row")
+        for side in (self._upper, self._lower):
+            if not (np.all(side >= 0.0) and abs(float(side.sum()) - 1.0) <= 1e-9):
+                raise ValueError("probabilities of a pair are 0 or more and add up to 1")
+
+    @property
+    def size(self) -> int:
+        """Outcomes."""
+        return self._upper.size
+
+    def swapped(self) -> DiscretePair:
+        """Q against P."""
+        return DiscretePair(self._lower, self._upper)
+
+    def window(self) -> Window:
+        """See `LossPair.window`."""
+        finite = (self._upper > 0.0) & (self._lower > 0.0)
+        if not finite.any():
+            return Window(0.0, 0.0, 0.0)
+        weights = self._upper[finite] / self._upper[finite].sum()
+        losses = np.log(self._upper[finite]) - np.log(self._lower[finite])
+        deviation = math.sqrt(float(weights @ (losses - weights @ losses) ** 2))
+        return Window(float(losses.min()), float(losses.max()), deviation)
+
+    def deltas(self, epsilons: Array) -> Array:
+        """See `LossPair.deltas`; exact but for rounding, which is added."""
+        with np.errstate(over="ignore"):
+            less = np.multiply.outer(np.exp(np.minimum(epsilons, 700.0)), self._lower)
+        above = np.maximum(self._upper - less, 0.0).sum(axis=1)
+        return np.asarray(np.minimum(above * (1.0 + 1e-14) + TAIL, 1.0))
+
+    def renyi(self, orders: Array) -> Array:
+        """Renyi divergences of P from Q at orders above 1, (n,), in nats."""
+        here = self._upper > 0.0
+        if np.any(self._lower[here] == 0.0):
+            return np.full(orders.size, math.inf)
+        upper, lower = np.log(self._upper[here]), np.log(self._lower[here])
+        exponents = np.multiply.outer(orders, upper) + np.multiply.outer(1.0 - orders, lower)
+        top = exponents.max(axis=1)
+        moments = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+        return np.asarray(np.maximum(moments / (orders - 1.0), 0.0))
+
+
+IDENTICAL = DiscretePair([1.0], [1.0])
+"""Of what tells nothing."""
+
+DISJOINT = DiscretePair([1.0, 0.0], [0.0, 1.0])
+"""Of what tells everything."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from uedp_bench.accounting.accountants.invert import epsilon_at
+from uedp_bench.accounting.accountants.epsilon_at_delta import epsilon_at
 from uedp_bench.accounting.accountants.user_entity import user_entity_epsilon
 from uedp_bench.accounting.events import (
     Adjacency,
@@ -79,7 +79,7 @@ def rdp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
     import dp_accounting as dp
     from dp_accounting.rdp import RdpAccountant
 
-    from uedp_bench.accounting.accountants.convert import to_dp_event
+    from uedp_bench.accounting.accountants.dp_accounting_events import to_dp_event
 
     replace = adjacency == "replace-one"
     relation = (
@@ -128,7 +128,7 @@ def _dp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
     import dp_accounting as dp
     from dp_accounting.pld import PLDAccountant
 
-    from uedp_bench.accounting.accountants.convert import to_dp_event
+    from uedp_bench.accounting.accountants.dp_accounting_events import to_dp_event
 
     relation = (
         dp.NeighboringRelation.REPLACE_ONE

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uedp_bench.accounting.accountants.dominating_pairs import Array, Pair, Window
+from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair, Window
 
 STEPS = 100
 """Grid steps in one standard deviation of the privacy loss of a round."""
@@ -38,7 +38,7 @@ class Round:
         lost: probability of pairs left out.
     """
 
-    pairs: tuple[tuple[float, Pair], ...]
+    pairs: tuple[tuple[float, LossPair], ...]
     count: int
     lost: float = 0.0
 

@@ -16,20 +16,16 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from uedp_bench.accounting.accountants.choice import Refusal
+from uedp_bench.accounting.accountants.answers import Refusal, Rounds
+from uedp_bench.accounting.event_contract import Adjacency, Event, Neighbours, Protected
 from uedp_bench.accounting.events import (
-    Adjacency,
-    AnyEvent,
     FixedSizeSampled,
     Gaussian,
-    NonPrivate,
     PoissonSampled,
-    Protected,
-    PureDP,
-    Repeated,
     SentenceSampledGaussian,
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
+    one_and_count,
 )
 
 Array = npt.NDArray[np.float64]
@@ -47,7 +43,7 @@ _CONDITIONED = 48  # most affected users whose coins are revealed one count at a
 _GROUPS = (UserEntityGaussian, TwoLevelUserEntityGaussian, SentenceSampledGaussian)
 
 
-def renyi(events: Sequence[AnyEvent], adjacency: Adjacency, point: Protected) -> Array:
+def renyi(events: Sequence[Event], adjacency: Adjacency, point: Protected) -> Array:
     """Renyi divergences between neighbours of all events in sequence.
 
     Args:
@@ -56,27 +52,57 @@ def renyi(events: Sequence[AnyEvent], adjacency: Adjacency, point: Protected) ->
         point: of user-entity rounds: who else mentions the entity. Spread 0 is a user alone.
 
     Returns:
+        See `renyi_of_rounds`.
+
+    Raises:
+        Refusal: likewise.
+    """
+    return renyi_of_rounds([one_and_count(e) for e in events], Neighbours(adjacency, point))
+
+
+def renyi_of_rounds(rounds: Rounds, neighbours: Neighbours) -> Array:
+    """Renyi divergences of all rounds in sequence.
+
+    Args:
+        rounds: events about one unit, each with the number of times it happens.
+        neighbours: how the data sets differ.
+
+    Returns:
         (ORDERS.size,) in nats, the larger of both directions; infinity where there is no bound.
 
     Raises:
-        Refusal: for an event without a Renyi accountant.
+        Refusal: for an event without Renyi divergences.
     """
     total = np.zeros((2, ORDERS.size))
-    for event in events:
-        base, count = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
+    for event, count in rounds:
         if count > 0:
-            total += count * _of_one(base, adjacency, point)
+            total += count * _of_one(event, neighbours)
     return np.asarray(total.max(axis=0))
 
 
-def _of_one(base: AnyEvent, adjacency: Adjacency, point: Protected) -> Array:
+def _of_one(event: Event, neighbours: Neighbours) -> Array:
     """Both directions of one event, (2, ORDERS.size) or broadcasting to it."""
-    if isinstance(base, NonPrivate):
-        raise Refusal(base.reason)
+    if reason := event.refusal(neighbours.adjacency):
+        raise Refusal(reason)
+    found = event.renyi(neighbours, ORDERS)
+    if found is None:
+        raise Refusal(f"no Renyi accountant for {event.kind}")
+    if np.shape(found)[-1:] != (ORDERS.size,) or not np.all(np.asarray(found) >= 0.0):
+        raise Refusal(f"{event.kind} declares Renyi divergences that are none")
+    return found
+
+
+def of_noisy_sum(base: Event, neighbours: Neighbours) -> Array:
+    """Both directions of a sum with Gaussian noise, (2, ORDERS.size) or broadcasting to it.
+
+    Raises:
+        Refusal: where there is no Renyi accountant for it.
+    """
+    adjacency = neighbours.adjacency
     if isinstance(base, _GROUPS):
         if adjacency != "add-or-remove":
             raise Refusal(f"user-entity rounds are accounted for add-or-remove, not {adjacency}")
-        return _of_group(base, point)
+        return _of_group(base, neighbours.point)
     if isinstance(base, Gaussian):
         reach = 2.0 if adjacency == "replace-one" else 1.0
         return ORDERS * _over(reach**2, 2.0 * base.noise_multiplier**2)
@@ -88,9 +114,6 @@ def _of_one(base: AnyEvent, adjacency: Adjacency, point: Protected) -> Array:
         if adjacency != "replace-one":
             raise Refusal(f"fixed-size rounds are accounted for replace-one, not for {adjacency}")
         return _of_fixed_size(base)
-    if isinstance(base, PureDP):
-        # Bun and Steinke 2016 (arXiv:1605.02065), Proposition 3.3.
-        return np.minimum(base.epsilon, ORDERS * base.epsilon**2 / 2.0)
     raise Refusal(f"no Renyi accountant for {base.kind}")
 
 
@@ -114,7 +137,7 @@ def _of_fixed_size(base: FixedSizeSampled) -> Array:
     import dp_accounting as dp
     from dp_accounting.rdp import RdpAccountant
 
-    from uedp_bench.accounting.accountants.convert import to_dp_event
+    from uedp_bench.accounting.accountants.dp_accounting_events import to_dp_event
 
     if base.sample > base.population:
         raise Refusal(f"a round draws {base.sample} units of {base.population}")

@@ -31,7 +31,7 @@ from functools import lru_cache
 import numpy as np
 
 from uedp_bench.accounting.accountants.dominating_pairs import Pair, Replaced, binomial_mixture
-from uedp_bench.accounting.accountants.invert import epsilon_at
+from uedp_bench.accounting.accountants.epsilon_at_delta import epsilon_at
 from uedp_bench.accounting.accountants.privacy_loss_grid import STEPS, Round, epsilon_of
 from uedp_bench.accounting.events import (
     FixedSizeSampled,

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.accounting.accountants.choice import Refusal
-from uedp_bench.accounting.accountants.local import (
-    dropout_epsilon,
+from uedp_bench.accounting.accountants.answers import Refusal
+from uedp_bench.accounting.accountants.basic_composition import (
+    basic_epsilon,
+    basic_reason,
     group_delta,
-    local_epsilon,
-    local_reason,
 )
+from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
 from uedp_bench.accounting.events import ApproximateDP, LaplaceVector, MetricPrivacy, PureDP
+
+ANY = "add-or-remove"
 
 
 def exact_dropout(epsilon: float, dropout: float) -> float:
@@ -38,7 +40,7 @@ def exact_group(epsilon: float, delta: float, group: int) -> Decimal:
 @pytest.mark.parametrize("epsilon", [1e-9, 0.05, 0.999, 1.0, 38.4, 768.0, 768 * 50.0])
 def test_dropout_closed_form(epsilon: float, dropout: float) -> None:
     event = LaplaceVector(scale=1.0, sensitivity=epsilon, dropout=dropout)
-    assert local_epsilon([(event, 1)], 1e-5) == (
+    assert basic_epsilon([(event, 1)], ANY, 1e-5) == (
         pytest.approx(exact_dropout(epsilon, dropout), rel=1e-12),
         "basic",
         0.0,
@@ -90,7 +92,7 @@ def test_group_privacy_closed_form(epsilon: float, delta: float, group: int) -> 
 def test_group_privacy_is_the_sum_over_steps() -> None:
     direct = sum(1e-9 * math.exp(0.1 * i) for i in range(32))
     event = ApproximateDP(epsilon=0.1, delta=1e-9, group=32)
-    epsilon, accountant, used = local_epsilon([(event, 1)], 1e-5)
+    epsilon, accountant, used = basic_epsilon([(event, 1)], ANY, 1e-5)
     assert (epsilon, accountant) == (pytest.approx(3.2), "basic")
     assert used == pytest.approx(direct)
     assert used > 32 * 1e-9
@@ -103,30 +105,35 @@ def test_sums() -> None:
         (LaplaceVector(scale=2.0, sensitivity=1.0), 4),
         (PureDP(epsilon=9.0), 0),
     ]
-    assert local_epsilon(rounds, 1e-5) == (pytest.approx(5.5), "basic", pytest.approx(2e-7))
-    assert local_epsilon([], 1e-5) == (0.0, "basic", 0.0)
+    assert basic_epsilon(rounds, ANY, 1e-5) == (pytest.approx(5.5), "basic", pytest.approx(2e-7))
+    assert basic_epsilon([], ANY, 1e-5) == (0.0, "basic", 0.0)
 
 
 def test_delta_beyond_what_is_allowed_is_no_guarantee() -> None:
     rounds = [(ApproximateDP(epsilon=1.0, delta=1e-6), 20)]
-    assert local_epsilon(rounds, 1e-5)[0] == math.inf
-    assert "2e-05" in local_reason(rounds, 1e-5)
-    assert local_epsilon(rounds, 2e-5) == (20.0, "basic", pytest.approx(2e-5))
-    assert local_reason(rounds, 2e-5) == ""
+    assert basic_epsilon(rounds, ANY, 1e-5)[0] == math.inf
+    assert "2e-05" in basic_reason(rounds, ANY, 1e-5)
+    assert basic_epsilon(rounds, ANY, 2e-5) == (20.0, "basic", pytest.approx(2e-5))
+    assert basic_reason(rounds, ANY, 2e-5) == ""
     vacuous = [(ApproximateDP(epsilon=1.0, delta=1e-6, group=256), 1)]
-    assert local_epsilon(vacuous, 0.99) == (math.inf, "basic", 1.0)
+    assert basic_epsilon(vacuous, ANY, 0.99) == (math.inf, "basic", 1.0)
 
 
 def test_metric_privacy_composes_with_its_own_metric_only() -> None:
     metric = MetricPrivacy(epsilon=3.0, metric="euclidean")
-    assert local_epsilon([(metric, 2)], 1e-5) == (6.0, "metric", 0.0)
+    assert basic_epsilon([(metric, 2)], ANY, 1e-5) == (6.0, "metric", 0.0)
     with pytest.raises(Refusal, match="pure-dp"):
-        local_epsilon([(metric, 1), (PureDP(epsilon=1.0), 1)], 1e-5)
+        basic_epsilon([(metric, 1), (PureDP(epsilon=1.0), 1)], ANY, 1e-5)
     with pytest.raises(Refusal, match="different metrics"):
-        local_epsilon([(metric, 1), (MetricPrivacy(epsilon=1.0, metric="cosine"), 1)], 1e-5)
+        basic_epsilon([(metric, 1), (MetricPrivacy(epsilon=1.0, metric="cosine"), 1)], ANY, 1e-5)
 
 
 def test_infinite_noise_and_none() -> None:
-    assert local_epsilon([(LaplaceVector(scale=1e-300, sensitivity=1e10), 1)], 1e-5)[0] == math.inf
-    assert local_reason([(PureDP(epsilon=math.inf), 1)], 1e-5) == "an event has infinite epsilon"
-    assert local_epsilon([(LaplaceVector(scale=1.0, sensitivity=0.0), 9)], 1e-5)[0] == 0.0
+    assert (
+        basic_epsilon([(LaplaceVector(scale=1e-300, sensitivity=1e10), 1)], ANY, 1e-5)[0]
+        == math.inf
+    )
+    assert (
+        basic_reason([(PureDP(epsilon=math.inf), 1)], ANY, 1e-5) == "an event has infinite epsilon"
+    )
+    assert basic_epsilon([(LaplaceVector(scale=1.0, sensitivity=0.0), 9)], ANY, 1e-5)[0] == 0.0

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from uedp_bench.accounting.accountants.answers import Asked
 from uedp_bench.accounting.events import (
-    AnyEvent,
+    Event,
     GroupRound,
     Protected,
     SentenceSampledGaussian,
@@ -17,21 +18,6 @@ from uedp_bench.accounting.guarantee import CurvePoint
 
 SPREADS = (0, 1, 3, 10, 30, 100)
 """The points of the curve beside everybody: other users, or their sentences."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Points that are asked for.
-
-    Attributes:
-        declared: where the guarantee is given; None for everybody.
-        points: of the curve; None for `SPREADS`, the declared one and everybody.
-        alone: the user alone is meant (the point 0, and no curve).
-    """
-
-    declared: Protected | None = None
-    points: tuple[Protected, ...] | None = None
-    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +36,7 @@ class Sizes:
     whole: int
 
     @staticmethod
-    def of(rounds: Sequence[AnyEvent]) -> Sizes:
+    def of(rounds: Sequence[Event]) -> Sizes:
         """The sizes of group rounds among `rounds`, which agree on the number of users."""
         return Sizes(
             users=max(r.users for r in rounds if isinstance(r, GroupRound)),

@@ -1,0 +1,34 @@
+"""A plug-in file: randomized response (Warner 1965), an event that brings what it is worth."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from uedp_bench.api import DiscretePair, Event, Neighbours, events
+
+
+@events.register
+class RandomizedResponse(Event):
+    """A bit of every unit is released, and is true with probability `truth`, else flipped."""
+
+    source = "Warner 1965"
+    kind: Literal["randomized-response"] = "randomized-response"
+    truth: float = Field(gt=0.5, lt=1.0)
+
+    def pairs(self, neighbours: Neighbours) -> tuple[DiscretePair, DiscretePair]:
+        """The bits of two neighbours, whichever of them is which."""
+        pair = DiscretePair([self.truth, 1.0 - self.truth], [1.0 - self.truth, self.truth])
+        return pair, pair
+
+
+@events.register
+class Curve(Event):
+    """Anything with Renyi divergences of `slope` times the order (zero-concentrated privacy)."""
+
+    kind: Literal["curve"] = "curve"
+    slope: float = Field(gt=0.0)
+
+    def renyi(self, neighbours, orders):
+        return self.slope * orders

@@ -1,0 +1,76 @@
+"""What accountants are asked, and what they say: a number and its origin, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from uedp_bench.accounting.event_contract import Adjacency, Event, Notion, Protected
+from uedp_bench.accounting.guarantee import CurvePoint
+
+SOURCES = {
+    "pld": "privacy loss distribution, connect-the-dots (dp-accounting; arXiv:2207.04380)",
+    "rdp": "Renyi accountant (dp-accounting; arXiv:1702.07476, arXiv:1908.10530)",
+    "fixed-size-pld": "the pair of a replaced unit, connect-the-dots (docs/proofs.md, A.2)",
+    "user-entity-pld": "opposed binomial mixtures, connect-the-dots (docs/accounting.md)",
+    "pairs-pld": "the pairs that events declare, connect-the-dots (docs/accounting.md)",
+    "basic": "basic composition and group privacy (Dwork et al. 2006)",
+    "metric": "metric differential privacy, per unit of distance (Chatzikokolakis et al. 2013)",
+    "simulation": "simulation security; failures add up (Goldreich 2004, chapter 7)",
+}
+"""By accountant, where it comes from."""
+
+Rounds = Sequence[tuple[Event, int]]
+"""Events of one round, each with the number of times it happens."""
+
+
+class Refusal(Exception):  # noqa: N818 - an answer of an accountant, caught by the ledger
+    """The accountant does not understand the events; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Points of the user-entity curve that are asked for.
+
+    Attributes:
+        declared: where the guarantee is given; None for everybody.
+        points: of the curve; None for the standard spreads, the declared one and everybody.
+        alone: the user alone is meant (the point 0, and no curve).
+    """
+
+    declared: Protected | None = None
+    points: tuple[Protected, ...] | None = None
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the accountants say.
+
+    Attributes:
+        epsilon: the smallest valid value.
+        accountant: the accountant that gave it, "none" where none could; two joined by " + " where
+            two did.
+        values: epsilon by every accountant that is valid for these events.
+        curve: for user-entity events.
+        reason: why epsilon is infinite, where it is.
+        notion: what epsilon means.
+        used: the delta that epsilon holds at; None for the one asked for.
+    """
+
+    epsilon: float
+    accountant: str
+    values: dict[str, float] = field(default_factory=dict)
+    curve: tuple[CurvePoint, ...] = ()
+    reason: str = ""
+    notion: Notion = "dp"
+    used: float | None = None
+
+    @property
+    def source(self) -> str:
+        """Where the accountants come from; nothing of accountants that a plug-in brings."""
+        return "; ".join(filter(None, (SOURCES.get(n, "") for n in self.accountant.split(" + "))))
+
+
+Accountant = Callable[[Rounds, Adjacency, float, Asked], Answer]
+"""Rounds of events that all name it, adjacency, delta, and the points that are asked for."""

@@ -1,0 +1,103 @@
+"""Epsilon of events that are known by their promises alone: epsilons and deltas add up.
+
+Pure and approximate guarantees compose by adding up (Dwork et al. 2006), k changed elements by
+group privacy, an exponential ratio at a time. Nothing is sampled here, so nothing better is known
+without looking inside the mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from uedp_bench.accounting.accountants.answers import Refusal, Rounds
+from uedp_bench.accounting.event_contract import Adjacency, Event, Notion, Promise
+
+
+def basic_epsilon(rounds: Rounds, adjacency: Adjacency, delta: float) -> tuple[float, str, float]:
+    """Epsilon of all events together.
+
+    Args:
+        rounds: events that make promises, each with the number of times it happens.
+        adjacency: how neighbouring data sets differ.
+        delta: the largest that is allowed.
+
+    Returns:
+        epsilon in nats (of metric privacy: per unit of distance), infinite where the events' own
+        deltas add up to more than is allowed; the accountant, by the notion of the events; the
+        delta that was used up, 0 for pure and for metric privacy.
+
+    Raises:
+        Refusal: if metric privacy is to compose with anything but the same metric, a simulation
+            with anything else, or an event promises what no mechanism can.
+    """
+    active = [(event, count) for event, count in rounds if count > 0]
+    notions = {event.notion for event, _ in active}
+    if "metric-dp" in notions:
+        _check_metric([event for event, _ in active])
+    elif len(notions) > 1:
+        raise Refusal(f"events of different notions do not compose: {', '.join(sorted(notions))}")
+    simulated = notions == {"simulation"}
+    costs = [(*_promised(event, adjacency), count) for event, count in active]
+    epsilon = math.fsum(count * cost for cost, _, count in costs)
+    used = math.fsum(count * own for _, own, count in costs)
+    # The sum of equal parts may exceed its own target by rounding. A simulation's failure is no
+    # delta of differential privacy: it is stated, whatever delta is asked for.
+    if used >= 1.0 if simulated else used > delta * (1.0 + 1e-12):
+        epsilon = math.inf
+    return epsilon, _NAMES[notions.pop() if notions else "dp"], min(used, 1.0)
+
+
+_NAMES: dict[Notion, str] = {"dp": "basic", "metric-dp": "metric", "simulation": "simulation"}
+
+
+def basic_reason(rounds: Rounds, adjacency: Adjacency, delta: float) -> str:
+    """Why `basic_epsilon` is infinite; empty where it is not."""
+    epsilon, _, used = basic_epsilon(rounds, adjacency, delta)
+    if math.isfinite(epsilon):
+        return ""
+    if used > delta:
+        return f"the deltas of the events add up to {used:.3g}, more than the allowed {delta:g}"
+    return "an event has infinite epsilon"
+
+
+def _promised(event: Event, adjacency: Adjacency) -> Promise:
+    found = event.promise(adjacency)
+    if found is None:
+        raise Refusal(f"{event.kind} promises nothing under {adjacency}")
+    if event.notion == "simulation" and found.epsilon > 0.0:
+        raise Refusal(f"{event.kind} promises epsilon {found.epsilon:g}, and a simulation has none")
+    if not (found.epsilon >= 0.0 and 0.0 <= found.delta <= 1.0):
+        raise Refusal(f"{event.kind} promises ({found.epsilon:g}, {found.delta:g}), which is none")
+    return found
+
+
+def group_delta(epsilon: float, delta: float, group: int) -> float:
+    """Delta of `group` changed elements: delta (e^(k epsilon) - 1) / (e^epsilon - 1), at most 1.
+
+    The sum of a geometric series, so k delta at epsilon 0; logarithms keep it from overflowing.
+    """
+    if delta == 0.0:
+        return 0.0
+    if group == 1 or epsilon == 0.0:
+        return min(1.0, group * delta)
+    if math.isinf(epsilon):
+        return 1.0
+    log_sum = _log_expm1(group * epsilon) - _log_expm1(epsilon)
+    return math.exp(min(0.0, math.log(delta) + log_sum))
+
+
+def _check_metric(events: Sequence[Event]) -> None:
+    for event in events:
+        if event.notion != "metric-dp":
+            raise Refusal(
+                f"metric privacy does not compose with {event.kind}: its epsilon has a distance"
+            )
+    metrics = sorted({str(getattr(event, "metric", event.kind)) for event in events})
+    if len(metrics) > 1:
+        raise Refusal(f"metric privacy in different metrics does not compose: {metrics}")
+
+
+def _log_expm1(x: float) -> float:
+    """ln(e^x - 1) for x > 0, without overflow."""
+    return x + math.log(-math.expm1(-x)) if x > 1.0 else math.log(math.expm1(x))

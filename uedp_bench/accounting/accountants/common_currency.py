@@ -1,0 +1,174 @@
+"""Composition of events of different kinds, through what all of them declare.
+
+1. If every event has a dominating pair, privacy losses compose on one grid: dominating pairs
+   compose (Zhu, Dong and Wang 2022, arXiv:2106.08567, Theorem 10), adaptively.
+2. If every event has Renyi divergences, they add up (Mironov 2017, Proposition 1). Where both
+   hold the smaller epsilon counts.
+3. Else events are parted by what they declare, delta is shared out equally, and the epsilons of the
+   parts add up: basic composition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from uedp_bench.accounting import sampler_end_delta as beyond
+from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
+from uedp_bench.accounting.accountants.privacy_loss_grid import STEPS, Round, epsilon_of
+from uedp_bench.accounting.accountants.renyi import ORDERS, renyi_of_rounds
+from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of
+from uedp_bench.accounting.event_contract import Adjacency, Neighbours, Protected
+from uedp_bench.accounting.events import GroupRound
+
+EVERYBODY = Protected(spread=10**9, sentences_per_user=10**6)
+"""An entity that anybody may mention, where no event says how many there are."""
+
+
+_CERTAIN = "an event may tell neighbours apart for certain"
+
+
+def common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+    """Epsilon of events that do not all name one accountant.
+
+    Args:
+        rounds: events that make no promise, each with the number of times it happens.
+        adjacency: how neighbouring data sets differ.
+        delta: in (0, 1).
+        asked: points of the curve, where an event has one.
+
+    Raises:
+        Refusal: if an event declares nothing that composes.
+    """
+    active = [(event, count) for event, count in rounds if count > 0]
+
+    @cache
+    def at(point: Protected) -> Answer:
+        return _at(active, Neighbours(adjacency, point), delta)
+
+    groups = [event for event, _ in active if isinstance(event, GroupRound)]
+    if not groups:
+        return at(Protected(spread=0) if asked.alone else asked.declared or EVERYBODY)
+    if len({event.users for event in groups}) > 1:
+        raise Refusal("user-entity rounds disagree on the number of users")
+    sizes = Sizes.of(groups)
+    epsilon, curve = curve_of(sizes, asked, lambda point: at(point).epsilon)
+    given = at(Protected(spread=0) if asked.alone else asked.declared or sizes.everybody)
+    return replace(given, epsilon=epsilon, curve=curve)
+
+
+def _at(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
+    """The answer at one point: in the best common currency, or where there is none in parts."""
+    values = _together(rounds, neighbours, delta)
+    best = min(values, key=lambda name: values[name], default="")
+    if best and math.isfinite(values[best]):
+        return Answer(values[best], best, values)
+    return _in_parts(rounds, neighbours, delta)
+
+
+def _together(rounds: Rounds, neighbours: Neighbours, delta: float) -> dict[str, float]:
+    """Epsilon in every currency that all events have; none where they have none in common."""
+    found: dict[str, float] = {}
+    drawn = sum(count for event, count in rounds if event.draws_gaussian)
+
+    def past_end(epsilon: float) -> float:
+        return beyond.whole(drawn, epsilon)
+
+    pairs = [event.pairs(neighbours) for event, _ in rounds]
+    if all(pair is not None for pair in pairs):
+        counted = [(pair, n) for pair, (_, n) in zip(pairs, rounds, strict=True) if pair]
+        found["pairs-pld"] = beyond.within(delta, lambda at: pairs_epsilon(counted, at), past_end)
+    try:
+        divergences = renyi_of_rounds(rounds, neighbours)
+    except Refusal:
+        return found
+    found["rdp"] = beyond.within(delta, lambda at: renyi_epsilon(divergences, at), past_end)
+    return found
+
+
+def pairs_epsilon(pairs: Sequence[tuple[tuple[Any, Any], int]], delta: float) -> float:
+    """Epsilon of dominating pairs in sequence, the larger of both directions.
+
+    Args:
+        pairs: (removing, adding), each with the number of times it happens, positive.
+        delta: in (0, 1).
+    """
+    if not pairs:
+        return 0.0
+    worst = 0.0
+    for side in range(2):
+        rounds = [Round(((1.0, pair[side]),), count) for pair, count in pairs]
+        # Where an outcome is certain to tell, no grid has a finite loss to start from.
+        if any(_tells(part.pairs[0][1]) for part in rounds):
+            return math.inf
+        worst = max(worst, epsilon_of(rounds, delta, steps=_steps(rounds)))
+    return worst
+
+
+_LEAST_STEPS = 5 * STEPS
+_FINER = 100.0
+"""How much finer than for rounds that are alike a grid is made for those with little loss."""
+
+
+def _steps(rounds: Sequence[Round]) -> int:
+    """Steps in a mean deviation, so many that rounds with the least loss have `STEPS` of them.
+
+    Few outcomes lie on no grid, which costs half a step for each round: so `_LEAST_STEPS` at least.
+    """
+    spreads = [part.pairs[0][1].window().deviation for part in rounds]
+    counts = [part.count for part in rounds]
+    mean = math.sqrt(sum(n * s**2 for n, s in zip(counts, spreads, strict=True)) / sum(counts))
+    least = min((s for s in spreads if s > 0.0), default=mean)
+    return max(_LEAST_STEPS, math.ceil(STEPS * min(_FINER, mean / least if least else 1.0)))
+
+
+def _tells(pair: Any) -> bool:
+    return bool(pair.deltas(np.array([pair.window().high]))[0] > 1.0 - 1e-12)
+
+
+def renyi_epsilon(divergences: Any, delta: float) -> float:
+    """Epsilon of Renyi divergences at `ORDERS`, (ORDERS.size,); infinite ones do not count."""
+    from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+    kept = np.isfinite(divergences)
+    if not kept.any():
+        return math.inf
+    return float(compute_epsilon(ORDERS[kept], divergences[kept], delta)[0])
+
+
+def _in_parts(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
+    """Epsilons of the parts that have a common currency, each at its share of delta, added up."""
+    parts: dict[Any, list[Any]] = {}
+    for event, count in rounds:
+        has = "pairs" if event.pairs(neighbours) is not None else "renyi"
+        parts.setdefault(type(event).accountant or has, []).append((event, count))
+    asked = Asked(declared=neighbours.point, points=())
+    answers = [
+        own(part, neighbours.adjacency, delta / len(parts), asked)
+        if callable(own)
+        else _alone(part, neighbours, delta / len(parts))
+        for own, part in parts.items()
+    ]
+    total = math.fsum(answer.epsilon for answer in answers)
+    if math.isinf(total):
+        reasons = [answer.reason for answer in answers if answer.reason]
+        return Answer(math.inf, "none", reason="; ".join(reasons) or beyond.REASON)
+    name = " + ".join(answer.accountant for answer in answers)
+    return Answer(total, name, {name: total})
+
+
+def _alone(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
+    """One part, by what all of its events declare."""
+    values = _together(rounds, neighbours, delta)
+    if not values:
+        kinds = ", ".join(sorted({event.kind for event, _ in rounds}))
+        raise Refusal(f"no accountant knows what {kinds} is worth under {neighbours.adjacency}")
+    best = min(values, key=lambda name: values[name])
+    if math.isinf(values[best]):
+        return Answer(math.inf, "none", values, reason=_CERTAIN)
+    return Answer(values[best], best, values)

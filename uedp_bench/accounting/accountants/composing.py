@@ -1,0 +1,143 @@
+"""What events of one unit are worth together: each kind's own accountant, or a common currency.
+
+The rules, in order:
+
+1. Disjoint parts of the data (`Parallel`) cost what the worst of them costs: one sequence of events
+   for every part that a unit may be in, and the largest epsilon.
+2. Events that all name one accountant (`Event.accountant`) are its business.
+3. Events that make promises (`Event.promise`) add up, by basic composition, with one another and
+   with the rest, and their deltas come off the rest's.
+4. What is left composes by dominating pairs or by Renyi divergences (`common_currency`).
+
+No kind is treated by its name here: those of this package compose as those of anybody do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
+from uedp_bench.accounting.accountants.basic_composition import basic_epsilon, basic_reason
+from uedp_bench.accounting.event_contract import Adjacency, Event
+from uedp_bench.accounting.events import one_and_count
+from uedp_bench.accounting.guarantee import CurvePoint
+
+
+def compose(
+    events: Sequence[Event], adjacency: Adjacency, delta: float, asked: Asked | None = None
+) -> Answer:
+    """The epsilon of all events in sequence, about one unit and one adjacency.
+
+    Args:
+        events: none of them `NonPrivate`.
+        adjacency: how neighbouring data sets differ.
+        delta: in (0, 1).
+        asked: points of the curve, where there is one.
+
+    Raises:
+        Refusal: if no accountant is valid for these events together.
+    """
+    met = [
+        _in_sequence(rounds, adjacency, delta, asked or Asked())
+        for rounds in _sequences(events, adjacency)
+    ]
+    return met[0] if len(met) == 1 else _worst(met, delta)
+
+
+MOST_SEQUENCES = 256
+"""Different sequences of events that one unit or another may meet."""
+
+
+def _sequences(events: Sequence[Event], adjacency: Adjacency) -> list[Rounds]:
+    """What a unit may meet: one sequence, or where parts are disjoint each that differs."""
+    found: dict[tuple[tuple[Event, int], ...], None] = {(): None}
+    for event in events:
+        one, count = one_and_count(event)
+        if reason := one.refusal(adjacency):
+            raise Refusal(reason)
+        parts = one.disjoint() or ((one,),)
+        met = dict.fromkeys(_counted(part, count, adjacency) for part in parts)
+        if len(found) * len(met) > MOST_SEQUENCES:
+            raise Refusal(
+                f"units may meet more than {MOST_SEQUENCES} different sequences of events: "
+                "make parallel parts alike"
+            )
+        found = dict.fromkeys((*before, *part) for before in found for part in met)
+    return list(found)
+
+
+def _counted(
+    part: Sequence[Event], count: int, adjacency: Adjacency
+) -> tuple[tuple[Event, int], ...]:
+    """Events of a part, each with the number of times it happens if the part does `count` times."""
+    rounds = tuple((one, count * own) for one, own in map(one_and_count, part))
+    for one, _ in rounds:
+        if reason := one.refusal(adjacency):
+            raise Refusal(reason)
+    return rounds
+
+
+def _worst(answers: Sequence[Answer], delta: float) -> Answer:
+    """The largest epsilon and delta: of whichever sequence a unit meets.
+
+    Raises:
+        Refusal: if epsilons mean different things.
+    """
+    if len(notions := {answer.notion for answer in answers}) > 1:
+        raise Refusal(f"parts of different notions do not compose: {', '.join(sorted(notions))}")
+    largest = max(answers, key=lambda answer: answer.epsilon)
+    used = [delta if answer.used is None else answer.used for answer in answers]
+    curve = tuple(
+        max(points, key=lambda point: point.epsilon)
+        for points in zip(*(answer.curve for answer in answers), strict=True)
+    )
+    return replace(largest, used=max(used), curve=curve)
+
+
+def _in_sequence(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+    promised = [(e, n) for e, n in rounds if e.promise(adjacency) is not None]
+    rest = [(e, n) for e, n in rounds if e.promise(adjacency) is None]
+    if not promised:
+        return _without_promises(rest, adjacency, delta, asked)
+    if rest and any(event.notion == "metric-dp" for event, _ in promised):
+        raise Refusal("metric privacy does not compose with other events: its epsilon has a unit")
+    if len(notions := {event.notion for event, _ in rounds} - {"metric-dp"}) > 1:
+        raise Refusal(f"events of different notions do not compose: {', '.join(sorted(notions))}")
+    epsilon, name, used = basic_epsilon(promised, adjacency, delta)
+    if math.isinf(epsilon) or (rest and used >= delta):
+        reason = basic_reason(promised, adjacency, delta)
+        reason = reason or f"local events use up all of delta {delta:g}"
+        return Answer(math.inf, "none", {name: math.inf}, reason=reason)
+    if not rest:
+        notion = promised[0][0].notion
+        return Answer(epsilon, name, {name: epsilon}, notion=notion, used=used)
+    answer = _without_promises(rest, adjacency, delta - used, asked)
+    return answer if answer.reason else _added(answer, epsilon, name)
+
+
+def _without_promises(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+    named = {type(event).accountant for event, _ in rounds}
+    if len(named) <= 1:
+        own = named.pop() if named else None
+        if own is not None:
+            return own(rounds, adjacency, delta, asked)
+    from uedp_bench.accounting.accountants.common_currency import common_currency
+
+    return common_currency(rounds, adjacency, delta, asked)
+
+
+def _added(answer: Answer, epsilon: float, name: str) -> Answer:
+    """An answer with what promises cost beside it."""
+    return replace(
+        answer,
+        epsilon=answer.epsilon + epsilon,
+        accountant=f"{answer.accountant} + {name}",
+        values={f"{key} + {name}": value + epsilon for key, value in answer.values.items()},
+        curve=tuple(_shifted(point, epsilon) for point in answer.curve),
+    )
+
+
+def _shifted(point: CurvePoint, epsilon: float) -> CurvePoint:
+    return point.model_copy(update={"epsilon": point.epsilon + epsilon})

@@ -1,0 +1,190 @@
+"""Accountants of sums with Gaussian noise: sampled units, and a user together with an entity.
+
+dp-accounting answers for units that are sampled whole, our own accountant for a user together with
+an entity. They compose with one another by their privacy losses. With events of other kinds they
+compose by the pairs (`pairs_of`) or the Renyi divergences (`renyi`) that dominate them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, TypeVar, cast
+
+from uedp_bench.accounting import sampler_end_delta as beyond
+from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
+from uedp_bench.accounting.accountants.dominating_pairs import (
+    DISJOINT,
+    IDENTICAL,
+    LossPair,
+    Pair,
+    binomial_mixture,
+)
+from uedp_bench.accounting.accountants.dp_accounting import Known, library_epsilons
+from uedp_bench.accounting.accountants.user_entity import dominating_pairs
+from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of
+from uedp_bench.accounting.event_contract import Event, Neighbours
+from uedp_bench.accounting.events import (
+    Adjacency,
+    FixedSizeSampled,
+    GroupRound,
+    PoissonSampled,
+    Protected,
+)
+
+NoisySum = Known | GroupRound
+"""Events of one round whose noise is that of one sum over all units."""
+
+S = TypeVar("S", bound=NoisySum)
+
+_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e8
+"""Noise multipliers whose squares accountants can invert without overflow."""
+
+
+def representable(event: S) -> S:
+    """The event with no more noise than it has: next to none is none, and 1e8 is the most."""
+    noise = noise_multiplier(event)
+    if _LEAST_NOISE <= noise <= _MOST_NOISE or noise == 0.0 or math.isinf(noise):
+        return event
+    change: dict[str, Any] = {"noise_multiplier": 0.0 if noise < _LEAST_NOISE else _MOST_NOISE}
+    if isinstance(event, PoissonSampled | FixedSizeSampled):
+        change = {"event": event.event.model_copy(update=change)}
+    return cast("S", event.model_copy(update=change))
+
+
+def noise_multiplier(event: NoisySum) -> float:
+    """Noise over sensitivity, wherever the event keeps it."""
+    if isinstance(event, PoissonSampled | FixedSizeSampled):
+        return event.event.noise_multiplier
+    return event.noise_multiplier
+
+
+def happens(event: NoisySum, count: int) -> bool:
+    """True if anything about any unit is released."""
+    rate = event.rate if isinstance(event, PoissonSampled | GroupRound) else 1.0
+    return count > 0 and rate > 0.0 and not math.isinf(noise_multiplier(event))
+
+
+def noisy_sums(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+    """Events with one noise for all data, which compose by their privacy losses.
+
+    Raises:
+        Refusal: if no accountant is valid for these events together.
+    """
+    sums = [(representable(e), n) for e, n in rounds if isinstance(e, NoisySum)]
+    return _noisy_sums(sums, adjacency, delta, asked)
+
+
+def pairs_of(event: Event, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
+    """The pairs that dominate one round, for composition with events of other kinds.
+
+    Rounds of a fixed size have none: who else takes part depends on the unit.
+    """
+    if not isinstance(event, NoisySum) or isinstance(event, FixedSizeSampled):
+        return None
+    event = representable(event)
+    if not happens(event, 1):
+        return IDENTICAL, IDENTICAL
+    if noise_multiplier(event) == 0.0:
+        return DISJOINT, DISJOINT
+    if neighbours.adjacency == "replace-one":
+        if isinstance(event, GroupRound):
+            return None
+        # A unit with a coin of its own changes from one vector to another (docs/proofs.md, 4).
+        rate = event.rate if isinstance(event, PoissonSampled) else 1.0
+        there, back = binomial_mixture(1, rate, 1), binomial_mixture(1, rate, -1)
+        replaced = Pair(there, back, noise_multiplier(event))
+        return replaced, replaced
+    return dominating_pairs(event, neighbours.point)
+
+
+def _noisy_sums(
+    rounds: Sequence[tuple[NoisySum, int]], adjacency: Adjacency, delta: float, asked: Asked
+) -> Answer:
+    """Events with one noise for all data, which compose by their privacy losses."""
+    active = [(base, count) for base, count in rounds if happens(base, count)]
+    if any(isinstance(base, GroupRound) for base, _ in rounds):
+        answer = _user_entity(rounds, adjacency, delta, asked)
+    else:
+        known = [(base, count) for base, count in rounds if not isinstance(base, GroupRound)]
+        _check_adjacency([base for base, _ in known], adjacency)
+        answer = _known([(b, n) for b, n in known if happens(b, n)], adjacency, delta)
+    if any(noise_multiplier(base) == 0.0 for base, _ in active):
+        return Answer(math.inf, "none", answer.values, answer.curve, "no noise was added")
+    if math.isinf(answer.epsilon) and not answer.reason:
+        return replace(answer, accountant="none", reason=beyond.REASON)
+    return answer
+
+
+def _beyond(
+    rounds: Sequence[tuple[NoisySum, int]], adjacency: Adjacency, point: Protected
+) -> Callable[[float], float]:
+    """What the end of the sampler adds to delta, by epsilon."""
+    moves = [(beyond.moved(b, adjacency, point), n) for b, n in rounds if happens(b, n)]
+    return lambda epsilon: beyond.mass(moves, epsilon)
+
+
+def _user_entity(
+    rounds: Sequence[tuple[NoisySum, int]], adjacency: Adjacency, delta: float, asked: Asked
+) -> Answer:
+    from uedp_bench.accounting.accountants.user_entity import user_entity_epsilon
+
+    if len({base.users for base, _ in rounds if isinstance(base, GroupRound)}) > 1:
+        raise Refusal("user-entity rounds disagree on the number of users")
+    if adjacency != "add-or-remove":
+        raise Refusal(f"user-entity rounds are accounted for add-or-remove, not for {adjacency}")
+    known = tuple((b, n) for b, n in rounds if not isinstance(b, FixedSizeSampled))
+    if len(known) < len(rounds):
+        raise Refusal("fixed-size rounds do not compose with user-entity rounds")
+
+    silent = any(happens(b, n) and noise_multiplier(b) == 0.0 for b, n in known)
+
+    def at(point: Protected) -> float:
+        if silent:
+            return math.inf
+        outside = _beyond(known, adjacency, point)
+        return beyond.within(delta, lambda d: user_entity_epsilon(known, point, d), outside)
+
+    epsilon, curve = curve_of(Sizes.of([base for base, _ in known]), asked, at)
+    return Answer(epsilon, "user-entity-pld", {"user-entity-pld": epsilon}, curve)
+
+
+def _check_adjacency(bases: Sequence[Known], adjacency: Adjacency) -> None:
+    for base in bases:
+        if not isinstance(base, FixedSizeSampled):
+            continue
+        if adjacency == "zero-out":
+            raise Refusal(f"fixed-size rounds are not accounted for {adjacency}")
+        if base.sample > base.population:
+            raise Refusal(f"a round draws {base.sample} units of {base.population}")
+    kinds = {base.kind for base in bases}
+    if {"fixed-size-sampled", "poisson-sampled"} <= kinds:
+        raise Refusal("no accountant composes fixed-size and Poisson rounds")
+    if adjacency != "replace-one" and {"fixed-size-sampled", "gaussian"} <= kinds:
+        raise Refusal(f"fixed-size rounds compose with no others under {adjacency}")
+
+
+def _known(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float) -> Answer:
+    """By every accountant of dp-accounting that is valid; the smallest value counts."""
+    if not rounds:
+        return Answer(0.0, "pld", {"pld": 0.0, "rdp": 0.0})
+    if any(noise_multiplier(base) == 0.0 for base, _ in rounds):
+        return Answer(math.inf, "none", {})
+    outside = _beyond(rounds, adjacency, Protected(spread=0))
+    drawn = sum(count for _, count in rounds)
+    fixed = any(isinstance(base, FixedSizeSampled) for base, _ in rounds)
+
+    @cache
+    def ideal(at: float) -> dict[str, float]:
+        return library_epsilons(rounds, adjacency, at)
+
+    def real(name: str) -> float:
+        # A bound for fixed-size rounds that does not reveal who else is in says nothing of pairs.
+        mass = partial(beyond.whole, drawn) if fixed and name == "rdp" else outside
+        return beyond.within(delta, lambda at: ideal(at)[name], mass)
+
+    values = {name: real(name) for name in ideal(beyond.ideal_delta(delta))}
+    best = min(values, key=lambda name: values[name])
+    return Answer(values[best], best, values)

@@ -1,0 +1,82 @@
+"""Computing with what nobody sees: the event of a protocol between parties."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.event_contract import Adjacency, Event, Notion, PrivacyUnit, Promise
+
+
+class SecureComputation(Event):
+    """A protocol in which parties compute a function of inputs that they keep from each other.
+
+    The view of `corrupted` of the `parties` can be simulated from their own inputs and what
+    the protocol reveals to them (`reveals`), but for a probability of failure (Goldreich 2004,
+    section 7.2). That says nothing of what is revealed, nor of how a model was trained.
+
+    Numbers are integers of `ring_bits` bits with `fraction_bits` behind the point. Where each party
+    truncates its own share of a product, a value x is wrong with probability at most
+    2^(2 fraction_bits + 1 - ring_bits) |x| (Mohassel and Zhang 2017, SecureML, Theorem 1), which
+    departs from the function that is to be computed. `truncations` counts such truncations in one
+    execution; `largest` bounds |x|. Truncation with the help of a dealer has none.
+    """
+
+    source: ClassVar[str] = "Goldreich 2004, Foundations of Cryptography II, section 7.2"
+    notion: ClassVar[Notion] = "simulation"
+    kind: Literal["secure-computation"] = "secure-computation"
+    parties: int = Field(ge=2)
+    corrupted: int = Field(default=1, ge=1)
+    adversary: Literal["semi-honest"] = "semi-honest"
+    setup: Literal["none", "trusted-dealer"] = "none"
+    ring_bits: int = Field(default=64, ge=1, le=1024)
+    fraction_bits: int = Field(default=16, ge=0, le=512)
+    truncations: int = Field(default=0, ge=0)
+    largest: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    reveals: str = Field(max_length=200)
+
+    @model_validator(mode="after")
+    def _possible(self) -> SecureComputation:
+        if self.corrupted >= self.parties:
+            raise ValueError("somebody is honest: corrupted is below parties")
+        return self
+
+    @property
+    def failure(self) -> float:
+        """Probability that one execution departs from the function, at most (union bound)."""
+        if self.truncations == 0 or self.largest == 0.0:
+            return 0.0
+        exponent = 2 * self.fraction_bits + 1 - self.ring_bits
+        log = math.log(self.truncations) + math.log(self.largest) + exponent * math.log(2.0)
+        return math.exp(min(0.0, log))
+
+    def promise(self, adjacency: Adjacency) -> Promise:
+        """Epsilon 0 in the sense of simulation; the failure is delta."""
+        return Promise(0.0, self.failure)
+
+    def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
+        """What simulation rests on."""
+        dealer = ", and the dealer with nobody" if self.setup == "trusted-dealer" else ""
+        return (
+            "parties follow the protocol, however they look at what they see (semi-honest)",
+            f"at most {self.corrupted} of {self.parties} parties pool what they see{dealer}",
+            "sizes of inputs, batches and networks, and the network's layers, are public",
+            f"parties learn {self.reveals}; nothing is promised of what that tells",
+            "channels between parties are secure, and their pseudo-random numbers pass for random",
+        )
+
+    def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
+        """Inputs of an honest party are replaced by others of the same size."""
+        if adjacency != "replace-one":
+            return f"secure computation speaks of replaced inputs (replace-one), not {adjacency}"
+        return ""
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """Who computes, against whom, and what comes out."""
+        failing = f", failing with probability {self.failure:.3g} at most" if self.failure else ""
+        return (
+            f"{self.parties:,} parties compute with inputs that they keep from each other "
+            f"({self.adversary}, {self.corrupted:,} corrupted{failing}); {self.reveals} is revealed"
+        )
