@@ -1,4 +1,4 @@
-"""What ranks rows, their floors, and whether they learnt anything: as results say it themselves.
+"""What ranks rows, which floors they have, and which learnt nothing, as results say themselves.
 
 A plug-in's task need not be loaded, and a task that has changed since does not turn old boards
 upside down. Only files from before results said so ask the registered task.

@@ -359,7 +359,7 @@ _LEAST_CONFIDENCE = 0.8
 
 
 def headline(row: Row) -> tuple[str | None, bool]:
-    """The name of the metric that ranks the row, and whether more of it is better."""
+    """The name of the metric that ranks the row, and True if more of it is better."""
     if row.headline is None:
         return next(iter(row.utility), None), False
     return row.headline.metric, row.headline.larger_is_better

@@ -100,7 +100,7 @@ class Site:
 
     Args:
         out: its folder.
-        live: pages ask the server that they come from whether they have changed.
+        live: pages ask the server that they come from for changes.
         force: see `build`.
     """
 

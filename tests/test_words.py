@@ -14,7 +14,8 @@ FOLDERS = ("uedp_bench", "mechanisms", "attacks", "tasks", "leaderboard", "bench
 CLIPPED = re.compile(r"\s*(?:whether|says whether|what of|of) \w", re.IGNORECASE)
 """Begins with a fragment."""
 
-ENTRY = re.compile(r"^\s+[\w, ]+: (?:whether|of every|what of)\b", re.MULTILINE)
+ENTRY = re.compile(r"^\s+[\w, ]+: (?:whether|of every|what of)\b|\) whether\b", re.MULTILINE)
+"""An attribute or argument, or an array, that is described by a fragment."""
 
 
 def files() -> Iterator[Path]:
@@ -59,6 +60,7 @@ def test_texts_begin_with_their_subject():
         "What of the data is kept.",
         "Of every row, the parameters.",
         "Of a run.",
+        "(rows,) whether the row is public.",
         "Does something.\n\n    Args:\n        a, b: whether both are there.\n    ",
     ],
 )

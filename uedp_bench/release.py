@@ -87,7 +87,7 @@ class TokenScores(NamedTuple):
         logp: (tokens,) log-probability of each target token given those before it.
         mean: (tokens,) expectation of log p under the model's own next-token distribution.
         std: (tokens,) standard deviation of log p under it (mean, std: Min-K%++).
-        correct: (tokens,) whether the target is the most likely token.
+        correct: (tokens,) True where the target is the most likely token.
     """
 
     logp: FloatArray

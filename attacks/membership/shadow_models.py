@@ -45,7 +45,7 @@ class _Answers(NamedTuple):
     """What shadow models said.
 
     Attributes:
-        inside: (models, records) whether a model was trained on a record.
+        inside: (models, records) True where a model was trained on a record.
         records: of each model.
         population: (models, rows) probabilities of the truth about the population.
     """

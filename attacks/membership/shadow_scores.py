@@ -119,7 +119,7 @@ def lira(target: FloatArray, shadows: FloatArray, inside: BoolArray) -> FloatArr
     Args:
         target: (records,) logit confidences under the release.
         shadows: (models, records) the same under shadow models.
-        inside: (models, records) whether a model was trained on the record.
+        inside: (models, records) True where a model was trained on the record.
     """
     laws = [
         fit_normal(shadows, side, int(side.sum(axis=0).min()) >= OWN_VARIANCE)

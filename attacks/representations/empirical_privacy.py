@@ -58,7 +58,7 @@ class Inferred:
 
     @property
     def known(self) -> BoolArray:
-        """(test rows,) whether there is a truth."""
+        """(test rows,) True where there is a truth."""
         return self.truth >= 0
 
 

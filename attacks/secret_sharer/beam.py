@@ -48,7 +48,7 @@ class BeamSearch:
 
     @cached_property
     def _shown(self) -> tuple[BoolArray, BoolArray]:
-        """(tokens,) whether a token starts a new word, and whether it leaves the text as it is."""
+        """(tokens,) twice: True where a token starts a word, and where it leaves the text alone."""
         before = self.generator.decode(self.anchor).split()
         after = [
             self.generator.decode([*self.anchor, token]).split() for token in range(self._size)

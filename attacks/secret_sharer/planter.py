@@ -201,7 +201,7 @@ class CanaryPlanter:
     def _detected(
         self, corpus: Corpus, canaries: list[Canary], rows: list[IntArray], notes: list[str]
     ) -> list[Canary]:
-        """The canaries with whether the corpus' detector, where it has one, finds their names."""
+        """The canaries; each says if the corpus' detector, where it has one, finds its name."""
         if corpus.detector is None:
             return canaries
         out = []

@@ -36,8 +36,8 @@ class Guesses(NamedTuple):
     """What the model guessed.
 
     Attributes:
-        right: (cases,) whether its most likely token is the original word.
-        possible: (cases,) whether the original word is one token of the model at all.
+        right: (cases,) True where its most likely token is the original word.
+        possible: (cases,) True where the original word is one token of the model at all.
     """
 
     right: BoolArray

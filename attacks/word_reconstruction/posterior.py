@@ -35,7 +35,7 @@ class Posterior:
         prior: pi.
         key: (pairs,) substitute * support + place of the word in the support, rising.
         probability: (pairs,) g.
-        seen: (vocabulary,) whether a sample had the substitute.
+        seen: (vocabulary,) True where a sample had the substitute.
         guess: (vocabulary,) place of the most likely word.
     """
 

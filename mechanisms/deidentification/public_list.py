@@ -108,7 +108,7 @@ class PublicList:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool, int, int]]:
-    """Case-folded word, whether white space stands before it, start and end."""
+    """Case-folded word, True if white space stands before it, start and end."""
     last = 0
     for match in _pattern().finditer(text):
         start, end = match.span()

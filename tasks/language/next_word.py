@@ -252,7 +252,7 @@ class NextWord(Task[NextWordParams]):
 
 
 def _known(rows: TextRows, vocabulary: Vocabulary) -> BoolArray:
-    """(tokens,) whether a target is in the vocabulary; ends of rows are."""
+    """(tokens,) True where a target is in the vocabulary; ends of rows are."""
     outside = -1 if vocabulary.unknown is None else vocabulary.unknown
     return np.asarray(rows.flat != outside)
 

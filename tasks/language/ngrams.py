@@ -90,7 +90,7 @@ class NGramModel:
         return np.where(seen, weight * own + (1.0 - weight) * lower, lower)
 
     def _relative(self, n: int, rows: TextRows) -> tuple[FloatArray, BoolArray]:
-        """Relative frequency after each target's history, and whether the history ever occurred."""
+        """Relative frequency after each target's history, and True where the history occurred."""
         codes = self._codes(rows, n)
         history = self._histories[n - 1].of(codes // self._size)
         return self._sequences[n - 1].of(codes) / np.maximum(history, 1.0), history > 0

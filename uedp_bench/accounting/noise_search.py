@@ -138,7 +138,7 @@ class _Bracket:
         self._turn = 0
 
     def meets(self, value: float, epsilon: float) -> bool:
-        """Takes in one evaluation; whether it meets the target.
+        """Takes in one evaluation; True if it meets the target.
 
         Raises:
             ValueError: if epsilon is NaN.

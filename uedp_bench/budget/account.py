@@ -75,7 +75,7 @@ def account(
 def _with_users(
     subject: Subject | Composition, points: Sequence[int | None] | None
 ) -> tuple[Subject | Composition, bool]:
-    """The subject, with a number of users where its absence only ends the curve; whether so."""
+    """The subject, given a number of users if one is missing only to end the curve; True if so."""
     try:
         subject.plan()
     except MissingSizeError as error:

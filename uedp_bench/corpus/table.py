@@ -167,7 +167,7 @@ class Corpus:
 
     @cached_property
     def sensitive(self) -> BoolArray:
-        """(rows,) whether the row mentions an entity."""
+        """(rows,) True where the row mentions an entity."""
         out = np.zeros(len(self), dtype=bool)
         out[self.entities.row] = True
         return out
@@ -179,7 +179,7 @@ class Corpus:
         return text[spans.start[mention] : spans.end[mention]]
 
     def where(self, *splits: str) -> BoolArray:
-        """(rows,) whether the row is in one of the splits.
+        """(rows,) True where the row is in one of the splits.
 
         Raises:
             InputError: for a split that does not exist.

@@ -35,7 +35,7 @@ _TINY_TOKENS = 2_000
 
 
 class BERTParams(Params):
-    """Which weights, whether they are trained, and how a text becomes one vector."""
+    """The weights, which of them are trained, and how a text becomes one vector."""
 
     pretrained: Annotated[str, MayBePath()] = Field(
         default=_PRETRAINED,

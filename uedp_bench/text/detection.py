@@ -155,7 +155,7 @@ def _recall(spans: Spans, of: Any, covered: BoolArray, touched: BoolArray) -> Re
 
 
 def _overlaps(texts: Sequence[str], asked: Spans, by: Spans) -> tuple[BoolArray, BoolArray]:
-    """(mentions,) of `asked`: whether `by` covers it but for white space, and touches it."""
+    """(mentions,) twice, of `asked`: True where `by` covers it but for space, and touches it."""
     of_row: dict[int, list[tuple[int, int]]] = {}
     for row, start, end, _ in by.mentions():
         of_row.setdefault(row, []).append((start, end))

@@ -85,7 +85,7 @@ class _Held:
         names: (names,) what is wanted.
 
     Attributes:
-        there: (names,) whether a vector was found.
+        there: (names,) True where a vector was found.
         vectors: (names, size), of those; None as long as there is none.
     """
 

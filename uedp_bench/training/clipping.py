@@ -83,7 +83,7 @@ def layered_sum(
         weights: (units,) in [0, 1].
 
     Returns:
-        (d,) the sum; (units,) norms of whole updates; (units,) whether a layer was clipped.
+        (d,) the sum; (units,) norms of whole updates; (units,) True where a layer was clipped.
     """
     parts = torch.split(updates, list(sizes), dim=1)
     found = [clip_factors(part, bound) for part, bound in zip(parts, bounds, strict=True)]
