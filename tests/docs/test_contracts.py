@@ -13,6 +13,7 @@ KINDS = {
     "publisher.md": ("PublishingMechanism", "Rewriting"),
     "mechanism-that-trains.md": ("Mechanism", "TrainingMechanism", "Learner", "Federation"),
     "task.md": ("Task", "TrainedRelease", "capability"),
+    "task-in-stages.md": ("Role", "Schedule", "take_over", "Learner", "SourceRef"),
     "attack.md": ("Attack", "Planted", "Leakage", "Estimate", "LowerBound"),
     "source.md": ("Source", "SourceParams"),
     "model.md": ("TextModel", "LanguageModel", "TextEncoder", "Vocabulary"),

@@ -22,7 +22,15 @@ from uedp_bench.cli.main import run_cli
 SOURCE = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 20}
 HELD_OUT = {"attack.membership.held_out_users": 10, "attack.membership.shadow_models": 2}
 USER_DP = {"mechanism.user-dp.rounds": 2, "mechanism.user-dp.users_per_round": 10}
-PAGES = ("source", "model", "attack", "mechanism-that-trains", "task", "publisher")
+PAGES = (
+    "source",
+    "model",
+    "attack",
+    "mechanism-that-trains",
+    "task",
+    "task-in-stages",
+    "publisher",
+)
 MAY_IMPORT = {"uedp_bench.api", "numpy", "torch", "pydantic", *sys.stdlib_module_names}
 
 
@@ -221,3 +229,18 @@ def test_the_publisher_moves_mentions_with_the_words(tmp_path):
         assert events == mechanism.plan(run.stats)
     assert out.texts == ("met something in Rome today", *texts[1:])
     assert [out.surface(mention) for mention in range(2)] == ["something", "Rome"]
+
+
+def test_a_task_in_stages_pre_trains_under_a_guarantee(results):
+    few = "{users: 120, valid_users: 0, test_users: 40, public_users: 0, seed: 2}"
+    labelled = {"task.labelled": f"{{name: embedded, params: {few}}}", "task.epochs": 20}
+    runs = results("task-in-stages", sizes(**USER_DP, **labelled))
+    assert set(runs) == {"user-dp", "public-only"}
+    trained, floor = runs["user-dp"], runs["public-only"]
+    assert [stage["role"] for stage in trained["stages"]] == ["private", "downstream"]
+    assert [event["stage"] for event in trained["events"]] == ["user-dp"]
+    assert 0 < proven(trained) < math.inf
+    accuracy = floor["utility"]["accuracy"]
+    assert trained["floors"]["public-only"] == accuracy["value"]
+    assert accuracy["low"] > 0.3  # more than the most frequent of five labels
+    assert trained["provenance"]["downstream"]["users"] == 160
