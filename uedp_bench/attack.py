@@ -69,11 +69,12 @@ class Attack(Component[P]):
     replaces_users: ClassVar[bool] = False
     planted_type: ClassVar[type[Planted]] = Planted
 
-    def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
+    def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
         """How many models the attack may ask `Run.retrain` for; none by default.
 
         Args:
-            needs: `Task.needs` of the run's task: what kind of release it makes.
+            offers: capabilities of what the run's task trains, as far as it says before; none where
+                it trains nothing.
 
         Returns:
             Number by the parameter that sets it, or by "" where no parameter does.

@@ -25,6 +25,8 @@ class Task(Component[P]):
 
     Attributes:
         needs: capabilities of the release that `score` asks; any one of them.
+        releases: capabilities of what it trains, where it says so: attacks that need others are
+            named before anything is trained. Nothing is said by default.
         models: base class of the models that it can learn (`uedp_bench.model`), or None.
         default_model: of these, where a spec names none.
         utility: names of its metrics; the first is the headline.
@@ -41,6 +43,7 @@ class Task(Component[P]):
     """
 
     needs: ClassVar[tuple[type, ...]]
+    releases: ClassVar[tuple[type, ...]] = ()
     models: ClassVar[type | None] = None
     default_model: ClassVar[str] = "lstm-small"
     utility: ClassVar[tuple[str, ...]]

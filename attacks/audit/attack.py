@@ -141,7 +141,7 @@ class Audit(Attack[AuditParams]):
     replaces_users = True
     planted_type = PlantedAudit
 
-    def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
+    def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
         """See `Attack`."""
         return {"retrainings": self.params.retrainings}
 

@@ -22,7 +22,7 @@ from uedp_bench.attacks.membership.score_metrics import report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Channel, Classifier, Published, RowScorer, Scorer, published_of
+from uedp_bench.release import Classifier, RowScorer, Scorer, published_of
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
@@ -35,6 +35,10 @@ VECTORS = (
     "the classifier takes published vectors, and nobody but the mechanism can make those of "
     "records that were held out"
 )
+"""Note."""
+
+
+NOTHING = "no record has a {} that the release predicts"
 """Note."""
 
 
@@ -126,12 +130,11 @@ class Membership(Attack[MembershipParams]):
         moved = corpus.where("train", "valid") & np.isin(corpus.users, out)
         return corpus.with_split(moved, "held_out"), planted
 
-    def retrainings(self, needs: tuple[type, ...]) -> Mapping[str, int]:
+    def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
         """One reference model for language models, shadow models for all else that is trained."""
-        if Scorer in needs:
+        if Scorer in offers:
             return {"": 1}
-        trains = not {*needs} <= {Channel, Published}
-        return {"shadow_models": self.params.shadow_models} if trains else {}
+        return {"shadow_models": self.params.shadow_models} if offers else {}
 
     def run(
         self, release: Release, planted: PlantedMembership, corpus: Corpus, run: Run
@@ -154,9 +157,12 @@ class Membership(Attack[MembershipParams]):
         if release.takes_vectors or (shown is not None and shown.vectors is not None):
             return Leakage({}, {"notes": [VECTORS]})
         records, replaced = records_of(planted, corpus)
+        asked = _asked(release, corpus)
+        if not asked.known[records.rows].any():
+            return Leakage({}, {"notes": [NOTHING.format(asked.truth)]})
         shadows = Shadows(self.params.shadow_models, self.params.shadow_mechanism)
         records, high, main, details = shadow_scores(
-            release, (records, planted), _asked(release, corpus), shadows, run
+            release, (records, planted), asked, shadows, run
         )
         metrics, found = report(records, high, main, main, run)
         return Leakage(metrics, _joined(details, found, planted, replaced))

@@ -15,7 +15,7 @@ from uedp_bench.corpus import Corpus, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TextEncoder
-from uedp_bench.release import Classifier, protected_rows
+from uedp_bench.release import Classifier, Encoder, RowScorer, protected_rows
 from uedp_bench.task import Task
 from uedp_bench.tasks._pretraining import public_stage, roles_of
 from uedp_bench.tasks._text_rows import Preprocessing
@@ -90,6 +90,7 @@ class TextClassification(Task[TextClassificationParams]):
     )
     Params = TextClassificationParams
     needs: ClassVar[tuple[type, ...]] = (Classifier,)
+    releases: ClassVar[tuple[type, ...]] = (Classifier, Encoder, RowScorer)
     models = TextEncoder
     default_model = "bilstm"
     utility = ("error", "macro_f1", "accuracy", "majority_error", "random_error", "tfidf_error")

@@ -16,7 +16,7 @@ from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import LanguageModel
-from uedp_bench.release import Scorer, Tokenised
+from uedp_bench.release import Completer, Generator, RowScorer, Scorer, Tokenised
 from uedp_bench.task import Task
 from uedp_bench.tasks._pretraining import public_stage, roles_of
 from uedp_bench.tasks._text_rows import Preprocessing, TextRows, encode_targets, prepare
@@ -78,6 +78,7 @@ class NextWord(Task[NextWordParams]):
     source = "Lai et al. 2022 (UeDP), section VI; McMahan et al. 2018"
     Params = NextWordParams
     needs: ClassVar[tuple[type, ...]] = (Scorer,)
+    releases: ClassVar[tuple[type, ...]] = (Scorer, Completer, Generator, RowScorer)
     models = LanguageModel
     by_vocabulary = True
     utility = (

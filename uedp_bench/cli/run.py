@@ -282,6 +282,7 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.cli.progress import display
     from uedp_bench.files.output_folder import only_process
     from uedp_bench.harness.execution import Execution
+    from uedp_bench.harness.impossible_pairs import impossible_pairs
     from uedp_bench.harness.retraining import check_retrainings
     from uedp_bench.harness.scheduler import default_workers, plan_jobs, resume, run_jobs
     from uedp_bench.harness.spec import expand, parse_spec
@@ -293,6 +294,8 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     workers = default_workers(options.device) if options.workers is None else options.workers
     if workers == 0 and options.run_timeout is not None:
         raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
+    for line in impossible_pairs(runs):
+        echo(f"note: {line}", err=True)
     with display() as screen:
         screen.planning(len(runs))
         jobs = plan_jobs(runs, options.out)

@@ -18,6 +18,7 @@ from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.files.output_folder import private_folder
 from uedp_bench.harness.components import Parts
+from uedp_bench.harness.impossible_pairs import expected
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.protecting import protect
 from uedp_bench.harness.saved_release import load_release, save_release
@@ -151,11 +152,11 @@ def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
         InputError: for the first that asks for more.
     """
     for spec in specs:
-        needs = registry.tasks.get(spec.task.name).needs
+        offers = expected(registry.tasks.create(spec.task.name, spec.task.params))
         asked: dict[str, int] = {}
         for ref in spec.attacks:
             attack = registry.attacks.create(ref.name, ref.params)
-            for field, models in attack.retrainings(needs).items():
+            for field, models in attack.retrainings(offers).items():
                 asked[f"attack.{ref.name}{field and '.'}{field}"] = models
         if sum(asked.values()) > most:
             counts = " and ".join(f"{name} asks for {n}" for name, n in asked.items() if n)
