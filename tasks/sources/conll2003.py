@@ -14,6 +14,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
+from uedp_bench.tasks.sources.reading.annotations import iob_spans, places_of
 from uedp_bench.tasks.sources.reading.files import find_file
 
 EntityType = Literal["LOC", "MISC", "ORG", "PER"]
@@ -83,7 +84,7 @@ class CoNLL2003(Source[CoNLL2003Params]):
         for split, name in FILES.items():
             last = -1
             for last, tokens, tags in read_sentences(self._file(name)):
-                for start, end, kind in iob_spans(tokens, tags):
+                for start, end, kind in iob_spans(places_of(tokens), tags):
                     if kind in types:
                         mentions.append((len(texts), start, end, types.index(kind)))
                 texts.append(" ".join(tokens))
@@ -161,21 +162,3 @@ def _check(columns: list[str], where: str) -> None:
             f"{where}: {columns[-1]!r} is not an IOB tag; the last column must be O, or B- or I- "
             f"with one of {', '.join(ENTITY_TYPES)}"
         )
-
-
-def iob_spans(tokens: tuple[str, ...], tags: tuple[str, ...]) -> list[tuple[int, int, str]]:
-    """Entities as (start, end, type) in the tokens' text joined by single spaces.
-
-    Reads IOB1, where `B-` separates neighbours of one type and any other change starts an entity
-    by itself; IOB2, which marks every start with `B-`, comes out the same.
-    """
-    spans: list[tuple[int, int, str]] = []
-    at, before = 0, ""
-    for token, tag in zip(tokens, tags, strict=True):
-        prefix, _, kind = tag.partition("-")
-        if kind and kind == before and prefix == "I":
-            spans[-1] = (spans[-1][0], at + len(token), kind)
-        elif kind:
-            spans.append((at, at + len(token), kind))
-        at, before = at + len(token) + 1, kind
-    return spans

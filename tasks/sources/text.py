@@ -1,4 +1,4 @@
-"""Any csv, tsv, jsonl or parquet file with named columns."""
+"""Any csv, tsv, jsonl, parquet or CoNLL file with named columns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from uedp_bench.component import at
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, MissingExtraError, shown
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.files.text_files import MOST_LINE, open_text
 from uedp_bench.source import Source
-from uedp_bench.tasks.sources.reading.columns import ColumnParams, Columns, corpus_of_columns
+from uedp_bench.tasks.sources.reading.columns import ColumnParams, corpus_of_columns
+from uedp_bench.tasks.sources.reading.file_columns import Columns, FileColumns
+from uedp_bench.tasks.sources.reading.token_files import DOCUMENT, ENDINGS, read_tokens
 
 MOST_ROWS, MOST_BYTES_A_ROW = 10_000_000, 64
 """A parquet file names its number of rows; past the first number, it is believed where the file has
@@ -27,7 +30,14 @@ class TextFileParams(ColumnParams):
     """The file and its columns."""
 
     path: Path = Field(
-        description="file ending in .csv, .tsv, .jsonl, .ndjson (each plain or .gz) or .parquet"
+        description="file ending in .csv, .tsv, .jsonl, .ndjson, .conll, .bio, .iob, .iob2 (each "
+        "plain or .gz) or .parquet"
+    )
+    token_columns: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=at(()),
+        description="names of the columns of a file in CoNLL layout (.conll, .bio, .iob, .iob2), "
+        "the tokens first; by default the first is token and the last gold",
     )
 
 
@@ -35,8 +45,9 @@ class TextFile(Source[TextFileParams]):
     """Rows of a file with named columns.
 
     csv and tsv have a header and the quoting of RFC 4180, and their empty fields are nulls; jsonl
-    has one object a line; all text is UTF-8. Splits that the file does not have are cut off its
-    training users, whole users at a time.
+    has one object a line; a file in CoNLL layout has a token and its tags a line, and a blank line
+    after a sentence; all text is UTF-8. Splits that the file does not have are cut off its training
+    users, whole users at a time.
     """
 
     name: ClassVar[str] = "text"
@@ -49,18 +60,43 @@ class TextFile(Source[TextFileParams]):
         Raises:
             InputError: for a missing or malformed file, and see `corpus_of_columns`.
         """
-        return corpus_of_columns(read_columns(self.params.path, self.name), self.params, self.name)
+        params = self.params
+        columns = read_columns(params.path, self.name, params.token_columns)
+        if _ending(params.path) in ENDINGS:
+            params = _of_tokens(params, columns)
+        return corpus_of_columns(columns, params, self.name)
 
 
-def read_columns(path: Path, owner: str) -> Columns:
+def _ending(path: Path) -> str:
+    endings = [ending for ending in path.suffixes if ending != ".gz"]
+    return endings[-1].lower() if endings else ""
+
+
+def _of_tokens(params: TextFileParams, columns: Columns) -> TextFileParams:
+    """What is not said of a file in CoNLL layout: all its columns of tags are layers."""
+    token, *tags = (name for name in columns if name != DOCUMENT)
+    said = {
+        "tokens_column": params.tokens_column or token,
+        "layer_columns": params.layer_columns or tuple(tags),
+    }
+    return params.model_copy(update=said)
+
+
+def read_columns(path: Path, owner: str, token_columns: tuple[str, ...] = ()) -> Columns:
     """The columns of a file, whose format is in its ending.
+
+    Args:
+        path: the file.
+        owner: the source, for messages.
+        token_columns: names of the columns of a file in CoNLL layout.
 
     Raises:
         InputError: if the file is missing, of an unknown format or malformed.
     """
-    endings = [ending for ending in path.suffixes if ending != ".gz"]
-    kind = endings[-1].lower() if endings else ""
+    kind = _ending(path)
     parameter = f"{owner}.path"
+    if kind in ENDINGS:
+        return read_tokens(path, token_columns, parameter)
     if kind in {".csv", ".tsv"}:
         return _read_delimited(path, "," if kind == ".csv" else "\t", parameter)
     if kind in {".jsonl", ".ndjson"}:
@@ -68,7 +104,8 @@ def read_columns(path: Path, owner: str) -> Columns:
     if kind == ".parquet":
         return _read_parquet(path, parameter)
     raise InputError(
-        f"{parameter}: {shown_path(path)} must end in .csv, .tsv, .jsonl, .ndjson or .parquet"
+        f"{parameter}: {shown_path(path)} must end in .csv, .tsv, .jsonl, .ndjson, .parquet or, in "
+        f"CoNLL layout, {', '.join(sorted(ENDINGS))}"
     )
 
 
@@ -80,6 +117,7 @@ def _read_delimited(path: Path, delimiter: str, parameter: str) -> Columns:
         try:
             header = next(reader, [])
             columns: dict[str, list[str | None]] = {name: [] for name in header}
+            numbers: list[int] = []
             if len(columns) != len(header):
                 twice = next(name for name in header if header.count(name) > 1)
                 raise InputError(f"{where} names a column twice: {shown(twice)}")
@@ -91,15 +129,19 @@ def _read_delimited(path: Path, delimiter: str, parameter: str) -> Columns:
                         f"{where}, line {reader.line_num}: {len(row)} fields under a "
                         f"header of {len(header)}"
                     )
+                numbers.append(reader.line_num)
                 for name, value in zip(header, row, strict=True):
                     columns[name].append(value or None)
         except csv.Error as error:
             raise InputError(f"{where}, line {reader.line_num}: {error}") from None
-    return columns
+    found = FileColumns(where, numbers)
+    found.update(columns)
+    return found
 
 
 def _read_jsonl(path: Path, parameter: str) -> Columns:
     records: list[dict[str, Any]] = []
+    numbers: list[int] = []
     where = f"{parameter}: {shown_path(path)}"
     with open_text(path, parameter) as lines:
         for number, line in enumerate(lines, start=1):
@@ -113,8 +155,11 @@ def _read_jsonl(path: Path, parameter: str) -> Columns:
             if not isinstance(record, dict):
                 raise InputError(f"{where}, line {number} is not an object {{...}}")
             records.append(record)
-    names = dict.fromkeys(name for record in records for name in record)
-    return {name: [record.get(name) for record in records] for name in names}
+            numbers.append(number)
+    found = FileColumns(where, numbers)
+    for name in dict.fromkeys(name for record in records for name in record):
+        found[name] = [record.get(name) for record in records]
+    return found
 
 
 def _read_parquet(path: Path, parameter: str) -> Columns:

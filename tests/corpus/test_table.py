@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -10,15 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uedp_bench.corpus import (
+    COLUMNS,
+    CONTENT,
     SPLITS,
     Corpus,
     Index,
+    Layer,
     Spans,
     concatenate,
     dense_ids,
     normalise_surface,
 )
-from uedp_bench.errors import InputError
+from uedp_bench.errors import CapabilityError, InputError
 
 TEXTS = ("Ann met Bob", "bob  met ANN", "Paris is far", "nobody here", "New\tYork and new york")
 MENTIONS = [(0, 0, 3, 0), (0, 8, 11, 0), (1, 0, 3, 0), (1, 9, 12, 0), (2, 0, 5, 1),
@@ -170,6 +173,148 @@ def test_other_texts_for_the_same_rows():
     assert changed.surface(0) == "X"
     assert changed.entity_count == 1
     assert changed.users.tolist() == corpus.users.tolist()
+
+
+def full(**changes) -> Corpus:
+    """A corpus with something in every column."""
+    fields = {
+        "targets": tuple(f"target {row}" for row in range(5)),
+        "layers": {
+            "gold": Layer.build(TEXTS, MENTIONS[:3], ("PER",)),
+            "pos": Layer.build(TEXTS, [(2, 0, 5, 0)], ("NNP",), np.arange(5) == 2),
+        },
+        "vectors": np.arange(10.0).reshape(5, 2),
+        "records": ({"name": ("Ann",)}, {"name": ("Bob",), "age": ("7",)}, {"name": ("Cy",)}),
+    }
+    return small(**{**fields, **changes})
+
+
+def row_of(corpus: Corpus, row: int) -> list[object]:
+    """All that a corpus says of one row, by surfaces and names in place of places."""
+    layers = {**corpus.layers, "": Layer(corpus.entities, corpus.entity_types, corpus.split >= 0)}
+    marked = [
+        (name, layer.types[kind], corpus.texts[at][start:end])
+        for name, layer in sorted(layers.items())
+        for at, start, end, kind in layer.spans.mentions()
+        if at == row
+    ]
+    user = int(corpus.users[row])
+    facts = corpus.records[user] if corpus.records and 0 <= user < len(corpus.records) else {}
+    complete = [bool(layers[name].rows[row]) for name in sorted(layers)]
+    assert corpus.targets is not None
+    assert corpus.labels is not None
+    assert corpus.vectors is not None
+    return [corpus.texts[row], corpus.targets[row], user, int(corpus.split[row]), marked, complete,
+            int(corpus.labels[row]), int(corpus.attributes["age"][row]), dict(facts),
+            corpus.vectors[row].tolist(), int(corpus.origin[row])]  # fmt: skip
+
+
+@given(st.lists(st.integers(0, 4), max_size=7), st.integers(0, 7))
+def test_rows_keep_all_columns_wherever_they_go(order, cut):
+    """Taken in any order, some of them twice, and put together again."""
+    corpus, rows = full(), np.array(order, dtype=np.int64)
+    taken = corpus.take(rows)
+    for at, row in enumerate(order):
+        assert row_of(taken, at) == row_of(corpus, row)
+    both = concatenate(
+        taken.take(np.arange(len(rows))[:cut]), taken.take(np.arange(len(rows))[cut:])
+    )
+    assert [row_of(both, at) for at in range(len(both))] == [row_of(corpus, row) for row in order]
+    assert both.fingerprint == taken.fingerprint
+
+
+def test_who_has_no_row_left_has_no_facts():
+    corpus = full()
+    assert corpus.take(np.array([1, 3])).records == ({}, {"name": ("Bob",), "age": ("7",)}, {})
+    assert corpus.only("test").records == ({}, {}, {})
+
+
+def test_blank_rows_say_nothing_and_stay_where_they_are():
+    corpus = full(vectors=None)
+    gone = corpus.blank(np.array([True, False, False, False, True]))
+    assert gone.texts == ("", *TEXTS[1:4], "")
+    assert gone.targets == ("", "target 1", "target 2", "target 3", "")
+    assert gone.entities.row.tolist() == [1, 1, 2]
+    assert gone.layer("gold").spans.row.tolist() == [1]
+    assert gone.layer("gold").rows.tolist() == [False, True, True, True, False]
+    # User 0 wrote row 2 as well; user 2 wrote row 4 alone.
+    assert gone.records == ({"name": ("Ann",)}, {"name": ("Bob",), "age": ("7",)}, {})
+    assert gone.users.tolist() == corpus.users.tolist()
+    assert gone.labels.tolist() == corpus.labels.tolist()
+
+
+def test_every_column_of_the_table_is_declared():
+    held = {
+        "entity_types",
+        "label_names",
+        "attribute_names",
+        "detector",
+    }  # what rows have in common
+    assert {field.name for field in fields(Corpus)} - held == {column.name for column in COLUMNS}
+    assert set(CONTENT) < {column.name for column in COLUMNS}
+
+
+def test_new_columns_are_part_of_the_fingerprint():
+    corpus = full()
+    pos, gold = corpus.layers["pos"], corpus.layers["gold"]
+    changed = [
+        replace(corpus, layers={"gold": gold}),
+        replace(corpus, layers={"gold": gold, "tags": pos}),
+        replace(corpus, layers={"gold": gold, "pos": replace(pos, types=("NN",))}),
+        replace(corpus, layers={"gold": gold, "pos": replace(pos, rows=~pos.rows)}),
+        replace(corpus, layers={"gold": gold, "pos": replace(pos, spans=Spans.none())}),
+        replace(corpus, records=None),
+        replace(corpus, records=({"name": ("Ann", "Eve")}, *corpus.records[1:])),
+        replace(corpus, records=({"born": ("Ann",)}, *corpus.records[1:])),
+    ]
+    assert len({corpus.fingerprint, *(other.fingerprint for other in changed)}) == 9
+    swapped = replace(corpus, records=(corpus.records[0], {"age": ("7",), "name": ("Bob",)},
+                                       corpus.records[2]))  # fmt: skip
+    assert swapped.fingerprint == corpus.fingerprint  # of facts, the order says nothing
+
+
+def test_rows_of_a_corpus_without_a_layer_are_not_annotated():
+    first, second = full(), full(layers={}, origin=np.arange(5) + 5)
+    layer = concatenate(first, second).layer("gold")
+    assert layer.rows.tolist() == [True] * 5 + [False] * 5
+    assert layer.spans.mentions() == first.layer("gold").spans.mentions()
+    other = replace(first, layers={"gold": Layer.build(TEXTS, [], ("ORG",))})
+    with pytest.raises(InputError, match="layers 'gold' declare different types"):
+        concatenate(first, other)
+    with pytest.raises(InputError, match="different facts of user 0"):
+        concatenate(first, replace(first, records=({"name": ("Eve",)}, {}, {})))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"layers": {"x": Layer.build(TEXTS[:2], [], ())}}, "layer x has 2 entries for 5 rows"),
+        ({"layers": {"x": Layer.build(TEXTS, [(0, 0, 1, 1)], ("A",))}}, "a span of type number 1"),
+        ({"layers": {"x": Layer(Spans.none(), (), np.ones(5))}}, "marks rows by float64, not by"),
+        ({"records": ({"name": "Ann"},)}, "records of user 0: 'name' is a str, not a tuple"),
+        ({"targets": ("x",)}, "targets has 1 entries for 5 rows"),
+        (
+            {"entities": Spans.build((*TEXTS, "x"), [(5, 0, 1, 0)])},
+            "a span in row 5, and there are",
+        ),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(change, said):
+    with pytest.raises(InputError, match=said):
+        full(**change)
+
+
+def test_a_layer_is_asked_for_by_its_name():
+    assert full().layer("pos").types == ("NNP",)
+    with pytest.raises(CapabilityError, match="no layer 'golden'; did you mean 'gold'"):
+        full().layer("golden")
+    with pytest.raises(CapabilityError, match="no layer 'x'; layers: none"):
+        small().layer("x")
+
+
+def test_other_texts_take_no_content_along():
+    for out in (full().with_texts(["x"] * 5), full().with_vectors(np.ones((5, 1)))):
+        assert (len(out.entities), out.layers, out.targets, out.records) == (0, {}, None, None)
 
 
 def test_no_rows_at_all():

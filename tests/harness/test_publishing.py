@@ -17,7 +17,14 @@ from uedp_bench.errors import CapabilityError, InputError, PluginError
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.harness.publishing import check_carried, not_carried, publish, publish_all
+from uedp_bench.harness.publishing import (
+    check_carried,
+    check_there,
+    not_carried,
+    not_there,
+    publish,
+    publish_all,
+)
 from uedp_bench.harness.runner import execute
 from uedp_bench.mechanism import CorpusStats, PublishingMechanism
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
@@ -214,6 +221,47 @@ def test_what_no_corpus_has_cannot_be_read(column: str) -> None:
         PluginError, match=f"reader reads '{column}', which is none of .*layer NAME"
     ):
         check_carried(Pipeline.build([by_hand()], Noiseless.create()), kind.create())
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (
+            "layer golden",
+            "reads layer golden, and the corpus has no such layer; did you mean layer g",
+        ),
+        ("layer pos", "the corpus has no such layer; layers: gold"),
+        ("records", "reader reads records, and the corpus has none"),
+        ("targets", "reader reads targets, and the corpus has none"),
+    ],
+)
+def test_what_the_source_does_not_fill_cannot_be_read(
+    corpus: Corpus, column: str, said: str
+) -> None:
+    kind = type("Reader", (Tagger,), {"name": "reader", "reads": lambda self: frozenset({column})})
+    bare = replace(corpus, targets=None, records=None)
+    with pytest.raises(CapabilityError, match=said):
+        check_there([NextWord.create(), kind.create()], bare)
+    assert not_there(Tagger.create(), replace(bare, entities=Spans.none())) is None
+
+
+def test_a_task_is_refused_before_it_trains_on_a_corpus_without_its_layer(tmp_path: Path) -> None:
+    file = tmp_path / "gold_reader.py"
+    file.write_text(
+        "from uedp_bench.registry import tasks\n"
+        "from uedp_bench.tasks.language.next_word import NextWord\n"
+        "@tasks.register\n"
+        "class GoldReader(NextWord):\n"
+        "    name = 'gold-reader'\n"
+        "    def reads(self):\n"
+        "        return frozenset({'layer gold'})\n"
+    )
+    with plugged(file):
+        (spec,) = runs([{"name": "noiseless"}], task={"name": "gold-reader"})
+        result = execute(spec, Execution(tmp_path, "cpu"))
+    assert result.error is not None
+    assert "gold-reader reads layer gold, and the corpus has no such layer" in result.error.message
+    assert result.error.phase == "load"  # nothing was trained
 
 
 def test_text_cannot_be_read_after_vectors(corpus: Corpus) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from uedp_bench.corpus import Corpus, Spans
+from uedp_bench.corpus import Corpus, Layer, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.text.describe_data import describe, tables
+from uedp_bench.text.describe_data import LayerDescription, describe, tables
 
 ROW = st.tuples(
     st.integers(0, 5), st.sampled_from(["Ann", "Bob", "Rome"]), st.booleans(), st.integers(0, 2)
@@ -88,3 +89,34 @@ def test_an_empty_corpus_is_refused() -> None:
     empty = np.empty(0, dtype=np.int64)
     with pytest.raises(InputError, match="empty"):
         describe(Corpus(texts=(), groups={"user": empty}, split=empty), "made")
+
+
+def test_layers_targets_and_records_are_shown() -> None:
+    corpus = corpus_of([(0, "Ann", True, 0), (1, "Ann", True, 0), (1, "Rome", False, 2)])
+    gold = Layer.build(
+        corpus.texts, [(0, 0, 3, 1), (2, 0, 4, 0)], ("LOC", "PER"), np.array([True, False, True])
+    )
+    corpus = replace(
+        corpus,
+        layers={"gold": gold},
+        targets=("Anna", "", "Rom"),
+        records=({"name": ("Ann",), "born": ("1961",)}, {"name": ("Bo",)}),
+    )
+    description = describe(corpus, "made")
+    train, test = description.splits["train"], description.splits["test"]
+    assert train.layers["gold"] == LayerDescription(1, 0.5, {"LOC": 0, "PER": 1})
+    assert test.layers["gold"] == LayerDescription(1, 1.0, {"LOC": 1, "PER": 0})
+    assert (train.targets, test.targets, train.records, test.records) == (1, 1, 2, 1)
+    assert description.records == {"name": 2, "born": 1}
+    plain = json.loads(json.dumps(description.to_dict()))
+    assert plain["layers"] == {"gold": ["LOC", "PER"]}
+    assert plain["splits"]["train"]["layers"]["gold"]["share"] == 0.5
+    console = Console(record=True, width=100, file=io.StringIO())
+    for table in tables(description):
+        console.print(table)
+    shown = console.export_text()
+    for words in ("layer gold: spans by type", "their share", "50.0%", "rows with a target"):
+        assert words in shown
+    without = describe(replace(corpus, targets=None, records=None, layers={}), "made")
+    assert without.splits["train"].targets is None
+    assert without.splits["train"].records is None

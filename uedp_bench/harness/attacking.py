@@ -7,7 +7,7 @@ from typing import Any
 from uedp_bench.attack import Planted
 from uedp_bench.corpus import Corpus
 from uedp_bench.harness.components import Parts
-from uedp_bench.harness.publishing import not_carried
+from uedp_bench.harness.publishing import not_carried, not_there
 from uedp_bench.release import Classifier, Release, RowScorer, capabilities, published_of
 from uedp_bench.results import LowerBound, SkippedAttack
 from uedp_bench.run import Run
@@ -46,7 +46,7 @@ def attack_all(
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
         reason = lacks(attack.needs, release) or withheld(attack.needs, release)
-        reason = reason or not_carried(attack, parts.pipeline)
+        reason = reason or not_carried(attack, parts.pipeline) or not_there(attack, corpus)
         if reason is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue

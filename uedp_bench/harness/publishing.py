@@ -7,13 +7,13 @@ refused by name, before training where it says so (`Component.reads`), else when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.corpus import COLUMNS, CONTENT, Corpus, Spans
-from uedp_bench.errors import CapabilityError, InputError, PluginError
+from uedp_bench.errors import CapabilityError, InputError, PluginError, nearest
 from uedp_bench.mechanism import Events, PublishingMechanism
 
 if TYPE_CHECKING:
@@ -83,6 +83,34 @@ def check_carried(pipeline: Pipeline, task: Component[Any]) -> None:
             raise CapabilityError(why)
     if (reason := not_carried(task, pipeline)) is not None:
         raise CapabilityError(f"the task {reason}")
+
+
+def check_there(readers: Iterable[Component[Any]], corpus: Corpus) -> None:
+    """Refuses before training what reads a column that the source does not fill.
+
+    Raises:
+        CapabilityError: naming who reads what, and the layers that there are.
+    """
+    for reader in readers:
+        if (reason := not_there(reader, corpus)) is not None:
+            raise CapabilityError(reason)
+
+
+def not_there(reader: Component[Any], corpus: Corpus) -> str | None:
+    """Why a component cannot read a corpus as the source made it; None where it can.
+
+    Text without entities is text: nobody is refused for that.
+    """
+    for read in sorted(reader.reads()):
+        column = column_of(read, reader.name)
+        if column == "layers" and (name := read.removeprefix(LAYER)) not in corpus.layers:
+            near = nearest(name, corpus.layers)
+            there = ", ".join(sorted(corpus.layers)) or "none"
+            hint = f"did you mean {LAYER}{near}?" if near else f"layers: {there}"
+            return f"{reader.name} reads {read}, and the corpus has no such layer; {hint}"
+        if getattr(corpus, column) is None:
+            return f"{reader.name} reads {column}, and the corpus has none"
+    return None
 
 
 def not_carried(reader: Component[Any], pipeline: Pipeline) -> str | None:

@@ -22,6 +22,7 @@ from uedp_bench.harness.planting import Data, load_data, plant, public_sizes, wi
 from uedp_bench.harness.protecting import as_scored, protect
 from uedp_bench.harness.provenance import PeakMemory, provenance
 from uedp_bench.harness.public_sizes import check_units
+from uedp_bench.harness.publishing import check_there
 from uedp_bench.harness.retraining import Retraining
 from uedp_bench.harness.saved_release import check_saved
 from uedp_bench.harness.simulation import counts_sizes, marked
@@ -80,6 +81,7 @@ def _execute(
     identity, clock, memory = around
     identifier, group = identity_of(identity)
     parts = build(spec)
+    check_there((parts.task, *parts.pipeline.parts), corpus)
     tried_runs(spec)  # a selection that does not fit the run fails before it trains
     memory.reset(device := choose_device(settings.device, settings.speed.threads))
     with clock("plant"):

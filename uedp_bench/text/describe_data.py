@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import SPLITS, Corpus, IntArray
+from uedp_bench.corpus import SPLITS, Corpus, IntArray, Layer
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +40,21 @@ class EntityReach:
 
 
 @dataclass(frozen=True)
+class LayerDescription:
+    """An annotation of a split.
+
+    Attributes:
+        rows: that are completely annotated.
+        share: of all rows of the split.
+        spans: marked pieces of text by type.
+    """
+
+    rows: int
+    share: float
+    spans: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class SplitDescription:
     """One split.
 
@@ -49,6 +65,9 @@ class SplitDescription:
         entities_by_type: distinct entities by type.
         labels: rows by label.
         reach: None where nothing is mentioned.
+        layers: annotations by name.
+        targets: rows with a target text; None where the corpus has none.
+        records: users of whom facts are known; None where the corpus has no records.
     """
 
     rows: int
@@ -61,11 +80,17 @@ class SplitDescription:
     entities_by_type: Mapping[str, int]
     labels: Mapping[str, int]
     reach: EntityReach | None
+    layers: Mapping[str, LayerDescription]
+    targets: int | None
+    records: int | None
 
 
 @dataclass(frozen=True)
 class DataDescription:
-    """A whole corpus: `splits` has an entry for every split that has rows."""
+    """A whole corpus: `splits` has an entry for every split that has rows.
+
+    `layers` has the types of each annotation, `records` the users of whom each key is known.
+    """
 
     source: str
     fingerprint: str
@@ -76,6 +101,8 @@ class DataDescription:
     entity_types: tuple[str, ...]
     label_names: tuple[str, ...]
     attributes: Mapping[str, tuple[str, ...]]
+    layers: Mapping[str, tuple[str, ...]]
+    records: Mapping[str, int]
     splits: Mapping[str, SplitDescription]
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,7 +110,8 @@ class DataDescription:
         plain = asdict(self)
         for name in ("groups", "entity_types", "label_names"):
             plain[name] = list(plain[name])
-        plain["attributes"] = {name: list(names) for name, names in self.attributes.items()}
+        for name in ("attributes", "layers"):
+            plain[name] = {key: list(names) for key, names in plain[name].items()}
         return plain
 
 
@@ -110,6 +138,8 @@ def describe(corpus: Corpus, name: str) -> DataDescription:
         entity_types=corpus.entity_types,
         label_names=corpus.label_names,
         attributes=dict(corpus.attribute_names),
+        layers={name: layer.types for name, layer in corpus.layers.items()},
+        records=dict(Counter(key for facts in corpus.records or () for key in facts)),
         splits={split: describe_split(corpus.only(split)) for split in present},
     )
 
@@ -132,7 +162,15 @@ def describe_split(part: Corpus) -> SplitDescription:
         entities_by_type=_tally(by_entity, types),
         labels={} if part.labels is None else _tally(part.labels, part.label_names),
         reach=_reach(part.users_of_entity),
+        layers={name: _layer(layer) for name, layer in part.layers.items()},
+        targets=None if part.targets is None else sum(bool(text) for text in part.targets),
+        records=None if part.records is None else sum(bool(facts) for facts in part.records),
     )
+
+
+def _layer(layer: Layer) -> LayerDescription:
+    spans = {} if layer.spans.lost else _tally(layer.spans.type, layer.types)
+    return LayerDescription(int(layer.rows.sum()), float(layer.rows.mean()), spans)
 
 
 def _reach(users: IntArray) -> EntityReach | None:
@@ -167,8 +205,9 @@ def _quantiles(values: IntArray) -> dict[str, float]:
 
 
 def tables(description: DataDescription) -> list[Table]:
-    """The description as rich tables: counts, sensitive rows by type, and distributions."""
-    return [_counts(description), _sensitive(description), _distributions(description)]
+    """The description as rich tables: counts, sensitive rows by type, layers, distributions."""
+    layers = (_spans_of(description, name) for name in description.layers)
+    return [_counts(description), _sensitive(description), *layers, _distributions(description)]
 
 
 def _counts(description: DataDescription) -> Table:
@@ -181,6 +220,10 @@ def _counts(description: DataDescription) -> Table:
     for label in description.label_names:
         counts = (f"{split.labels.get(label, 0):,}" for split in description.splits.values())
         table.add_row(escape(f"label {label}"), *counts)
+    for field, name in (("targets", "rows with a target"), ("records", "users with records")):
+        found = [getattr(split, field) for split in description.splits.values()]
+        if None not in found:
+            table.add_row(name, *(f"{count:,}" for count in found))
     return table
 
 
@@ -191,6 +234,18 @@ def _sensitive(description: DataDescription) -> Table:
     for kind in (*description.entity_types, "any"):
         counts = (split.sensitive_rows[kind] for split in description.splits.values())
         table.add_row(escape(kind), *(f"{count:,}" for count in counts))
+    return table
+
+
+def _spans_of(description: DataDescription, name: str) -> Table:
+    from rich.markup import escape
+
+    table = _table(f"layer {name}: spans by type", description)
+    layers = [split.layers[name] for split in description.splits.values()]
+    for kind in description.layers[name]:
+        table.add_row(escape(kind), *(f"{layer.spans.get(kind, 0):,}" for layer in layers))
+    table.add_row("completely annotated rows", *(f"{layer.rows:,}" for layer in layers))
+    table.add_row("their share", *(f"{layer.share:.1%}" for layer in layers))
     return table
 
 

@@ -124,7 +124,7 @@ def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False)
     return replace(
         out,
         detector=DetectionParams(**{name: getattr(params, name) for name in _HOW}),
-        layers={**corpus.layers, "gold": labelled} if aside else corpus.layers,
+        layers={"gold": labelled, **corpus.layers} if aside else corpus.layers,
     )
 
 

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.corpus import Corpus, IntArray, Spans, dense_ids
+from uedp_bench.component import at
+from uedp_bench.corpus import SPLITS, Corpus, Facts, IntArray, Spans, dense_ids
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.files.printable import plain
 from uedp_bench.source import SourceParams
+from uedp_bench.tasks.sources.reading.annotations import (
+    Annotation,
+    Words,
+    places_of,
+    read_annotation,
+    words_of,
+)
+from uedp_bench.tasks.sources.reading.file_columns import Columns, place_of
+from uedp_bench.tasks.sources.reading.records import read_records
 from uedp_bench.tasks.sources.reading.splits import (
     TRAIN,
     SplitParams,
     cut_missing_splits,
     split_index,
 )
-from uedp_bench.tasks.sources.reading.values import NOT_TEXT, texts_of
+from uedp_bench.tasks.sources.reading.values import texts_of
 from uedp_bench.text.entities import DetectionParams, add_entities
 
-Columns = Mapping[str, Sequence[Any]]
-"""Values by column name, all columns equally long; None is a null."""
+PUBLIC = SPLITS.index("public")
+NO_TOKEN = re.compile("[\\s\0\ud800-\udfff]")
+"""White space, and what no text has."""
 
 
 class ColumnParams(DetectionParams, SplitParams, SourceParams):
@@ -47,8 +59,31 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
     entities_column: str | None = Field(
         default=None,
         description="column with a list of {start, end, type} a row: character offsets, end "
-        "exclusive (as JSON text in csv and tsv). With a detector, entities are what it finds, and "
-        "this column is only used to measure it",
+        "exclusive (as JSON text in csv and tsv); or with a list of tags, one a word. With a "
+        "detector, entities are what it finds, and this column is only used to measure it",
+    )
+    tokens_column: str | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="column with the list of tokens of each row: joined by single spaces they are "
+        "its text, and text_column is not read",
+    )
+    layer_columns: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=at(()),
+        description="columns with annotations, each a layer of its name: spans or tags, as in "
+        "entities_column. A row with null is not annotated",
+    )
+    target_column: str | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="column with the text that each row shall become, its translation say",
+    )
+    records: Path | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description='jsonl file of what is known of users, {"user", "facts": {key: [texts]}} a '
+        "line; needs user_column",
     )
     split_column: str | None = Field(
         default=None, description="column that says train, valid, test or public"
@@ -74,7 +109,8 @@ def corpus_of_columns(
             columns of text, user or split (how many and where), or a malformed entity.
     """
     _check_columns(columns, params, owner)
-    texts = tuple(_filled(columns, params.text_column, owner))
+    words = _words(columns, params, owner)
+    texts = tuple(words.texts)
     users, split = _users(columns, params, owner), _split(columns, params, owner)
     known = dict(declared or {})
     if params.label_column is not None and params.label_names:
@@ -84,30 +120,42 @@ def corpus_of_columns(
     if params.label_column is not None:
         labels, label_names = _classes(columns, params.label_column, known, owner)
     attributes = {name: _classes(columns, name, known, owner) for name in params.attribute_columns}
-    mentions, types = _entities(columns, params, owner)
+    annotated = {
+        name: read_annotation(columns[name], name, words)
+        for name in (*params.layer_columns, params.entities_column)
+        if name is not None
+    }
+    none = Annotation([], (), np.empty(0, dtype=bool))
+    entities = annotated.get(params.entities_column or "", none)
     corpus = Corpus(
         texts=texts,
         groups={"user": users},
         split=cut_missing_splits(users, split, params, owner, labels),
-        entities=Spans.build(texts, mentions),
-        entity_types=types,
+        entities=Spans.build(texts, entities.mentions),
+        entity_types=entities.types,
         labels=labels,
         label_names=label_names,
         attributes={name: ids for name, (ids, _) in attributes.items()},
         attribute_names={name: names for name, (_, names) in attributes.items()},
+        targets=_targets(columns, params, split, owner),
+        layers={name: annotated[name].layer(texts) for name in params.layer_columns},
+        records=_records(columns, params, owner),
     )
     gold = params.entities_column is not None
     return add_entities(corpus, params, gold=gold)
 
 
 def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
+    written = params.tokens_column or params.text_column
     asked = {
-        "text": params.text_column,
+        "text" if params.tokens_column is None else "tokens": written,
         "user": params.user_column,
         "label": params.label_column,
         "entities": params.entities_column,
         "split": params.split_column,
+        "target": params.target_column,
         **{f"attribute {name}": name for name in params.attribute_columns},
+        **{f"layer {name}": name for name in params.layer_columns},
     }
     for field, name in asked.items():
         if name is not None and name not in columns:
@@ -115,8 +163,75 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
             there = ", ".join(columns) or "none"
             hint = f"did you mean {near!r}?" if near else f"columns: {there}"
             raise InputError(f"{owner}: no column {shown(name)} for the {field}; {hint}")
-    if not len(columns[params.text_column]):
+    if not len(columns[written]):
         raise InputError(f"{owner}: the corpus is empty: there is not one row")
+    if params.records is not None and params.user_column is None:
+        raise InputError(f"{owner}: records tells facts of users: give user_column as well")
+    beside = params.detector != "none" and params.entities_column not in (None, "gold")
+    if beside and "gold" in params.layer_columns:
+        raise InputError(
+            f"{owner}: with a detector the column {shown(params.entities_column)} becomes the "
+            "layer gold, and layer_columns names another column of this name"
+        )
+
+
+def _words(columns: Columns, params: ColumnParams, owner: str) -> Words:
+    """Texts and the places of their words."""
+
+    def where(row: int, word: int = 0) -> str:
+        return place_of(columns, row, owner, word)
+
+    name = params.tokens_column
+    if name is None:
+        texts = _filled(columns, params.text_column, owner)
+        needed = params.layer_columns or params.entities_column
+        return Words(texts, words_of(texts) if needed else [], where)
+    rows: list[list[str]] = []
+    for row, value in enumerate(columns[name]):
+        tokens = value
+        with suppress(ValueError, RecursionError):
+            tokens = json.loads(value) if isinstance(value, str) else value
+        tokens = list(tokens) if isinstance(tokens, list | tuple) else []
+        good = (isinstance(t, str) and t and not NO_TOKEN.search(t) for t in tokens)
+        if not tokens or not all(good):
+            raise InputError(
+                f"{where(row)}, column {shown(name)}: {shown(value)} is not a list of tokens: "
+                "texts without white space"
+            )
+        rows.append(tokens)
+    return Words([" ".join(tokens) for tokens in rows], [places_of(t) for t in rows], where)
+
+
+def _targets(
+    columns: Columns, params: ColumnParams, split: IntArray, owner: str
+) -> tuple[str, ...] | None:
+    """Target texts; public rows may do without one."""
+    name = params.target_column
+    if name is None:
+        return None
+    values = texts_of(columns[name], f"{owner}: column {shown(name)}")
+    bad = [
+        row
+        for row, value in enumerate(values)
+        if split[row] != PUBLIC and (value is None or not value.strip())
+    ]
+    if bad:
+        raise InputError(
+            f"{place_of(columns, bad[0], owner)}, column {shown(name)}: the target is null or "
+            f"blank ({len(bad)} such of {len(values)} rows); only public rows may have none"
+        )
+    return tuple(value or "" for value in values)
+
+
+def _records(columns: Columns, params: ColumnParams, owner: str) -> tuple[Facts, ...] | None:
+    if params.records is None or params.user_column is None:
+        return None
+    names = dict.fromkeys(_filled(columns, params.user_column, owner))  # in the order of their ids
+    return read_records(params.records, list(names), owner)
+
+
+def _rows(columns: Columns, params: ColumnParams) -> int:
+    return len(columns[params.tokens_column or params.text_column])
 
 
 def _filled(columns: Columns, name: str, owner: str) -> list[str]:
@@ -134,14 +249,14 @@ def _filled(columns: Columns, name: str, owner: str) -> list[str]:
 
 def _users(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
     if params.user_column is None:
-        return np.arange(len(columns[params.text_column]), dtype=np.int64)
+        return np.arange(_rows(columns, params), dtype=np.int64)
     return dense_ids(_filled(columns, params.user_column, owner))
 
 
 def _split(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
     name = params.split_column
     if name is None:
-        return np.full(len(columns[params.text_column]), TRAIN, dtype=np.int64)
+        return np.full(_rows(columns, params), TRAIN, dtype=np.int64)
     values = _filled(columns, name, owner)
     index = {
         value: split_index(value, f"{owner}, column {shown(name)}")
@@ -166,41 +281,3 @@ def _classes(
                 f"class; {hint}"
             )
     return np.array([index[value] for value in values], dtype=np.int64), names
-
-
-def _entities(
-    columns: Columns, params: ColumnParams, owner: str
-) -> tuple[list[tuple[int, int, int, int]], tuple[str, ...]]:
-    if params.entities_column is None:
-        return [], ()
-    found = list(_read_entities(columns[params.entities_column], params.entities_column, owner))
-    texts = columns[params.text_column]
-    for row, start, end, _ in found:
-        if not 0 <= start < end <= len(str(texts[row])):
-            raise InputError(
-                f"{owner}: column {shown(params.entities_column)}, row {row + 1}: "
-                f"({shown(start)}, {shown(end)}) is "
-                f"not inside the text of {len(str(texts[row]))} characters"
-            )
-    types = tuple(sorted({kind for *_, kind in found}))
-    return [(row, start, end, types.index(kind)) for row, start, end, kind in found], types
-
-
-def _read_entities(
-    values: Sequence[Any], column: str, owner: str
-) -> Iterator[tuple[int, int, int, str]]:
-    for row, value in enumerate(values):
-        try:
-            items = json.loads(value) if isinstance(value, str) else value
-            for item in [] if items is None else items:
-                start, end, kind = item["start"], item["end"], item["type"]
-                if not (type(start) is int and type(end) is int and isinstance(kind, str)):
-                    raise TypeError("start and end must be whole numbers and type a string")
-                if not kind or NOT_TEXT.search(kind):
-                    raise ValueError(f"{shown(kind)} is no name of a type")
-                yield row, start, end, kind
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(
-                f"{owner}: column {shown(column)}, row {row + 1} is not a list of "
-                f"{{start, end, type}}: {type(error).__name__}: {plain(str(error), 200)}"
-            ) from None

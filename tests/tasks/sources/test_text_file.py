@@ -177,7 +177,7 @@ def test_splits_that_exist_are_left_alone() -> None:
         ({"text_column": "age"}, "'age' has 1 null or blank value, the first in row 2 of 3"),
         ({"user_column": "topic"}, "'topic' has 1 null or blank value, the first in row 3 of 3"),
         ({"split_column": "who"}, "'u1' is not a split; known: train"),
-        ({"entities_column": "who"}, "row 1 is not a list of {start, end, type}"),
+        ({"entities_column": "who"}, "column .who.: .u1. is not a list of {start, end, type}"),
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])

@@ -1,0 +1,83 @@
+"""Files in the layout of the CoNLL shared tasks: a token a line, a blank line after a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uedp_bench.errors import InputError, shown
+from uedp_bench.files.regular_files import shown_path
+from uedp_bench.files.text_files import open_text
+from uedp_bench.tasks.sources.reading.file_columns import FileColumns
+
+ENDINGS = frozenset({".conll", ".bio", ".iob", ".iob2"})
+DOCUMENT = "document"
+"""Column with the number of the document, in files that have `-DOCSTART-` lines."""
+
+_START = "-DOCSTART-"
+
+
+def read_tokens(path: Path, names: tuple[str, ...], parameter: str) -> FileColumns:
+    """The columns of a file: a list of tokens, or of tags, a sentence.
+
+    Columns are separated by tabs where the first token line has one, else by white space. Lines
+    that start with `-DOCSTART-` begin a document; documents without a sentence are not counted.
+
+    Args:
+        path: the file.
+        names: of the columns, as many as a line has; by default the first is `token`, the last
+            `gold`, and those between them are left out.
+        parameter: that named the file, for messages.
+
+    Raises:
+        InputError: naming the line, for one that has another number of columns than the first.
+    """
+    where = f"{parameter}: {shown_path(path)}"
+    sentences: list[list[list[str]]] = [[]]
+    lines: list[int] = []
+    documents: list[int] = []
+    width, separator, document, pending = 0, None, -1, False
+    with open_text(path, parameter) as text:
+        for number, line in enumerate(text, start=1):
+            if not line.strip() or line.startswith(_START):
+                pending |= line.startswith(_START)
+                if sentences[-1]:
+                    sentences.append([])
+                continue
+            if not width:
+                separator = "\t" if "\t" in line else None
+            cells = [cell.strip() for cell in line.rstrip("\r\n").split(separator)]
+            width = width or len(cells)
+            _check_line(cells, width, f"{where}, line {number}")
+            if not sentences[-1]:
+                document, pending = document + pending, False
+                lines.append(number)
+                documents.append(document)
+            sentences[-1].append(cells)
+    found = [sentence for sentence in sentences if sentence]
+    names = _names(names, width, where) if found else ("token", "gold")
+    columns = FileColumns(where, lines, by_word=True)
+    for at, name in enumerate(names):
+        if name:
+            columns[name] = [[cells[at] for cells in sentence] for sentence in found]
+    if document >= 0:
+        columns[DOCUMENT] = [str(number) for number in documents]
+    return columns
+
+
+def _check_line(cells: list[str], width: int, where: str) -> None:
+    if len(cells) != width:
+        raise InputError(f"{where}: {len(cells)} columns, and {width} in the first line of a token")
+    if width < 2:
+        raise InputError(f"{where}: {shown(cells[0])} has no tag beside it")
+    if not all(cells):
+        raise InputError(f"{where}: column {cells.index('') + 1} is empty")
+
+
+def _names(names: tuple[str, ...], width: int, where: str) -> tuple[str, ...]:
+    if not names:
+        return ("token", *[""] * (width - 2), "gold")
+    if len(names) != width:
+        raise InputError(
+            f"{where} has {width} columns, and token_columns names {len(names)}: {', '.join(names)}"
+        )
+    return names

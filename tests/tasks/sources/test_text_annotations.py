@@ -1,0 +1,203 @@
+"""The source `text` reads annotations, targets and records, and says what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.registry import sources
+
+WHOLE = {"valid": 0, "test": 0}
+CONLL = """-DOCSTART- -X- O
+
+Ann NNP I-PER
+Lee NNP I-PER
+met VBD O
+Bo NNP I-PER
+Li NNP B-PER
+
+Rome NNP I-LOC
+
+-DOCSTART- -X- O
+-DOCSTART- -X- O
+
+Rain NN O
+"""
+ROWS = [
+    {"who": "ann", "text": "My son Bo.", "names": [{"start": 7, "end": 9, "type": "CHILD"}]},
+    {"who": "ann", "text": "He is well.", "names": []},
+    {"who": "cy", "text": "Ann, my wife", "names": ["B-SPOUSE", "O", "O"]},
+    {"who": "di", "text": "See you.", "names": None},
+]
+
+
+def write(folder: Path, rows: list | str, name: str = "rows.jsonl") -> Path:
+    file = folder / name
+    file.write_text(rows if isinstance(rows, str) else "\n".join(map(json.dumps, rows)))
+    return file
+
+
+def read(path: Path, **params: object) -> Corpus:
+    corpus: Corpus = sources.create("text", {"path": path, **WHOLE, **params}).load()
+    return corpus
+
+
+def marked(corpus: Corpus, name: str) -> list[tuple[str, str]]:
+    layer = corpus.layer(name)
+    return [
+        (layer.types[kind], corpus.texts[row][start:end])
+        for row, start, end, kind in layer.spans.mentions()
+    ]
+
+
+def test_conll_layout_has_documents_tokens_and_tags(tmp_path: Path) -> None:
+    path = write(tmp_path, CONLL, "news.conll")
+    names = ["token", "pos", "gold"]
+    corpus = read(path, token_columns=names, user_column="document", entities_column="gold")
+    assert corpus.texts == ("Ann Lee met Bo Li", "Rome", "Rain")
+    assert corpus.users.tolist() == [0, 0, 1]  # a document without a sentence is none
+    # IOB1: B- where a neighbour of the same type begins.
+    said = [("PER", "Ann Lee"), ("PER", "Bo"), ("PER", "Li"), ("LOC", "Rome")]
+    assert marked(corpus, "gold") == said
+    assert [corpus.surface(i) for i in range(len(corpus.entities))] == [name for _, name in said]
+    assert [tag for tag, _ in marked(corpus, "pos")] == ["NNP", "NNP", "VBD", "NNP", "NNP",
+                                                         "NNP", "NN"]  # fmt: skip
+    assert all(layer.rows.all() for layer in corpus.layers.values())
+    second = CONLL.replace("Ann NNP I-", "Ann NNP B-").replace("Bo NNP I-", "Bo NNP B-")
+    assert marked(read(write(tmp_path, second, "two.bio")), "gold") == said  # BIO2
+    alone = read(path)
+    assert tuple(alone.layers) == ("gold",)
+    assert len(alone.entities) == 0  # what counts as sensitive is said, not guessed
+    assert alone.user_count == 3
+
+
+def test_tabs_separate_columns_where_there_are_some(tmp_path: Path) -> None:
+    path = write(tmp_path, "Ann\tB-PER\nmet\tO\n\nBo\tB-PER\n", "x.iob2")
+    assert marked(read(path), "gold") == [("PER", "Ann"), ("PER", "Bo")]
+
+
+def test_rows_are_annotated_by_spans_or_tags_or_not_at_all(tmp_path: Path) -> None:
+    corpus = read(write(tmp_path, ROWS), layer_columns=["names"], user_column="who")
+    assert marked(corpus, "names") == [("CHILD", "Bo"), ("SPOUSE", "Ann,")]
+    assert corpus.layer("names").rows.tolist() == [True, True, True, False]
+    (tmp_path / "public.txt").write_text("the sky is blue\n")
+    more = read(
+        tmp_path / "rows.jsonl", layer_columns=["names"], public=[str(tmp_path / "public.txt")]
+    )
+    # Text that nobody annotated is not text without names.
+    assert more.layer("names").rows.tolist() == [True, True, True, False, False]
+    assert more.fingerprint != corpus.fingerprint
+    none = [{**row, "names": row["names"] or []} for row in ROWS]
+    every = read(write(tmp_path, none, "none.jsonl"), layer_columns=["names"], user_column="who")
+    assert every.layer("names").rows.all()
+    assert every.fingerprint != corpus.fingerprint
+
+
+def test_tokens_make_the_text(tmp_path: Path) -> None:
+    rows = [{"tokens": ["Ann", ",", "Bo"], "tags": ["B-P", "O", "B-P"], "pos": ["N", ",", "N"]}]
+    path = write(tmp_path, rows)
+    corpus = read(path, tokens_column="tokens", layer_columns=["tags", "pos"],
+                  entities_column="tags")  # fmt: skip
+    assert corpus.texts == ("Ann , Bo",)
+    assert marked(corpus, "tags") == [("P", "Ann"), ("P", "Bo")]
+    assert marked(corpus, "pos") == [("N", "Ann"), (",", ","), ("N", "Bo")]
+    assert len(corpus.entities) == 2
+    csv = 'tokens,tags\n"[""Ann"", ""left""]","[""B-P"", ""O""]"\n'
+    same = read(write(tmp_path, csv, "r.csv"), tokens_column="tokens", layer_columns=["tags"])
+    assert marked(same, "tags") == [("P", "Ann")]
+
+
+def test_targets_and_records_stand_beside_their_rows(tmp_path: Path) -> None:
+    rows = [{**row, "german": f"auf Deutsch {at}"} for at, row in enumerate(ROWS)]
+    facts = [
+        {"user": "cy", "facts": {"spouse": "Ann", "children": ["Bo", "Eve"]}},
+        {"user": "di", "facts": {}},
+    ]
+    corpus = read(
+        write(tmp_path, rows), user_column="who", target_column="german",
+        records=write(tmp_path, facts, "people.jsonl"),
+    )  # fmt: skip
+    assert corpus.targets == tuple(f"auf Deutsch {at}" for at in range(4))
+    assert corpus.records == ({}, {"spouse": ("Ann",), "children": ("Bo", "Eve")}, {})
+    assert corpus.take(np.array([0, 3])).records == ({}, {}, {})  # nobody's row, nobody's facts
+    plain = read(tmp_path / "rows.jsonl", user_column="who")
+    assert len({corpus.fingerprint, plain.fingerprint}) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Ann I-PER\nmet X\n", r"bad.conll, line 2, column 'gold': tag 2 of the row is 'X'"),
+        ("\nAnn B-PER\n\nLi E-PER\n", r"line 4, .*'E-PER', .*must be O, or B- or I-"),
+        ("Ann NN B-PER\nmet O\n", r"bad.conll, line 2: 2 columns, and 3 in the first line"),
+        ("Ann\n", r"bad.conll, line 1: 'Ann' has no tag beside it"),
+        ("Ann\tB-PER\nBo\t\n", r"bad.conll, line 2: column 2 is empty"),
+        ("-DOCSTART- O\n", "the corpus is empty"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_tokens(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read(write(tmp_path, text, "bad.conll"))
+
+
+def test_columns_of_tokens_are_named_all_or_not(tmp_path: Path) -> None:
+    path = write(tmp_path, CONLL, "news.conll")
+    with pytest.raises(InputError, match="has 3 columns, and token_columns names 2: token, gold"):
+        read(path, token_columns=["token", "gold"])
+    with pytest.raises(InputError, match="no column 'pos' for the layer pos"):
+        read(path, layer_columns=["pos"])
+    with pytest.raises(InputError, match="did you mean 'document'"):
+        read(path, user_column="documents")
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"names": ["O"]}, r"line 2, column 'names': 1 tags for 2 words"),
+        ({"names": ["O", 3]}, r"line 2, column 'names': tag 2 of the row is 3"),
+        ({"names": [{"start": 0, "ende": 2, "type": "X"}]}, "no 'end'; did you mean it by 'ende'"),
+        ({"names": [{"start": 0, "end": 99, "type": "X"}]}, r"\(0, 99\) is not inside the text of"),
+        ({"names": [{"start": "0", "end": 2, "type": "X"}]}, "must be whole numbers"),
+        ({"names": "x"}, "'x' is not a list of {start, end, type} or of tags"),
+        ({"german": " "}, r"line 2, column 'german': the target is null or blank \(1 such of 2"),
+    ],
+)
+def test_what_is_wrong_with_a_row(tmp_path: Path, row: dict, said: str) -> None:
+    good = {"text": "Ann left", "names": [], "german": "Ann ging", "who": "ann"}
+    path = write(tmp_path, [good, {**good, **row}])
+    with pytest.raises(InputError, match=said):
+        read(path, layer_columns=["names"], target_column="german")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"user": "an", "facts": {}}', r"people.jsonl, line 2: no row is of the user 'an'; did"),
+        ('{"user": "cy", "facts": {}}', r"line 2: facts of 'cy' stand in line 1 already"),
+        ('{"user": "ann", "fact": {}}', r"line 2 has no field 'facts'; did you mean it by 'fact'"),
+        ('{"user": "ann", "facts": {"born": 7}}', r"line 2: facts.born is 7; a text or a list"),
+        ('{"user": "ann", "facts": []}', r"line 2: facts is \[\], not an object"),
+        ("[", r"line 2 is no JSON"),
+    ],
+)
+def test_what_is_wrong_with_records(tmp_path: Path, line: str, said: str) -> None:
+    people = write(tmp_path, '{"user": "cy", "facts": {}}\n' + line, "people.jsonl")
+    with pytest.raises(InputError, match=said):
+        read(write(tmp_path, ROWS), user_column="who", records=people)
+    with pytest.raises(InputError, match="give user_column as well"):
+        read(tmp_path / "rows.jsonl", records=people)
+
+
+def test_gold_is_one_layer_only(tmp_path: Path) -> None:
+    rows = [{**row, "gold": []} for row in ROWS]
+    with pytest.raises(InputError, match="column 'names' becomes the layer gold"):
+        read(write(tmp_path, rows), detector="names", entities_column="names",
+             layer_columns=["gold"])  # fmt: skip
+    corpus = read(tmp_path / "rows.jsonl", detector="names", entities_column="names",
+                  layer_columns=["names"])  # fmt: skip
+    assert marked(corpus, "gold") == marked(corpus, "names")
