@@ -81,7 +81,8 @@ def _execute(
     identity, clock, memory = around
     identifier, group = identity_of(identity)
     parts = build(spec)
-    check_there((parts.task, *parts.pipeline.parts), corpus)
+    check_there(parts.pipeline.parts, data.corpus)
+    check_there([parts.task], data.scored(data.corpus))
     tried_runs(spec)  # a selection that does not fit the run fails before it trains
     memory.reset(device := choose_device(settings.device, settings.speed.threads))
     with clock("plant"):
