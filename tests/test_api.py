@@ -19,6 +19,7 @@ from uedp_bench.registry import Registry
 
 SLOW = ("torch", "transformers", "scipy", "sklearn", "pandas", "spacy", "mlflow")
 CONTRACTS = (
+    "accounting.event_contract",
     "attack", "component", "corpus.spans", "corpus.table", "learner", "mechanism", "model",
     "release", "run", "source", "task",
 )  # fmt: skip
@@ -130,7 +131,7 @@ def test_what_a_contract_mentions_is_public_too(contract):
         f"{name} (of {where})"
         for where, name in mentioned(contract)
         if name in ours - type_variables and name not in {*api.__all__, *NOT_FOR_STRANGERS}
-        if not name.startswith("_")
+        if not name.startswith(("_", "MOST_"))  # limits of what a file may hold
     }
     assert not missing
 

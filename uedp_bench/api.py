@@ -10,8 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
-from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair, LossPair
+from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Refusal, Rounds
+from uedp_bench.accounting.accountants.dominating_pairs import Array, DiscretePair, LossPair, Window
 from uedp_bench.accounting.event_contract import (
     Adjacency,
     AnyEvent,
@@ -153,6 +153,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTENT",
     "SPLITS",
+    "Accountant",
     "AdamServer",
     "AdaptiveBound",
     "Adjacency",
@@ -160,6 +161,7 @@ __all__ = [
     "Answer",
     "AnyEvent",
     "ApproximateDP",
+    "Array",
     "Asked",
     "Attack",
     "Batch",
@@ -248,6 +250,7 @@ __all__ = [
     "Retrain",
     "Rewriting",
     "Role",
+    "Rounds",
     "RowScorer",
     "Rows",
     "Run",
@@ -289,6 +292,7 @@ __all__ = [
     "UserEntityGaussian",
     "Vocabulary",
     "VocabularyMechanism",
+    "Window",
     "WordChannel",
     "WordModel",
     "WordParams",

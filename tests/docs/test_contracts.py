@@ -8,8 +8,12 @@ from types import ModuleType
 import pytest
 from examples import ROOT
 
+from uedp_bench import api
+from uedp_bench.registry import REGISTRIES
+
 PAGES = sorted((ROOT / "docs" / "registry").glob("*.md"))
 KINDS = {
+    "event.md": ("Event", "Neighbours", "Promise", "PrivacyEvent", "LossPair"),
     "publisher.md": ("PublishingMechanism", "Rewriting"),
     "mechanism-that-trains.md": ("Mechanism", "TrainingMechanism", "Learner", "Federation"),
     "task.md": ("Task", "TrainedRelease", "capability"),
@@ -56,3 +60,13 @@ def test_a_signature_that_changes_is_seen(filler):
     changed = said.replace("planted: Any, corpus: Corpus", "planted: Planted, corpus: Corpus", 1)
     assert changed != said
     assert filler.filled(changed) == said
+
+
+def test_every_public_name_is_on_a_page_but_the_registries(filler):
+    there = {
+        name
+        for page in PAGES
+        for found in filler.MARKED.finditer(page.read_text())
+        for name in found[2].split()
+    }
+    assert set(api.__all__) - there == set(REGISTRIES)

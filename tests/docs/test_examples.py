@@ -30,6 +30,7 @@ PAGES = (
     "task",
     "task-in-stages",
     "publisher",
+    "event",
 )
 MAY_IMPORT = {"uedp_bench.api", "numpy", "torch", "pydantic", *sys.stdlib_module_names}
 
@@ -244,3 +245,19 @@ def test_a_task_in_stages_pre_trains_under_a_guarantee(results):
     assert trained["floors"]["public-only"] == accuracy["value"]
     assert accuracy["low"] > 0.3  # more than the most frequent of five labels
     assert trained["provenance"]["downstream"]["users"] == 160
+
+
+def test_the_event_is_accounted_for_as_zcdp(results, tmp_path, capsys):
+    results("event", sizes(**{"mechanism.noisy-counts.deviation": "[0.01,4]"}))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Renyi divergence over the order" in said
+    found = [json.loads(file.read_text()) for file in tmp_path.glob("runs/*/result.json")]
+    runs = {run["spec"]["mechanism"][0]["params"]["deviation"]: run for run in found}
+    rho, delta = 2.0**2 / (2 * 4.0**2), 1e-5
+    # Bun and Steinke 2016, Proposition 1.3: a conversion that an accountant may not exceed.
+    limit = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    assert 0.5 * limit < proven(runs[4], "record") <= limit
+    assert f"{proven(runs[4], 'record'):.4g}" in said  # `account` says what the run proves
+    assert proven(runs[0.01], "record") > 1000
+    error = {deviation: run["utility"]["error"]["value"] for deviation, run in runs.items()}
+    assert error[0.01] < error[4]

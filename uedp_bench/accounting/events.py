@@ -151,7 +151,7 @@ class TwoLevelUserEntityGaussian(_OfUserEntity):
     sentence_bound: float = Field(gt=0.0)
 
     def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
-        """Of the curve, whose points count sentences."""
+        """What the points of the curve count: sentences."""
         if unit != "user-entity":
             return ()
         return (
@@ -205,7 +205,7 @@ class ApproximateDP(Event):
     group: int = Field(default=1, ge=1)
 
     def promise(self, adjacency: Adjacency) -> Promise:
-        """Of all elements that change at once."""
+        """The promise for all elements that change at once."""
         from uedp_bench.accounting.accountants.basic_composition import group_delta
 
         delta = group_delta(self.epsilon, self.delta, self.group)
@@ -225,7 +225,7 @@ class LaplaceVector(Event):
     dropout: Rate = 0.0
 
     def promise(self, adjacency: Adjacency) -> Promise:
-        """Of the whole vector, after dropout."""
+        """Epsilon of the whole vector, after dropout."""
         from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
 
         return Promise(dropout_epsilon(self.sensitivity / self.scale, self.dropout))

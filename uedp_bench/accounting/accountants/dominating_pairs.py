@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+"""Orders, divergences, epsilons: numbers in double precision."""
 
 TAIL = 1e-20
 """Mass left out on one side of a distribution; it goes to infinite loss."""
@@ -125,10 +126,10 @@ class DiscretePair:
 
 
 IDENTICAL = DiscretePair([1.0], [1.0])
-"""Of what tells nothing."""
+"""The pair of what tells nothing."""
 
 DISJOINT = DiscretePair([1.0, 0.0], [0.0, 1.0])
-"""Of what tells everything."""
+"""The pair of what tells everything."""
 
 
 @dataclass(frozen=True, eq=False)
