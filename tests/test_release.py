@@ -120,18 +120,19 @@ def test_a_stranger_declares_a_capability_in_one_place(monkeypatch: pytest.Monke
 
 
 def asked_by_name(file: Path) -> Iterator[str]:
-    """Places where an attribute of a release is asked for by a name in quotes."""
+    """Places where an attribute of a release or a learner is asked for by a name in quotes."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         if node.func.id not in ("getattr", "hasattr") or len(node.args) < 2:
             continue
         whose, name = node.args[:2]
-        if "release" in ast.unparse(whose).lower() and isinstance(name, ast.Constant):
+        asked = ast.unparse(whose).lower()
+        if ("release" in asked or "learner" in asked) and isinstance(name, ast.Constant):
             yield f"{file.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
 
 
-def test_no_attribute_of_a_release_is_asked_for_by_name() -> None:
+def test_no_attribute_of_a_release_or_a_learner_is_asked_for_by_name() -> None:
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
     assert len(files) > 300
     assert not [place for file in files for place in asked_by_name(file)]

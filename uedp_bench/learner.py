@@ -146,7 +146,10 @@ class Learner(Protocol):
         ...
 
     def release(self, module: nn.Module) -> Release:
-        """What is released when `module` is."""
+        """What is released when `module` is.
+
+        Derive it from `TrainedRelease`, so that attacks reach it by the losses of its rows.
+        """
         ...
 
 
@@ -159,9 +162,11 @@ class SplitLearner(Learner, Protocol):
 
     Attributes:
         width: d, the size of the representation.
+        target: what the labels are of: "label", or the name of an attribute.
     """
 
     width: int
+    target: str = "label"
 
     def masked_batch(
         self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float

@@ -90,7 +90,7 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
 
         p = self.params
         split = in_two_parts(learner, self.name)
-        truth, classes = self._private(corpus, getattr(learner, "target", "label"))
+        truth, classes = self._private(corpus, split.target)
         attackers = Attackers(
             split.width, classes, p.attacker_hidden, run.shared_seed(self.name, "attackers")
         ).to(run.device)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from uedp_bench.attacks.membership.asked_rows import AskedClasses, AskedLosses
+from uedp_bench.attacks.membership.attack import Membership
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import PublishedOnly, Release, RowScorer
+from uedp_bench.run import Run
 
 
 class Losses(Release):
@@ -47,6 +50,20 @@ def test_what_is_no_loss_is_refused(bad: float) -> None:
     release = Losses(1.0, 1.0, bad)
     with pytest.raises(InputError, match="loss of record 1 is"):
         AskedLosses(release, corpus(3)).of(release, np.array([0, 2]))
+
+
+def test_records_without_anything_that_is_predicted_give_a_note(
+    development_corpus: Corpus, make_run: Callable[..., Run]
+) -> None:
+    class Blind(Losses):
+        def scorable(self, corpus: Corpus) -> np.ndarray:
+            return np.zeros(len(corpus), dtype=bool)
+
+    attack = Membership.create()
+    after, what = attack.plant(development_corpus, np.random.default_rng(1))
+    found = attack.run(Blind(), what, after, make_run(1))
+    assert found.metrics == {}
+    assert found.details["notes"] == ["no record has a target that the release predicts"]
 
 
 def test_a_shadow_model_of_another_kind_is_refused() -> None:
