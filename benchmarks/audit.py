@@ -21,8 +21,9 @@ from typing import Any
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.scheduler import plan_jobs, run_jobs
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.results import LowerBound, Result
 from uedp_bench.run import Speed
 

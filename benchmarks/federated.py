@@ -25,7 +25,8 @@ import torch
 from torch import Tensor
 
 from uedp_bench.corpus import Index
-from uedp_bench.harness.spec import parse_spec, read_spec
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.learner import row_seeds
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import models, sources, tasks

@@ -23,7 +23,7 @@ CONTRACTS = (
     "attack", "component", "corpus.spans", "corpus.table", "learner", "mechanism", "model",
     "release", "run", "source", "task",
 )  # fmt: skip
-NOT_FOR_STRANGERS = {"PublicStages", "NoiseSource", "TrainedStage"}
+NOT_FOR_STRANGERS = {"Diary", "NoiseSource", "PublicStages", "TrainedStage"}
 """Types of what the harness alone sets on a run."""
 
 

@@ -123,6 +123,7 @@ from uedp_bench.statistics.roc import Rate, Scores, auc, auc_estimate, tpr_at_fp
 from uedp_bench.task import Task
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
 from uedp_bench.text.entities import DetectionParams, add_entities
+from uedp_bench.transcript import Message, Messages, Sent, Size, Transcript
 
 if TYPE_CHECKING:
     from uedp_bench.models.module_set import ModuleSet, load_modules, modules_of, save_modules
@@ -211,6 +212,8 @@ __all__ = [
     "MayBePath",
     "Mechanism",
     "Mention",
+    "Message",
+    "Messages",
     "MetricPrivacy",
     "ModuleSet",
     "Name",
@@ -260,10 +263,12 @@ __all__ = [
     "Scores",
     "SecureComputation",
     "Seen",
+    "Sent",
     "SentenceSampledGaussian",
     "ServerStep",
     "ServingMechanism",
     "SgdServer",
+    "Size",
     "Source",
     "SourceParams",
     "SourceRef",
@@ -282,6 +287,7 @@ __all__ = [
     "Trained",
     "TrainedRelease",
     "TrainingMechanism",
+    "Transcript",
     "TwoLevelBound",
     "TwoLevelUserEntityGaussian",
     "UedpBenchError",

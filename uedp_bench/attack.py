@@ -81,6 +81,14 @@ class Attack(Component[P]):
         """
         return {}
 
+    def payload_rounds(self) -> int:
+        """How many rounds of messages it needs with what they carried (`Transcript`); 0 for none.
+
+        What parties send is kept for attacks that ask for it before anything is sent, and for those
+        whose `needs` name `Transcript`.
+        """
+        return 0
+
     @abstractmethod
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
         """The corpus to protect, and what was planted in it (before any vocabulary is made)."""

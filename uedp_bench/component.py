@@ -86,13 +86,17 @@ class Component(ABC, Generic[P]):
         return frozenset()
 
     @classmethod
-    def create(cls, values: Mapping[str, Any] | None = None) -> Any:
+    def create(cls, values: Mapping[str, Any] | None = None, **others: Any) -> Any:
         """The component with these parameters, the rest at their defaults.
+
+        Args:
+            values: of its parameters.
+            others: arguments of its constructor beside the parameters (a task's model).
 
         Raises:
             InputError: for an unknown parameter (with the nearest name) or a value out of range.
         """
-        return cls(cast("P", parse_params(cls.Params, values or {}, cls.name)))
+        return cls(cast("P", parse_params(cls.Params, values or {}, cls.name)), **others)
 
 
 def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str) -> BaseModel:

@@ -113,13 +113,13 @@ class Registry(Generic[C]):
             )
         return component  # type: ignore[return-value]
 
-    def create(self, name: str, params: dict[str, Any] | None = None) -> Any:
-        """The component with these parameters.
+    def create(self, name: str, params: dict[str, Any] | None = None, **others: Any) -> Any:
+        """The component with these parameters; `others` are further arguments of its constructor.
 
         Raises:
             UnknownNameError, PluginError, InputError: see `get` and `Component.create`.
         """
-        return self.get(name).create(params)
+        return self.get(name).create(params, **others)
 
     def _find(self, name: str) -> Origin:
         found = self._given.get(name) or self._entries().get(name)

@@ -8,10 +8,20 @@ what a saved release is asked, so that what cannot be asked again is found when 
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
     from uedp_bench.mechanism import RepresentationMechanism
     from uedp_bench.model import Vocabulary
     from uedp_bench.randomness.streams import Stream
+    from uedp_bench.transcript import Messages
 
 Question = Callable[[Any, Corpus], FloatArray]
 """Asks a release of some capability about a few rows; the answer is an array of numbers."""
@@ -286,10 +297,10 @@ class Release:
         classes: names of the classes that it tells apart; none where it tells no classes apart, or
             does not say which.
         takes_vectors: it reads published vectors, not text.
-        published, word_channel, update: see `Published`, `Channel` and `Updates`; the harness sets
-            them, and they are missing where there is no such thing.
+        published, word_channel, update, transcript: see `Published`, `Channel`, `Updates` and
+            `Transcript`; the harness shows them, and they are missing where there is no such thing.
         inputs: rows as they enter the model, where mechanisms perturb inputs and what they make is
-            not published; the harness sets it. It is no part of what is released, but classes and
+            not published; the harness shows it. It is no part of what is released, but classes and
             representations of inputs are those of these.
     """
 
@@ -301,7 +312,18 @@ class Release:
     published: Corpus
     word_channel: WordChannel
     update: NDArray[np.float32]
+    transcript: Messages
     inputs: Corpus
+
+    def showing(self, **more: Any) -> Self:
+        """The same release with more to be seen: `events`, `published` and whatever else.
+
+        The run adds what the learner that made the release cannot know. This one stays as it is.
+        """
+        other = copy.copy(self)
+        for name, value in more.items():
+            setattr(other, name, value)
+        return other
 
     @property
     def draws_noise(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.corpus import SPLITS
 from uedp_bench.randomness.streams import Name, Stream, shared_stream
+from uedp_bench.transcript import Message, MessageLog, Sent
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus
     from uedp_bench.mechanism import CorpusStats
     from uedp_bench.release import Release
-    from uedp_bench.results import TrainedStage
     from uedp_bench.training.public_stage import PublicStages
 
 Progress = Callable[[str, int, int], None]
@@ -53,12 +54,32 @@ class Speed(BaseModel):
     score_rows: int = Field(default=512, ge=1)
 
 
+@dataclass
+class Diary:
+    """What a run writes down on its way, through the methods of `Run`.
+
+    Attributes:
+        series: metrics by round.
+        diagnostics: simulation-only facts.
+        counts: what the cost reports.
+        messages: what parties send to each other.
+        calls: of `Run.fresh`, by the key of their stream.
+    """
+
+    series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, float] = field(default_factory=dict)
+    messages: MessageLog = field(default_factory=MessageLog)
+    calls: dict[bytes, int] = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class Run:
     """What a mechanism or an attack may know of the run around it.
 
     A mechanism draws from `rng`, or from `stream` where draws are keyed; attacks, tasks and all
     that must be equal in the rows of one seed draw from `shared`. See `randomness` for the law.
+    Nobody sets an attribute of it: `log`, `note`, `count` and `send` take what there is to say.
 
     Attributes:
         seed: the run's seed; never draw from it directly.
@@ -66,17 +87,12 @@ class Run:
         device: torch device name ("cpu", "cuda").
         injected: users whose updates an audit replaces (empty outside audits).
         delta: at which the run's guarantees are stated.
-        series: metrics by round, filled by `log`.
-        pretraining: what public text the module saw before, and how it was trained on it.
-        public_only: the model that no private row has touched, until it is scored; None where it
-            saw no other text either.
-        stages: what a result says of the training stages, where there is more to say than that.
+        retrainer: makes the models that attacks ask for (`retrain`); None before the attacks.
         downstream: rows of the task's second source, in the splits train, valid and public.
-        diagnostics: simulation-only facts, filled by `note` (they look at un-noised values, so a
-            real deployment could not print them).
         scope: what is trained and on what (`randomness.scope_of`): secret streams are keyed by it.
         noise_source: where they come from.
         public_stages: where models after training on public text are kept for other runs.
+        diary: what was written down so far.
     """
 
     seed: int
@@ -87,21 +103,47 @@ class Run:
     delta: float = 1e-5
     progress: Progress = no_progress
     retrainer: Retrain | None = None
-    series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
-    diagnostics: dict[str, Any] = field(default_factory=dict)
-    counts: dict[str, float] = field(default_factory=dict)
-    pretraining: dict[str, Any] = field(default_factory=dict)
-    public_only: Release | None = None
     scope: str = ""
     noise_source: NoiseSource = "seed"
     public_stages: PublicStages | None = None
-    stages: tuple[TrainedStage, ...] | None = None
     downstream: Corpus | None = None
+    diary: Diary = field(default_factory=Diary)
 
     def __post_init__(self) -> None:
         self._secret = Stream.root(self.seed, self.scope, self.noise_source)
-        self._calls: dict[bytes, int] = {}
         self._number = 1
+        self._whole = True
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuses what comes after construction.
+
+        Raises:
+            AttributeError: naming the methods that are meant for it.
+        """
+        if "_whole" in self.__dict__:
+            raise AttributeError(
+                f"{name!r} of a run cannot be set, for a run is the same for all who see it: "
+                "run.log, run.note, run.count and run.send take what there is to say"
+            )
+        object.__setattr__(self, name, value)
+
+    @property
+    def series(self) -> Mapping[str, list[tuple[int, float]]]:
+        """Metrics by round, filled by `log`."""
+        return MappingProxyType(self.diary.series)
+
+    @property
+    def diagnostics(self) -> Mapping[str, Any]:
+        """Simulation-only facts, filled by `note`.
+
+        They look at values without noise, so a real deployment could not print them.
+        """
+        return MappingProxyType(self.diary.diagnostics)
+
+    @property
+    def counts(self) -> Mapping[str, float]:
+        """Counters that the cost reports, filled by `count`."""
+        return MappingProxyType(self.diary.counts)
 
     def within(
         self,
@@ -120,12 +162,21 @@ class Run:
             stats: public sizes of what it trains on, where they are others.
             injected: users whose updates are replaced in it, where they are others.
         """
-        inner = copy.copy(self)
-        inner._secret = self._secret.child("stage", stage)
-        inner._number = number
-        inner.stats = self.stats if stats is None else stats
-        inner.injected = self.injected if injected is None else injected
-        return inner
+        return self._with(
+            _secret=self._secret.child("stage", stage),
+            _number=number,
+            stats=self.stats if stats is None else stats,
+            injected=self.injected if injected is None else injected,
+        )
+
+    def retraining(self, retrainer: Retrain | None) -> Run:
+        """The run as attacks see it: they may ask it for models of chosen users."""
+        return self._with(retrainer=retrainer)
+
+    def _with(self, **changes: Any) -> Run:
+        other = copy.copy(self)
+        other.__dict__.update(changes)
+        return other
 
     def rng(self, *names: Name) -> np.random.Generator:
         """A secret generator, another one at each call: calls of the same names are numbered."""
@@ -134,7 +185,8 @@ class Run:
     def fresh(self, *names: Name) -> Stream:
         """Secret streams, others at each call: for draws that are keyed by round or by unit."""
         place = self._secret.child("fresh", *names)
-        number = self._calls[place.key] = self._calls.get(place.key, -1) + 1
+        calls = self.diary.calls
+        number = calls[place.key] = calls.get(place.key, -1) + 1
         return place.child(number)
 
     def stream(self, *names: Name) -> Stream:
@@ -155,16 +207,18 @@ class Run:
 
     def log(self, name: str, step: int, value: float) -> None:
         """Adds one point to a series."""
-        self.series.setdefault(self._told_as(name), []).append((step, float(value)))
+        self.diary.series.setdefault(self._told_as(name), []).append((step, float(value)))
 
     def note(self, **values: Any) -> None:
         """Adds diagnostics; those that `simulation_only` names are joined to those named before."""
         named = values.pop(_ONLY, None)
-        self.diagnostics.update({self._told_as(name): value for name, value in values.items()})
+        self.diary.diagnostics.update(
+            {self._told_as(name): value for name, value in values.items()}
+        )
         if named is not None:
             if self._number > 1:  # a name of all stages, or of this one's series or diagnostics
                 named = [each for name in named for each in (name, self._told_as(name))]
-            self.diagnostics[_ONLY] = list(
+            self.diary.diagnostics[_ONLY] = list(
                 dict.fromkeys([*self.diagnostics.get(_ONLY, []), *named])
             )
 
@@ -178,7 +232,39 @@ class Run:
     def count(self, values: Mapping[str, float]) -> None:
         """Adds to the counters that the cost reports (users, rows, tokens trained on)."""
         for name, value in values.items():
-            self.counts[name] = self.counts.get(name, 0.0) + value
+            self.diary.counts[name] = self.diary.counts.get(name, 0.0) + value
+
+    def send(
+        self,
+        name: str,
+        payload: Sent,
+        *,
+        sender: str,
+        receiver: str,
+        round: int,  # noqa: A002
+    ) -> None:
+        """Writes down that a party sends something to another, while it does so.
+
+        Sizes go into the cost; the payload is kept where an attack of the run needs it
+        (`keeps_payload`), as a copy.
+
+        Args:
+            name: what the message is ("weights", "update").
+            payload: an array (NumPy or torch); a `Size` where no single array is sent.
+            sender: a party ("server"); parties of one role are numbered ("client 3").
+            receiver: another one.
+            round: of the protocol, from 0.
+        """
+        shape = tuple(int(size) for size in payload.shape)
+        message = Message(sender, receiver, round, name, shape, int(payload.nbytes))
+        self.diary.messages.add(message, payload)
+
+    def keeps_payload(self, round: int) -> bool:  # noqa: A002
+        """True if an attack needs what messages of this round carry.
+
+        Where it is False, a sender may give a `Size` and need not make the array.
+        """
+        return self.diary.messages.keeps_payload(round)
 
     def retrain(
         self,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from uedp_bench import registry
 from uedp_bench.component import Component
 from uedp_bench.errors import InputError, UedpBenchError, UnknownNameError
-from uedp_bench.harness.spec import path_mark
+from uedp_bench.harness.named_files import path_mark
 from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
 from uedp_bench.results import ComponentSpec, Result, RunSpec
 

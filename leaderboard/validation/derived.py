@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from uedp_bench import registry
 from uedp_bench.accounting.events import Claim
 from uedp_bench.errors import InputError
+from uedp_bench.harness.identity import second_source
 from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.harness.spec import second_source
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.identity import of_other_versions
 from uedp_bench.leaderboard.validation.report import plain

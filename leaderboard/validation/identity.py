@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from uedp_bench.accounting.assumptions import NoiseSource
-from uedp_bench.harness.spec import identity_of, identity_parts
+from uedp_bench.harness.identity import identity_of, identity_parts
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.results import Result

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import InputError
-from uedp_bench.harness.spec import tried_runs
+from uedp_bench.harness.grid import tried_runs
 from uedp_bench.harness.trials import trials_of
 from uedp_bench.leaderboard.validation.derived import (
     Unknown,

@@ -11,13 +11,14 @@ from rich.console import Console
 from tiny import USER_DP, runs
 
 from uedp_bench.cli.progress import Bars, Lines
-from uedp_bench.harness.scheduler import Job, Message
+from uedp_bench.harness.identity import Identity
+from uedp_bench.harness.scheduler import Job, JobProgress
 from uedp_bench.results import Cost, Result
 
 
 @pytest.fixture
 def jobs():
-    return [Job(f"id{seed}", spec) for seed, spec in enumerate(runs(USER_DP, seeds=[1, 2]), 1)]
+    return [Job(Identity.of(spec), spec) for spec in runs(USER_DP, seeds=[1, 2])]
 
 
 def result(job):
@@ -31,12 +32,12 @@ def printed(screen):
 def test_a_line_for_each_step_and_none_for_each_round(jobs):
     screen = io.StringIO()
     with Lines(Console(file=screen)) as lines:
-        lines.planning(2)
+        lines.checking(2)
         lines.begin(jobs)
         for done in range(5):
-            lines.update(Message("id1", "train", done, 36))
-        lines.update(Message("id1", "score", 0, 1))
-        lines.update(Message("id1", "train", 5, 36))  # of a reference model, told before
+            lines.update(JobProgress(jobs[0].id, "train", done, 36))
+        lines.update(JobProgress(jobs[0].id, "score", 0, 1))
+        lines.update(JobProgress(jobs[0].id, "train", 5, 36))  # of a reference model, told before
         lines.finish(jobs[0], result(jobs[0]))
     assert printed(screen) == [
         "2 of 2 runs to do",
@@ -49,11 +50,11 @@ def test_a_line_for_each_step_and_none_for_each_round(jobs):
 def test_nothing_is_silent_for_long(jobs):
     screen = io.StringIO()
     with Lines(Console(file=screen), seconds=0.05) as lines:
-        lines.planning(2)
+        lines.checking(2)
         time.sleep(0.3)
         lines.begin(jobs)
-        lines.update(Message("id1", "train", 3, 36))
-        lines.update(Message("id2", "load", 0, 1))
+        lines.update(JobProgress(jobs[0].id, "train", 3, 36))
+        lines.update(JobProgress(jobs[1].id, "load", 0, 1))
         time.sleep(0.3)
     told = printed(screen)
     assert told.count("checking 2 runs and their data") >= 2
@@ -65,17 +66,17 @@ def test_lines_are_not_wrapped_and_nobody_writes_markup(jobs):
     screen = io.StringIO()
     with Lines(Console(file=screen, width=20)) as lines:
         lines.begin(jobs)
-        lines.update(Message("id1", "[red]" + "x" * 100 + "\x1b[2J", 0, 1))
+        lines.update(JobProgress(jobs[0].id, "[red]" + "x" * 100 + "\x1b[2J", 0, 1))
     assert printed(screen)[1] == f"user-dp, seed 1: [red]{'x' * 100}\\x1b[2J"
 
 
 def test_bars_show_the_time_that_is_left(jobs):
     screen = io.StringIO()
     with Bars(Console(file=screen, force_terminal=True, width=120)) as bars:
-        bars.planning(2)
+        bars.checking(2)
         bars.begin(jobs)
         for done in range(1, 6):
-            bars.update(Message("id1", "train", done, 50))
+            bars.update(JobProgress(jobs[0].id, "train", done, 50))
             time.sleep(0.05)
         bars._progress.refresh()
         left = screen.getvalue()

@@ -137,7 +137,7 @@ def test_a_full_disk_is_one_line(tmp_path, capsys, monkeypatch):
     def full(result, path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    for module in ("uedp_bench.harness.runner", "uedp_bench.results"):
+    for module in ("uedp_bench.harness.stored", "uedp_bench.results"):
         monkeypatch.setattr(f"{module}.write_result", full)
     assert written.write_result is full
     code, out, err = run(capsys, *flags(tmp_path, *DP))
@@ -151,7 +151,7 @@ def test_a_folder_that_can_be_written_no_more_is_one_line(tmp_path, capsys, monk
     def gone(result, path):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
-    monkeypatch.setattr("uedp_bench.harness.runner.write_result", gone)
+    monkeypatch.setattr("uedp_bench.harness.stored.write_result", gone)
     code, out, err = run(capsys, *flags(tmp_path, *DP))
     assert (code, out) == (1, "")
     (line,) = [line for line in err.splitlines() if line.startswith("error:")]

@@ -91,7 +91,8 @@ USUAL: dict[str, tuple[list[str], ...]] = {
 
 @pytest.fixture
 def nothing_runs(monkeypatch, tmp_path):
-    from uedp_bench.harness.spec import expand, parse_spec
+    from uedp_bench.harness.grid import expand
+    from uedp_bench.harness.spec import parse_spec
 
     def stop(*_, **__):
         raise InputError("stopped here")

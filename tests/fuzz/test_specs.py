@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from hostile import answer, as_yaml, damaged, mutated, rounds
 
-from uedp_bench.harness.spec import expand, identity, packaged_specs, parse_spec, read_spec
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.identity import Identity
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import packaged_specs, read_spec
 
 SPECS = {name: read_spec(name) for name in packaged_specs()}
 
@@ -16,7 +19,7 @@ def nothing_runs(monkeypatch):
 
     def counted(data, options, as_json):
         for run in expand(parse_spec(data), options.max_runs)[:3]:
-            identity(run, "")
+            Identity.of(run, "")
 
     monkeypatch.setattr("uedp_bench.cli.run.benchmark", counted)
 

@@ -14,9 +14,9 @@ from tiny import NOISELESS, USER_DP, plugged, runs
 from uedp_bench import registry
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
+from uedp_bench.harness.identity import Identity, identity_of, identity_parts
 from uedp_bench.harness.provenance import names_place, recorded
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import identity, identity_of, identity_parts
 from uedp_bench.results import RunError, RunSpec, read_result
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
@@ -41,7 +41,7 @@ class Listed(Noiseless):
 def test_parts_hash_to_the_id_and_without_the_seed_to_the_group():
     first, second = runs(USER_DP, seeds=[1, 2])
     one, two = identity_parts(first, "c"), identity_parts(second, "c")
-    assert identity_of(one) == identity(first, "c")
+    assert identity_of(one) == (Identity.of(first, "c").id, Identity.of(first, "c").group)
     assert identity_of(one)[0] != identity_of(two)[0]
     assert identity_of(one)[1] == identity_of(two)[1]
     version = registry.mechanisms.get("user-dp").version
@@ -89,15 +89,15 @@ def test_a_file_that_is_there_is_recorded_by_what_it_holds(tmp_path):
     parts = recorded(identity_parts(spec, "c"))
     assert parts is not None
     assert str(tmp_path) not in json.dumps(parts)
-    assert identity_of(parts) == identity(spec, "c")
+    assert identity_of(parts)[0] == Identity.of(spec, "c").id
 
 
 def test_no_path_of_this_machine_is_recorded(tmp_path):
     missing = str(tmp_path / "not there.txt")
     (spec,) = runs(task={"name": "next-word", "params": {"vocabulary": missing}})
-    result = failed(spec, identity_parts(spec, "c"), RunError(type="t", message="m", phase="load"))
+    result = failed(spec, Identity.of(spec, "c"), RunError(type="t", message="m", phase="load"))
     assert "identity" not in result.provenance
-    assert result.id == identity(spec, "c")[0]
+    assert result.id == Identity.of(spec, "c").id
     plugin = tmp_path / "listed.py"
     plugin.write_text(PLUGIN)
     with plugged(plugin):

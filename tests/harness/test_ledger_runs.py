@@ -11,8 +11,10 @@ from tiny import NOISELESS, ROUNDS, SOURCE, SPIES, USER_DP, flags, plugged, runs
 from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand, tried_runs
+from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, identity, parse_spec, tried_runs
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.results import RunSpec, read_result
 
 TRIED = {"mechanism.user-dp.clip": [0.3, 0.6], "model.units": [8]}
@@ -179,10 +181,10 @@ def test_the_seeds_of_a_benchmark_are_trials_unless_it_says_otherwise():
 def test_a_selection_enters_the_identity_only_where_there_is_one():
     plain = runs(USER_DP)[0]
     chosen = runs(USER_DP, selection={"tried": {"model.units": [8, 4]}})[0]
-    assert identity(plain, "c") != identity(chosen, "c")
+    assert Identity.of(plain, "c") != Identity.of(chosen, "c")
     old = json.loads(plain.model_dump_json())
     del old["selection"]
-    assert identity(RunSpec.model_validate(old), "c") == identity(plain, "c")
+    assert Identity.of(RunSpec.model_validate(old), "c") == Identity.of(plain, "c")
     assert expand(parse_spec(chosen.model_dump(mode="json"))) == [chosen]
     assert build(chosen)
 

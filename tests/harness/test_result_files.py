@@ -7,8 +7,8 @@ import json
 import pytest
 
 from uedp_bench.errors import InputError
+from uedp_bench.harness.identity import identity_of
 from uedp_bench.harness.result_files import logged_result, result_of_run, stored_result
-from uedp_bench.harness.spec import identity_of
 from uedp_bench.results import Result, write_result
 
 PARTS = {"seed": 1, "delta": 1e-5}

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from prepared_runs import prepared
 from tiny import MODEL, NOISELESS, SPIES, USER_DP, plugged, runs
 
 from uedp_bench import registry
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import InputError
-from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.harness.planting import load_corpus, public_sizes
 from uedp_bench.harness.retraining import Retraining
 from uedp_bench.harness.runner import execute
-from uedp_bench.run import Run
 
 ASKS = {"name": "hold-out", "params": {"finds": "reference"}}
 
@@ -46,12 +45,9 @@ def trainings(monkeypatch):
 
 def made(spec, cache):
     """A run of a spec that can retrain, without running it."""
-    corpus = load_corpus(spec.source.model_dump_json())
-    parts = build(spec)
-    run = Run(spec.seed, public_sizes(spec, corpus))
-    vocabulary = parts.task.vocabulary(corpus)
-    run.retrainer = Retraining(spec, parts, corpus, vocabulary, cache).bind(run)
-    return run, corpus
+    ready = replace(prepared(spec, cache), cache=cache)
+    vocabulary = ready.parts.task.vocabulary(ready.there.corpus)
+    return Retraining(ready, vocabulary).bound(), ready.there.corpus
 
 
 def scores(release, corpus):
@@ -96,7 +92,7 @@ def test_another_seed_model_mechanism_version_or_set_of_users_is_another_referen
     made(runs(USER_DP, model=wider)[0], tmp_path)[0].retrain(users, mechanism="none", seed=1)
     assert len(trainings) == 5
     monkeypatch.setattr(registry.models.get("lstm-small"), "version", 99)
-    run.retrain(users, mechanism="none", seed=1)
+    made(spec, tmp_path)[0].retrain(users, mechanism="none", seed=1)
     assert len(trainings) == 6
 
 
@@ -171,13 +167,14 @@ def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypa
 
     monkeypatch.setattr("uedp_bench.harness.retraining.protect", spy)
     (spec,) = runs(USER_DP)
-    corpus = load_corpus(spec.source.model_dump_json())
+    ready = prepared(spec, tmp_path)
+    corpus = ready.there.data.corpus
     (author,) = np.unique(corpus.only("train").users)[:1]
     mine = np.flatnonzero(corpus.users == author)
     tested = np.isin(np.arange(len(corpus)), mine[:1])
     mixed = corpus.with_split(tested, "test")
-    run = Run(spec.seed, public_sizes(spec, mixed))
-    run.retrainer = Retraining(spec, build(spec), mixed, None, tmp_path).bind(run)
+    there = replace(ready.there, corpus=mixed)
+    run = Retraining(replace(ready, there=there), None).bound()
     users = np.arange(mixed.user_count) == author
     for splits, rows in ((("train", "held_out"), mine[1:]), (SPLITS, mine)):
         with pytest.raises(InputError, match="seen enough"):

@@ -14,9 +14,9 @@ from uedp_bench import registry
 from uedp_bench.errors import InputError
 from uedp_bench.files import output_folder
 from uedp_bench.harness import runner
-from uedp_bench.harness.components import build
+from uedp_bench.harness.components import build, build_sources
 from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.planting import load_corpus, plant, public_sizes
+from uedp_bench.harness.planting import load_corpus, plant_all, public_sizes
 from uedp_bench.harness.runner import execute
 from uedp_bench.mechanism import Mechanism
 from uedp_bench.results import RunSpec, read_result
@@ -72,7 +72,7 @@ def test_held_out_and_test_users_never_reach_a_mechanism(out, grid):
     assert not held_out & set(seen["published_users"])
     assert not held_out & set(seen["trained_users"])
     assert len(seen["trained_users"]) == 60 - 10
-    corpus = load_corpus(grid["spies"].spec.source.model_dump_json())
+    corpus = load_corpus(build_sources(grid["spies"].spec).first)
     tested = set(corpus.only("test").users.tolist())
     assert not tested & {*seen["published_users"], *seen["trained_users"]}
     # The attack itself does see them.
@@ -121,9 +121,9 @@ def test_attacks_that_hold_out_plant_first_whatever_their_order(out):
 
 def test_what_was_planted_reads_back(out, grid):
     spec = grid["user-dp"].spec
-    corpus = load_corpus(spec.source.model_dump_json())
-    attacks = build(spec).attacks
-    _, fresh = plant(attacks, corpus, spec.seed, public_sizes(spec, corpus))
+    parts = build(spec)
+    attacks = parts.attacks
+    _, fresh = plant_all(attacks, load_corpus(parts.sources.first), spec.seed)
     found = planted(out, grid["user-dp"])
     for attack in attacks:
         again = attack.planted_type.model_validate(found[attack.name])
@@ -174,8 +174,7 @@ def test_a_release_reloads_to_the_same_utility(out, grid):
     result = grid["user-dp"]
     parts = build(result.spec)
     again = parts.task.load(out / result.id / "release")
-    corpus = load_corpus(result.spec.source.model_dump_json())
-    corpus, _ = plant(parts.attacks, corpus, 1, public_sizes(result.spec, corpus))
+    corpus, _ = plant_all(parts.attacks, load_corpus(parts.sources.first), 1)
     assert parts.task.score(again, corpus) == result.utility
 
 
@@ -227,9 +226,9 @@ def test_fixed_size_rounds_under_a_poisson_plan_are_refused(out, monkeypatch):
 
 def test_another_noise_than_planned_is_refused(out, monkeypatch):
     from uedp_bench.accounting.events import Gaussian
-    from uedp_bench.training import federated
+    from uedp_bench.training import noise
 
-    monkeypatch.setattr(federated, "_gaussian", lambda *_: Gaussian(noise_multiplier=0.1))
+    monkeypatch.setattr(noise, "Gaussian", lambda **_: Gaussian(noise_multiplier=0.1))
     (result,) = run_all(out, {"name": "user-dp", "params": {**ROUNDS, "clip": 0.32}})
     assert "noise_multiplier was planned as 0.9 but happened as 0.1" in (
         proven(result)["user"].reason
@@ -363,14 +362,16 @@ def test_sizes_that_nobody_documents_are_counted_and_not_public(tmp_path):
     file.write_text("\n".join(lines))
     source = {"path": str(file), "user_column": "user", "split_column": "split"}
     (spec,) = runs(source={"name": "text", "params": source})
-    corpus = load_corpus(spec.source.model_dump_json())
-    sizes = public_sizes(spec, corpus)
+    sources = build_sources(spec)
+    corpus = load_corpus(sources.first)
+    sizes = public_sizes(sources, corpus)
     assert (sizes.users, sizes.rows, sizes.public) == (7, 20, False)
     moved = corpus.with_split(corpus.users == corpus.users[0], "held_out")
-    assert public_sizes(spec, moved).users == 6
+    assert public_sizes(sources, moved).users == 6
 
 
 def test_a_run_draws_from_streams_of_its_own():
-    run = Run(1, public_sizes(runs()[0], load_corpus(runs()[0].source.model_dump_json())))
+    sources = build_sources(runs()[0])
+    run = Run(1, public_sizes(sources, load_corpus(sources.first)))
     with pytest.raises(RuntimeError, match="cannot retrain"):
         run.retrain(None, mechanism="none", seed=1)

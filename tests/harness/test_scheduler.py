@@ -17,12 +17,13 @@ from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.scheduler import (
     MOST_FAILURES,
     Job,
     default_workers,
     is_bad_input,
-    plan_jobs,
+    jobs_of,
     result_after,
     resume,
     run_jobs,
@@ -42,7 +43,7 @@ def spy(does, seed=None):
 
 
 def run_all(specs, out, workers=0, listen=lambda message: None, timeout=None):
-    jobs = plan_jobs(specs, out)
+    jobs = jobs_of(specs, out)
     settings = Execution(out, "cpu")
     found = run_jobs(
         jobs, settings, workers=workers, plugins=(SPIES,), listen=listen, timeout=timeout
@@ -59,7 +60,7 @@ def test_finished_runs_are_skipped_and_failed_ones_run_again(tmp_path):
     first = run_all(specs, tmp_path)
     assert [result.status for result in first.values()] == ["finished", "failed", "finished"]
     files = {r.id: (tmp_path / r.id / "result.json").stat().st_mtime_ns for r in first.values()}
-    jobs = plan_jobs(specs, tmp_path)
+    jobs = jobs_of(specs, tmp_path)
     assert [job.done is not None for job in jobs] == [True, False, True]
     assert jobs[0].done == first["spy-training, seed 1"]
     again = run_all(specs, tmp_path)
@@ -103,7 +104,7 @@ def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
         "interrupt": ("KeyboardInterrupt", "KeyboardInterrupt"),
     }
     specs = runs(*[spy(does) for does in (*ways, "train")])
-    jobs = plan_jobs(specs, tmp_path)
+    jobs = jobs_of(specs, tmp_path)
     running = run_jobs(jobs, Execution(tmp_path, "cpu"), workers=2, plugins=(SPIES,))
     found = {job.spec.mechanism[0].params["does"]: result for job, result in running}
     assert found.pop("train").status == "finished"
@@ -140,7 +141,7 @@ def test_what_failed_three_times_is_left_out_until_it_is_asked_for(tmp_path):
         failures.append(result.error.failures)
     assert failures == [1, 2, MOST_FAILURES]
     assert run_all(specs, tmp_path) == {}
-    finished, given_up = plan_jobs(specs, tmp_path)
+    finished, given_up = jobs_of(specs, tmp_path)
     assert (finished.todo, given_up.todo) == (False, False)
     assert given_up.given_up.error.message == "it broke\non purpose"
     _, again = resume([finished, given_up], tmp_path, retry_failed=True)
@@ -156,16 +157,16 @@ def test_bad_input_may_be_mended_and_is_never_given_up(tmp_path):
         assert result.error.failures == 0
 
 
-def test_data_that_changed_since_they_were_planned_are_refused(tmp_path):
-    (job,) = plan_jobs(runs(spy("train")), tmp_path)
-    moved = replace(job, fingerprint="other")
+def test_data_that_changed_since_they_were_checked_are_refused(tmp_path):
+    (job,) = jobs_of(runs(spy("train")), tmp_path)
+    moved = replace(job, identity=job.identity.on("other"))
     ((_, result),) = run_jobs([moved], Execution(tmp_path, "cpu"), workers=0)
     assert "the data of embedded changed after" in result.error.message
 
 
 def test_a_result_that_is_whole_survives_the_end_of_its_process(tmp_path):
     """The process is told to end between its last write and its last word."""
-    (job,) = plan_jobs(runs(spy("train")), tmp_path)
+    (job,) = jobs_of(runs(spy("train")), tmp_path)
     ((_, result),) = run_jobs([job], Execution(tmp_path, "cpu"), workers=0)
     ended = Crash(DIED, "signal 9", ("account", 0, 1))
     assert result_after(job, Execution(tmp_path, "cpu"), ended) == result
@@ -183,12 +184,12 @@ def test_a_result_that_is_whole_survives_the_end_of_its_process(tmp_path):
 )  # fmt: skip
 def test_what_can_be_known_before_training_is(tmp_path, mechanism, fields, said):
     with pytest.raises(InputError, match=said):
-        plan_jobs(runs(mechanism, **fields), tmp_path)
+        jobs_of(runs(mechanism, **fields), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_job_is_called_by_its_mechanism_and_seed():
-    assert Job("i", runs(["deidentify", USER_DP], seeds=[7])[0]).label == (
+    assert Job(Identity({}), runs(["deidentify", USER_DP], seeds=[7])[0]).label == (
         "deidentify + user-dp, seed 7"
     )
 

@@ -11,10 +11,11 @@ from tiny import MODEL, plugged
 from uedp_bench import registry
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.planting import load_corpus, public_sizes
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.planting import forget_corpora, load_corpus, public_sizes
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.simulation import KEY, PUBLIC, counts_sizes, covers
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import Result
 
@@ -65,7 +66,7 @@ def rows(users, rows_each, private):
 def run(folder, private_rows, spec):
     """A run in a folder on some private rows: everything public is the same."""
     (folder / "data.jsonl").write_text("\n".join(map(json.dumps, private_rows)) + "\n")
-    load_corpus.cache_clear()
+    forget_corpora()
     columns = {f"{name}_column": name for name in ("split", "user", "label")}
     params = {"path": str(folder / "data.jsonl"), "valid_is_public": True, **columns}
     (one,) = expand(parse_spec({"source": {"name": "text", "params": params}, **spec}))
@@ -177,8 +178,7 @@ def test_sizes_that_were_counted_make_guarantees_simulated_unless_they_are_decla
     again = run(tmp_path, rows(20, 3, ""), {**NEXT, "mechanisms": [declared]})
     assert not {"events", "guarantees"} & set(again.diagnostics[KEY])
     parts = build(found.spec)
-    corpus = load_corpus(found.spec.source.model_dump_json())
-    stats = public_sizes(found.spec, corpus)
+    stats = public_sizes(parts.sources, load_corpus(parts.sources.first))
     assert counts_sizes(parts.pipeline, stats)
     assert not counts_sizes(parts.pipeline, replace(stats, public=True))
 

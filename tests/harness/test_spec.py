@@ -12,15 +12,10 @@ from tiny import NOISELESS, ROUNDS, USER_DP, runs, tiny
 from uedp_bench import registry
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError, UnknownNameError
-from uedp_bench.harness.spec import (
-    apply_setting,
-    component_identity,
-    expand,
-    identity,
-    packaged_specs,
-    parse_spec,
-    read_spec,
-)
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.identity import Identity, component_identity
+from uedp_bench.harness.spec import apply_setting, parse_spec
+from uedp_bench.harness.spec_files import packaged_specs, read_spec
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.results import ComponentSpec
 
@@ -208,28 +203,28 @@ def test_the_spec_of_a_run_runs_again_to_the_same_identity(tmp_path):
         file.write_text(json.dumps(run.model_dump(mode="json")))
         (again,) = expand(parse_spec(read_spec(str(file))))
         assert again == run
-        assert identity(again, "f") == identity(run, "f")
+        assert Identity.of(again, "f") == Identity.of(run, "f")
 
 
 def test_the_group_is_the_identity_without_the_seed():
     first, second = runs(seeds=[1, 2])
-    assert identity(first, "f")[0] != identity(second, "f")[0]
-    assert identity(first, "f")[1] == identity(second, "f")[1]
-    assert identity(first, "f")[0] != identity(first, "f")[1]
+    assert Identity.of(first, "f").id != Identity.of(second, "f").id
+    assert Identity.of(first, "f").group == Identity.of(second, "f").group
+    assert Identity.of(first, "f").id != Identity.of(first, "f").group
 
 
 def test_everything_that_defines_a_run_changes_both():
-    base = identity(runs()[0], "f")
+    base = Identity.of(runs()[0], "f")
     others = [
-        identity(runs()[0], "g"),
-        identity(runs(delta=1e-6)[0], "f"),
-        identity(runs(NOISELESS)[0], "f"),
-        identity(runs({"name": "user-dp", "params": {**ROUNDS, "clip": 0.5}})[0], "f"),
-        identity(runs(attacks=["secret-sharer"])[0], "f"),
-        identity(runs(task={"name": "next-word", "params": {"preprocessing": "paper"}})[0], "f"),
+        Identity.of(runs()[0], "g"),
+        Identity.of(runs(delta=1e-6)[0], "f"),
+        Identity.of(runs(NOISELESS)[0], "f"),
+        Identity.of(runs({"name": "user-dp", "params": {**ROUNDS, "clip": 0.5}})[0], "f"),
+        Identity.of(runs(attacks=["secret-sharer"])[0], "f"),
+        Identity.of(runs(task={"name": "next-word", "params": {"preprocessing": "paper"}})[0], "f"),
     ]
-    assert len({base, *others}) == 7
-    assert len({group for _, group in (base, *others)}) == 7
+    assert len({one.id for one in (base, *others)}) == 7
+    assert len({one.group for one in (base, *others)}) == 7
 
 
 @pytest.mark.parametrize(
@@ -239,22 +234,22 @@ def test_everything_that_defines_a_run_changes_both():
 )  # fmt: skip
 def test_a_new_version_of_any_component_changes_both(monkeypatch, kind, name):
     (run,) = runs(attacks=["secret-sharer"])
-    before = identity(run, "f")
+    before = Identity.of(run, "f")
     component = registry.REGISTRIES[kind].get(name)
     monkeypatch.setattr(component, "version", component.version + 1)
-    after = identity(run, "f")
-    assert before[0] != after[0]
-    assert before[1] != after[1]
+    after = Identity.of(run, "f")
+    assert before.id != after.id
+    assert before.group != after.group
 
 
 def test_paths_of_a_source_are_no_part_of_it():
     def of(path):
         source = {"name": "conll2003", "params": {"path": path, "public": [f"{path}/extra.txt"]}}
-        return identity(expand(parse_spec(tiny(source=source)))[0], "f")
+        return Identity.of(expand(parse_spec(tiny(source=source)))[0], "f")
 
     assert of("a") == of("/somewhere/else")
     hub = [
-        identity(expand(parse_spec(tiny(source={"name": "hub", "params": {"path": p}})))[0], "f")
+        Identity.of(expand(parse_spec(tiny(source={"name": "hub", "params": {"path": p}})))[0], "f")
         for p in ("owner/name", "/a/copy/of/it")
     ]
     assert hub[0] == hub[1]
@@ -263,7 +258,7 @@ def test_paths_of_a_source_are_no_part_of_it():
 def test_other_files_count_by_what_they_hold(tmp_path):
     def of(path):
         task = {"name": "next-word", "params": {"vocabulary": str(path)}}
-        return identity(runs(task=task)[0], "f")
+        return Identity.of(runs(task=task)[0], "f")
 
     files = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
     for file, text in zip(files, ("some words", "some words", "other words"), strict=True):
@@ -275,10 +270,10 @@ def test_other_files_count_by_what_they_hold(tmp_path):
 
 
 def test_a_reserved_word_is_never_a_path(tmp_path, monkeypatch):
-    before = identity(runs()[0], "f")
+    before = Identity.of(runs()[0], "f")
     monkeypatch.chdir(tmp_path)
     Path("public").write_text("a file called like the split")
-    assert identity(runs()[0], "f") == before
+    assert Identity.of(runs()[0], "f") == before
 
 
 def test_folders_count_by_names_and_contents(tmp_path, monkeypatch):

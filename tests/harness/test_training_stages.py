@@ -9,18 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from prepared_runs import prepared
 from tiny import plugged
 
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.errors import InputError
-from uedp_bench.harness.components import build
+from uedp_bench.harness.components import build, build_sources
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.identity import identity_parts
 from uedp_bench.harness.planting import load_data, public_sizes
 from uedp_bench.harness.retraining import Retraining
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.scheduler import plan_jobs
+from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.harness.simulation import covers
-from uedp_bench.harness.spec import expand, identity_parts, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard.validation.derived import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.randomness.streams import scope_of
@@ -77,8 +80,8 @@ def downstream(task, tmp_path_factory):
 
 def test_a_downstream_stage_costs_nothing_and_the_result_says_what_it_was(downstream):
     assert downstream.error is None, failure(downstream)
-    parts, data = build(downstream.spec), load_data(downstream.spec)
-    stats = public_sizes(downstream.spec, *data)
+    parts, data = build(downstream.spec), load_data(build_sources(downstream.spec))
+    stats = public_sizes(build_sources(downstream.spec), *data)
     assert {event.stage for event in downstream.events} == {"user-dp"}
     assert downstream.events == parts.pipeline.plan(stats)
     assert math.isfinite(proof(downstream).epsilon)
@@ -93,12 +96,12 @@ def test_a_downstream_stage_costs_nothing_and_the_result_says_what_it_was(downst
 
 
 def test_the_test_rows_of_the_second_source_are_scored(downstream):
-    second = load_data(downstream.spec).downstream
+    second = load_data(build_sources(downstream.spec)).downstream
     assert downstream.utility["rows"].value == second.where("test").sum()
 
 
 def test_the_second_source_is_part_of_the_identity_and_of_the_provenance(downstream, tmp_path):
-    data = load_data(downstream.spec)
+    data = load_data(build_sources(downstream.spec))
     assert downstream.provenance["downstream"]["fingerprint"] == data.downstream.fingerprint
     assert downstream.provenance["identity"]["downstream"] == data.downstream.fingerprint
     assert list(check_identity(downstream)) == []
@@ -110,7 +113,7 @@ def test_the_second_source_is_part_of_the_identity_and_of_the_provenance(downstr
     same = {"name": "embedded", "params": {**SECOND["params"], "public": []}}
     roles = ["public", "private", "downstream"]
     ids = [
-        plan_jobs([spec_of(downstream=second, roles=roles)], tmp_path)[0].id
+        jobs_of([spec_of(downstream=second, roles=roles)], tmp_path)[0].id
         for second in (SECOND, same, changed)
     ]
     assert ids[0] == ids[1] == downstream.id != ids[2]
@@ -124,7 +127,7 @@ def test_other_rows_under_the_same_parameters_are_another_run(tmp_path):
         file.parent.mkdir()
         file.write_text(f"{line}\n")
         second = {"name": "embedded", "params": {**SECOND["params"], "public": [str(file)]}}
-        (job,) = plan_jobs([spec_of(downstream=second)], tmp_path)
+        (job,) = jobs_of([spec_of(downstream=second)], tmp_path)
         found.append(job.id)
     assert found[0] == found[1] != found[2]
 
@@ -214,7 +217,10 @@ def test_a_private_stage_without_protection_spoils_the_others(tmp_path, mechanis
 def test_publishing_counts_where_one_stage_of_training_does_not_protect():
     publish = {"name": "deidentify", "params": {}}
     run = spec_of(publish, USER_DP, NOISELESS, **TWICE)
-    pipeline, stats = build(run).pipeline, public_sizes(run, load_data(run).corpus)
+    pipeline, stats = (
+        build(run).pipeline,
+        public_sizes(build_sources(run), load_data(build_sources(run)).corpus),
+    )
     stages = [event.stage for event in pipeline.plan(stats)]
     assert stages == ["deidentify", "user-dp", "noiseless"]
     assert pipeline.shows_published
@@ -236,7 +242,13 @@ def test_a_private_stage_on_the_second_source_plans_with_its_sizes(tmp_path):
 
 
 def test_secret_streams_of_a_stage_are_its_own():
-    run = Run(1, public_sizes(spec := spec_of(**TWICE), load_data(spec).corpus), scope="s")
+    run = Run(
+        1,
+        public_sizes(
+            build_sources(spec := spec_of(**TWICE)), load_data(build_sources(spec)).corpus
+        ),
+        scope="s",
+    )
     first, second = build(spec).pipeline.training
     drawn = [run.within(stage.name).rng("noise").integers(2**62) for stage in (first, second)]
     assert drawn[0] != drawn[1]
@@ -261,8 +273,13 @@ def test_users_of_an_audit_are_replaced_in_the_rows_of_their_own_source_alone(tm
         spec = spec_of(downstream=SECOND, **TWICE)
         from uedp_bench.harness.protecting import protect
 
-        data = load_data(spec)
-        run = Run(1, public_sizes(spec, *data), injected=(3,), downstream=data.visible_downstream)
+        data = load_data(build_sources(spec))
+        run = Run(
+            1,
+            public_sizes(build_sources(spec), *data),
+            injected=(3,),
+            downstream=data.visible_downstream,
+        )
         protect(build(spec), data.corpus, run)
     assert seen == {60: (3,), 90: ()}
 
@@ -307,15 +324,16 @@ def test_what_private_rows_have_moved_is_kept_for_no_other_run(tmp_path):
 
 def test_reference_models_go_through_all_stages(tmp_path):
     spec = spec_of(downstream=SECOND, **TWICE)
-    data = load_data(spec)
-    run = Run(1, public_sizes(spec, *data), downstream=data.visible_downstream)
-    users = np.zeros(data.corpus.user_count, dtype=bool)
-    users[np.unique(data.corpus.users[data.corpus.where("train")])[:30]] = True
+    ready = prepared(spec, tmp_path)
+    corpus, downstream = ready.there.data
+    users = np.zeros(corpus.user_count, dtype=bool)
+    users[np.unique(corpus.users[corpus.where("train")])[:30]] = True
     found = []
-    for second in (run.downstream, replace(run.downstream, texts=("x",) * len(run.downstream))):
-        inner = Run(1, run.stats, downstream=second)
-        retrain = Retraining(spec, build(spec), data.corpus, None, tmp_path).bind(inner)
+    for second in (downstream, replace(downstream, texts=("x",) * len(downstream))):
+        shown = second.only("train", "valid", "public")
+        inner = replace(ready, run=replace(ready.run, downstream=shown))
+        run = Retraining(inner, None).bound()
         for mechanism in ("none", "same"):
-            release = retrain(users, mechanism=mechanism, seed=1)
-            found.append(release.class_logprobs(data.corpus.only("test")).tolist())
+            release = run.retrain(users, mechanism=mechanism, seed=1)
+            found.append(release.class_logprobs(corpus.only("test")).tolist())
     assert len({json.dumps(each) for each in found}) == 4

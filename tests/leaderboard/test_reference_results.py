@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.harness.spec import expand, parse_spec, read_spec
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.harness.spec import expand, parse_spec, read_spec
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.results import Result

@@ -14,8 +14,9 @@ from tiny import MODEL
 
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanisms.public_only import PublicOnly
 from uedp_bench.results import Result
 

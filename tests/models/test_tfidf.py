@@ -12,9 +12,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.planting import load_corpus
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.planting import forget_corpora
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.models.networks.tfidf import TfidfNetwork
 from uedp_bench.models.vocabularies.terms import SPECIALS, TermVocabulary
 from uedp_bench.registry import models
@@ -128,7 +129,7 @@ def test_it_classifies_real_news_and_dp_sgd_trains_it(shared_data, tmp_path) -> 
                                       "learning_rate": 0.1, "records": 4000}}, sample=0.15,
     )  # fmt: skip
     plain, private = (execute(spec, Execution(tmp_path, "cpu")) for spec in specs)
-    load_corpus.cache_clear()
+    forget_corpora()
     assert plain.error is None
     assert private.error is None
     # A quarter of the rows of the measured table in docs/classification.md, and as many steps.

@@ -16,8 +16,10 @@ from toy import ToyLearner
 
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.identity import identity_parts
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, identity_parts, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.documents.sentence_mechanism import row_rng

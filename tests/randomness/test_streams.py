@@ -9,7 +9,9 @@ from learners import flat
 from toy import ToyLearner, toy_run
 
 from uedp_bench.accounting.events import Repeated
-from uedp_bench.harness.spec import expand, identity_parts, parse_spec
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.identity import identity_parts
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanism import CorpusStats, TrainingMechanism
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.randomness.streams import scope_of

@@ -13,8 +13,10 @@ from uedp_bench import registry
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec, read_spec
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import Result, RunSpec
 

@@ -12,15 +12,10 @@ from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.accounting.ledger import claimed
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import (
-    Spec,
-    apply_setting,
-    expand,
-    packaged_specs,
-    parse_spec,
-    read_spec,
-)
+from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
+from uedp_bench.harness.spec_files import packaged_specs, read_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import Result, RunSpec
 

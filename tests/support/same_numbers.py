@@ -17,8 +17,9 @@ import numpy as np
 import torch
 
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.run import Speed
 
 NOT_COMPARED = ("cost", "provenance", "tracking")

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench import registry
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.results import RunSpec
 
 SPIES = Path(__file__).parent / "spies.py"

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.harness.spec import identity_of, identity_parts
+from uedp_bench.harness.identity import identity_of, identity_parts
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.report import Report
 from uedp_bench.results import read_result

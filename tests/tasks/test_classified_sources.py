@@ -9,8 +9,9 @@ import pytest
 import text_encoders
 
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.results import Result
 
 MODEL = {"name": text_encoders.MeanOfWords.name, "params": {"width": 8}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,7 @@ PLAN = Schedule(epochs=2, batch_size=4, learning_rate=0.01)
 
 
 def run_in(folder: Path, seed: int = 0, identity: str = "x") -> Run:
-    run = run_of(NetworkLearner(8), seed)
-    run.public_stages = PublicStages(folder, identity)
-    return run
+    return replace(run_of(NetworkLearner(8), seed), public_stages=PublicStages(folder, identity))
 
 
 def kept(folder: Path) -> list[Path]:

@@ -22,7 +22,7 @@ from rich.progress import (
 )
 
 from uedp_bench.files.printable import plain
-from uedp_bench.harness.scheduler import Job, Message
+from uedp_bench.harness.scheduler import Job, JobProgress
 from uedp_bench.results import Result
 
 LINE_SECONDS = 60.0
@@ -58,13 +58,13 @@ class Display:
     def _end(self) -> None:
         """Shows no more; nothing by default."""
 
-    def planning(self, runs: int) -> None:
+    def checking(self, runs: int) -> None:
         """Called while runs are checked, before any starts; that loads their data."""
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Called with the runs that are to be done."""
 
-    def update(self, message: Message) -> None:
+    def update(self, message: JobProgress) -> None:
         """Called when a run has gone on."""
 
     def finish(self, job: Job, result: Result) -> None:
@@ -100,7 +100,7 @@ class Bars(Display):
     def _end(self) -> None:
         self._progress.stop()
 
-    def planning(self, runs: int) -> None:
+    def checking(self, runs: int) -> None:
         """Says that runs are checked."""
         self._progress.update(self._all, description=f"checking {runs} runs", total=runs)
 
@@ -110,7 +110,7 @@ class Bars(Display):
         finished = sum(not job.todo for job in jobs)
         self._progress.reset(self._all, total=len(jobs), completed=finished, description="runs")
 
-    def update(self, message: Message) -> None:
+    def update(self, message: JobProgress) -> None:
         """Moves the bar of one run."""
         with self._lock:
             label = f"{self._labels[message.id]}: {plain(message.phase)}"
@@ -145,7 +145,7 @@ class Lines(Display):
         super().__init__(console)
         self._seconds = seconds
         self._labels: dict[str, str] = {}
-        self._running: dict[str, tuple[float, Message]] = {}
+        self._running: dict[str, tuple[float, JobProgress]] = {}
         self._told: set[tuple[str, str]] = set()
         self._left = 0
         self._checking = ""
@@ -159,7 +159,7 @@ class Lines(Display):
         self._stop.set()
         self._thread.join()
 
-    def planning(self, runs: int) -> None:
+    def checking(self, runs: int) -> None:
         """Prints the line of what is in flight every minute."""
         self._checking = f"checking {runs} runs and their data"
 
@@ -171,7 +171,7 @@ class Lines(Display):
         if self._left:
             self._print(f"{self._left} of {len(jobs)} runs to do")
 
-    def update(self, message: Message) -> None:
+    def update(self, message: JobProgress) -> None:
         """Prints a step that is new."""
         with self._lock:
             began, _ = self._running.get(message.id, (time.monotonic(), message))
@@ -198,7 +198,7 @@ class Lines(Display):
                 for began, message in self._running.values():
                     self._print(f"{self._state(message)}, {time.monotonic() - began:.0f} s")
 
-    def _state(self, message: Message) -> str:
+    def _state(self, message: JobProgress) -> str:
         at = f" {message.done}/{message.total}" if message.total > 1 else ""
         return f"{self._labels[message.id]}: {plain(message.phase)}{at}"
 

@@ -187,7 +187,8 @@ def run_command(
     """  # noqa: D301
     from uedp_bench import registry
     from uedp_bench.harness.settings import parse_setting
-    from uedp_bench.harness.spec import apply_setting, parse_spec, read_spec
+    from uedp_bench.harness.spec import apply_setting, parse_spec
+    from uedp_bench.harness.spec_files import read_spec
 
     registry.load_plugins(plugin or [])
     data: dict[str, Any] = read_spec(spec) if spec else {}
@@ -224,7 +225,7 @@ def quickstart_command(
     no_tracking: NoTracking = False,
 ) -> None:
     """Benchmark six mechanisms on the embedded corpus: a few minutes on two cores."""
-    from uedp_bench.harness.spec import read_spec
+    from uedp_bench.harness.spec_files import read_spec
 
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(out, device, workers, threads, tracking)
@@ -282,10 +283,11 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.cli.progress import display
     from uedp_bench.files.output_folder import only_process
     from uedp_bench.harness.execution import Execution
+    from uedp_bench.harness.grid import expand
     from uedp_bench.harness.impossible_pairs import impossible_pairs
     from uedp_bench.harness.retraining import check_retrainings
-    from uedp_bench.harness.scheduler import default_workers, plan_jobs, resume, run_jobs
-    from uedp_bench.harness.spec import expand, parse_spec
+    from uedp_bench.harness.scheduler import default_workers, jobs_of, resume, run_jobs
+    from uedp_bench.harness.spec import parse_spec
     from uedp_bench.run import Speed
     from uedp_bench.training.device import choose_device
 
@@ -294,11 +296,11 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     workers = default_workers(options.device) if options.workers is None else options.workers
     if workers == 0 and options.run_timeout is not None:
         raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
-    for line in impossible_pairs(runs):
-        echo(f"note: {line}", err=True)
     with display() as screen:
-        screen.planning(len(runs))
-        jobs = plan_jobs(runs, options.out)
+        screen.checking(len(runs))
+        jobs = jobs_of(runs, options.out)
+        for line in impossible_pairs((job.spec, job.left_out) for job in jobs):
+            echo(f"note: {line}", err=True)
         if options.max_retrain is not None:
             check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
         # Nothing was written before this line; from here on this process alone writes.

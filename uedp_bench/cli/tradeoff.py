@@ -125,8 +125,9 @@ def _runs(
     mechanism: str, source: str, path: Path | None, settings: Sequence[str], choosing: bool
 ) -> list[RunSpec]:
     """One run for every setting of the mechanism; defaults are filled in."""
+    from uedp_bench.harness.grid import expand
     from uedp_bench.harness.settings import parse_setting
-    from uedp_bench.harness.spec import apply_setting, expand, parse_spec
+    from uedp_bench.harness.spec import apply_setting, parse_spec
 
     if "+" in mechanism:
         raise InputError(f"tradeoff {mechanism}: give one mechanism at a time")

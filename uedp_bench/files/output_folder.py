@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
@@ -138,12 +138,24 @@ def write_atomically(path: Path, text: str, *, private: bool = False) -> None:
         text: its content.
         private: only the owner can read it, from the start.
     """
+    with new_file(path, private=private) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def new_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """A file to write into, that others see whole or not at all, also after a loss of power.
+
+    Args:
+        path: of the file, once it is whole.
+        private: only the owner can read it, from the start.
+    """
     partial = path.with_name(f".{path.name}-{_unique()}{PARTIAL}")
     mode = _PRIVATE_FILE if private else 0o666
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(text)
+        with open(handle, "wb") as file:  # noqa: PTH123
+            yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

@@ -1,45 +1,94 @@
-"""The components of a run, built from its spec and checked against each other."""
+"""The components of a run, each built once from its spec and checked against the others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from uedp_bench import registry
 from uedp_bench.attack import Attack
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.harness.grid import tried_runs
+from uedp_bench.harness.identity import second_source
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.publishing import check_carried
-from uedp_bench.results import RunSpec
+from uedp_bench.mechanism import TrainingMechanism
+from uedp_bench.results import ComponentSpec, RunSpec
+from uedp_bench.source import Source
 from uedp_bench.task import Task
+from uedp_bench.transcript import Transcript
+
+
+class Sources(NamedTuple):
+    """Where the rows of a run come from.
+
+    Attributes:
+        first: of the corpus that mechanisms protect.
+        second: of the rows of the task's last stage, where it names a second source.
+    """
+
+    first: Source[Any]
+    second: Source[Any] | None = None
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The live components of a run."""
+class Components:
+    """The live components of a run.
 
+    Attributes:
+        sources, task, attacks: as its spec names them; the task has its model.
+        pipeline: of the mechanisms.
+        unprotected: training without noise, where no mechanism trains and for models that attacks
+            ask for.
+        tried: of the runs that were compared to choose this one, itself among them; none where
+            nothing was chosen.
+    """
+
+    sources: Sources
     task: Task[Any]
     pipeline: Pipeline
     attacks: tuple[Attack[Any], ...]
+    unprotected: TrainingMechanism[Any]
+    tried: tuple[Pipeline, ...] = ()
+
+    @property
+    def keeps_messages(self) -> bool:
+        """True if an attack needs to see what parties send to each other."""
+        return self.payload_rounds > 0 or any(Transcript in one.needs for one in self.attacks)
+
+    @property
+    def payload_rounds(self) -> int:
+        """Rounds of messages that attacks need with what they carried."""
+        return max((attack.payload_rounds() for attack in self.attacks), default=0)
 
 
-def build(spec: RunSpec) -> Parts:
-    """The components of a run.
+def build_sources(spec: RunSpec) -> Sources:
+    """The sources of a run.
 
     Raises:
-        InputError: if names or parameters are wrong, the model is none that the task learns, or
-            an attack is named twice.
+        InputError: if a name or a parameter is wrong.
     """
-    model = registry.models.create(spec.model.name, spec.model.params)
-    task_class = registry.tasks.get(spec.task.name)
-    if task_class.models is not None and not isinstance(model, task_class.models):
-        raise CapabilityError(
-            f"the task {spec.task.name} learns a {task_class.models.__name__}, and the model "
-            f"{spec.model.name} is none"
-        )
-    task = task_class.create(spec.task.params)
-    task.model = model
-    pipeline = build_pipeline(spec, task)
+    second = second_source(spec.task)
+    return Sources(
+        registry.sources.create(spec.source.name, spec.source.params),
+        None if second is None else registry.sources.create(second.name, second.params),
+    )
+
+
+def build(spec: RunSpec, sources: Sources | None = None) -> Components:
+    """The components of a run.
+
+    Args:
+        spec: of the run.
+        sources: of the spec, where they were built before.
+
+    Raises:
+        InputError: if names or parameters are wrong, the model is none that the task learns, an
+            attack is named twice, or the run is none of those that it was chosen from.
+    """
+    task = _task(spec)
+    unprotected = registry.mechanisms.create("noiseless")
+    pipeline = _pipeline(spec, task, unprotected)
     check_carried(pipeline, task)
     _check_second_source(task, pipeline)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
@@ -49,13 +98,38 @@ def build(spec: RunSpec) -> Parts:
             f"attacks {', '.join(names)}: one run cannot hold an attack twice; give its "
             "parameters as lists to compare several"
         )
-    return Parts(task, pipeline, attacks)
+    tried = tried_runs(spec) if spec.selection is not None else ()
+    return Components(
+        sources or build_sources(spec),
+        task,
+        pipeline,
+        attacks,
+        unprotected,
+        tuple(_pipeline(one, _bare_task(one), unprotected) for one in tried),
+    )
 
 
-def build_pipeline(spec: RunSpec, task: Task[Any]) -> Pipeline:
-    """The mechanisms of a run, training without noise where none of them trains."""
-    mechanisms = [registry.mechanisms.create(ref.name, ref.params) for ref in spec.mechanism]
-    return Pipeline.build(mechanisms, registry.mechanisms.create("noiseless"), task.private_rows())
+def _task(spec: RunSpec) -> Task[Any]:
+    model = registry.models.create(spec.model.name, spec.model.params)
+    kind = registry.tasks.get(spec.task.name)
+    if kind.models is not None and not isinstance(model, kind.models):
+        raise CapabilityError(
+            f"the task {spec.task.name} learns a {kind.models.__name__}, and the model "
+            f"{spec.model.name} is none"
+        )
+    task: Task[Any] = kind.create(spec.task.params, model=model)
+    return task
+
+
+def _bare_task(spec: RunSpec) -> Task[Any]:
+    """The task of a run that is not run, without its model."""
+    task: Task[Any] = registry.tasks.create(spec.task.name, spec.task.params)
+    return task
+
+
+def _pipeline(spec: RunSpec, task: Task[Any], unprotected: TrainingMechanism[Any]) -> Pipeline:
+    parts = [registry.mechanisms.create(ref.name, ref.params) for ref in spec.mechanism]
+    return Pipeline.build(parts, unprotected, task.private_rows())
 
 
 def _check_second_source(task: Task[Any], pipeline: Pipeline) -> None:
@@ -74,3 +148,8 @@ def _check_second_source(task: Task[Any], pipeline: Pipeline) -> None:
             f"the task {task.name} has a second source, and {publisher.name} publishes rows of the "
             f"first alone: {why}; leave {publisher.name} out"
         )
+
+
+def spec_of(component: Any) -> ComponentSpec:
+    """The component by name, with all its parameters."""
+    return ComponentSpec(name=component.name, params=component.params.model_dump(mode="json"))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
-from typing import Any
 
 from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.provenance import provenance
-from uedp_bench.harness.spec import identity_of
 from uedp_bench.results import Result, RunError, RunSpec
 
 
@@ -32,14 +30,13 @@ def reason_of(error: BaseException, phase: str, before: int) -> RunError:
     )
 
 
-def failed(spec: RunSpec, identity: Mapping[str, Any], error: RunError) -> Result:
-    """The result of a run that failed; `identity` is its `identity_parts`."""
-    identifier, group = identity_of(identity)
+def failed(spec: RunSpec, identity: Identity, error: RunError) -> Result:
+    """The result of a run that failed."""
     return Result(
-        id=identifier,
-        group=group,
+        id=identity.id,
+        group=identity.group,
         status="failed",
         error=error,
         spec=spec,
-        provenance=provenance(identity),
+        provenance=provenance(identity.parts),
     )

@@ -5,17 +5,98 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
 from uedp_bench import registry
 from uedp_bench.component import Component, parse_params
-from uedp_bench.errors import InputError
-from uedp_bench.results import ComponentSpec
+from uedp_bench.errors import InputError, UnknownNameError, shown
+from uedp_bench.harness.spec import Ref, Spec, apply_setting, model_of, parse_spec
+from uedp_bench.results import ComponentSpec, RunSpec
+from uedp_bench.selection import Selection
 
-if TYPE_CHECKING:
-    from uedp_bench.harness.spec import Ref, Spec
+MOST_RUNS = 10_000
+"""Runs of a spec, unless more are asked for: grids multiply, and a slip makes millions."""
+
+
+def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
+    """All runs of a spec, seeds outermost, each with its defaults filled in.
+
+    Args:
+        spec: with any number of axes.
+        most: runs that it may stand for.
+
+    Raises:
+        InputError: for an unknown name or parameter, a value out of range, nothing to run, or too
+            many runs.
+    """
+    if not spec.mechanisms:
+        raise InputError("no mechanism to run: give --mechanism NAME, or mechanisms in the spec")
+    check(spec)
+    count = run_count(spec, model_of(spec))
+    if count > most:
+        raise InputError(
+            f"the spec stands for {shown(count)} runs, and at most {most:,} are allowed: shorten "
+            "the lists of its grid, or allow more with --max-runs"
+        )
+    tasks = axes(spec.task, registry.tasks)
+    sources = axes(spec.source, registry.sources)
+    models = axes(model_of(spec), registry.models)
+    mechanisms = [
+        combination
+        for composition in spec.mechanisms
+        for combination in itertools.product(
+            *(axes(ref, registry.mechanisms) for ref in composition)
+        )
+    ]
+    attacks = list(itertools.product(*(axes(ref, registry.attacks) for ref in spec.attacks)))
+    grid = itertools.product(spec.seeds, tasks, sources, models, attacks, mechanisms)
+    runs = [
+        RunSpec(task=task, source=source, model=model, mechanism=m, attacks=a, seed=seed,
+                delta=spec.delta, noise_source=spec.noise_source,
+                selection=_selection(spec, m))
+        for seed, task, source, model, a, m in grid
+    ]  # fmt: skip
+    unique = {run.model_dump_json(): run for run in runs}
+    return list(unique.values())
+
+
+def _selection(spec: Spec, mechanisms: Sequence[ComponentSpec]) -> Selection | None:
+    """What was selected for a run of these mechanisms."""
+    if spec.selection is None:
+        return None
+    known = {ref.name for composition in spec.mechanisms for ref in composition}
+    for name in spec.selection.tried:
+        kind, component, *_ = name.split(".")
+        if kind == "mechanism" and component not in known:
+            raise UnknownNameError(f"mechanism of this spec (selection: {name})", component, known)
+    chosen = spec.selection.concerning({ref.name for ref in mechanisms})
+    if chosen is None or chosen.seeds is not None:
+        return chosen
+    return chosen.model_copy(update={"seeds": len(set(spec.seeds))})
+
+
+def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
+    """The run at every setting that was tried, itself among them.
+
+    Raises:
+        InputError: if a setting addresses nothing or is out of range, or the run has other settings
+            than those tried.
+    """
+    if run.selection is None:
+        return (run,)
+    alone = parse_spec(run.model_dump(mode="json", exclude={"selection"}))
+    found: list[RunSpec] = []
+    for setting in run.selection.settings():
+        spec = alone
+        for name, value in setting.items():
+            spec = apply_setting(spec, name.split("."), value)
+        found += expand(spec)
+    if run.model_copy(update={"selection": None}) not in found:
+        tried = "; ".join(f"{name}: {values}" for name, values in run.selection.tried.items())
+        raise InputError(f"selection: the run {run.label} is none of the settings tried ({tried})")
+    return tuple(found)
 
 
 def check(spec: Spec) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench import registry
-from uedp_bench.errors import InputError
-from uedp_bench.harness.components import build_pipeline
 from uedp_bench.release import Channel, Published, RowScorer, Updates
+from uedp_bench.transcript import Transcript
 
 if TYPE_CHECKING:
     from uedp_bench.attack import Attack
+    from uedp_bench.harness.components import Components
     from uedp_bench.harness.pipeline import Pipeline
     from uedp_bench.results import RunSpec
     from uedp_bench.task import Task
@@ -37,7 +36,7 @@ def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> st
     said = not task.roles() or bool(task.releases)
     if not said or pipeline.servers:  # what is served may offer other capabilities
         return None
-    offered = [*expected(task)]
+    offered = [*expected(task), Transcript]  # any mechanism may send
     if task.roles():
         offered.append(Updates)
     if pipeline.shows_published:
@@ -48,33 +47,23 @@ def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> st
     return f"{attack.name} needs a release that is a {named}"
 
 
-def impossible_pairs(specs: Iterable[RunSpec]) -> tuple[str, ...]:
+def left_out(parts: Components) -> tuple[str, ...]:
+    """Why attacks of a run cannot apply, as far as that is known."""
+    reasons = (cannot_apply(attack, parts.task, parts.pipeline) for attack in parts.attacks)
+    return tuple(reason for reason in reasons if reason is not None)
+
+
+def impossible_pairs(runs: Iterable[tuple[RunSpec, tuple[str, ...]]]) -> tuple[str, ...]:
     """One line for each attack that some runs leave out, with the mechanisms of these runs.
 
     Args:
-        specs: runs to be started; those that cannot be built say so themselves.
+        runs: to be started, each with what `left_out` said of it.
     """
-    known: dict[str, list[str]] = {}
     found: dict[str, dict[str, None]] = {}
-    for spec in specs:
-        parts = spec.model_copy(update={"seed": 0}).model_dump_json(exclude={"source", "model"})
-        if parts not in known:
-            known[parts] = _left_out(spec)
-        mechanisms = "+".join(ref.name for ref in spec.mechanism)
-        for reason in known[parts]:
-            found.setdefault(reason, {})[mechanisms] = None
+    for spec, reasons in runs:
+        for reason in reasons:
+            found.setdefault(reason, {})["+".join(ref.name for ref in spec.mechanism)] = None
     return tuple(
         f"{reason}: left out of runs of {', '.join(mechanisms)}"
         for reason, mechanisms in found.items()
     )
-
-
-def _left_out(spec: RunSpec) -> list[str]:
-    try:
-        task = registry.tasks.create(spec.task.name, spec.task.params)
-        pipeline = build_pipeline(spec, task)
-        attacks = [registry.attacks.create(ref.name, ref.params) for ref in spec.attacks]
-    except InputError:
-        return []
-    reasons = (cannot_apply(attack, task, pipeline) for attack in attacks)
-    return [reason for reason in reasons if reason is not None]

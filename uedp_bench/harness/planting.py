@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench import registry
 from uedp_bench.attack import Attack, Planted
 from uedp_bench.corpus import BoolArray, Corpus
-from uedp_bench.harness.spec import fingerprint_of, second_source
+from uedp_bench.harness.components import Sources
+from uedp_bench.harness.identity import fingerprint_of
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.results import ComponentSpec, RunSpec
-from uedp_bench.run import Run
+from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.source import Source
+
+MOST_KEPT = 2
+"""Corpora that a process keeps for its next runs."""
+
+_KEPT: OrderedDict[tuple[type, str], Corpus] = OrderedDict()
 
 
-@lru_cache(maxsize=2)
-def load_corpus(source: str) -> Corpus:
-    """The corpus of a source given as the JSON of its `ComponentSpec` (kept for the next run)."""
-    ref = ComponentSpec.model_validate_json(source)
-    corpus: Corpus = registry.sources.create(ref.name, ref.params).load()
+def load_corpus(source: Source[Any]) -> Corpus:
+    """The corpus of a source, which is kept for the next run."""
+    key = type(source), source.params.model_dump_json()
+    corpus = _KEPT.pop(key) if key in _KEPT else source.load()
+    _KEPT[key] = corpus
+    while len(_KEPT) > MOST_KEPT:
+        _KEPT.popitem(last=False)
     return corpus
 
 
+def forget_corpora() -> None:
+    """Lets go of what `load_corpus` keeps."""
+    _KEPT.clear()
+
+
 class Data(NamedTuple):
-    """What a run reads.
+    """The rows that a run reads.
 
     Attributes:
         corpus: of its source.
@@ -43,7 +56,7 @@ class Data(NamedTuple):
 
     @property
     def visible_downstream(self) -> Corpus | None:
-        """What a task may see of its second source: no test rows."""
+        """The rows that a task may see of its second source: no test rows."""
         second = self.downstream
         return None if second is None else second.only("train", "valid", "public")
 
@@ -52,21 +65,66 @@ class Data(NamedTuple):
         return planted if self.downstream is None else self.downstream
 
 
-def load_data(spec: RunSpec) -> Data:
+def load_data(sources: Sources) -> Data:
     """The data of a run.
 
     Raises:
         InputError: if a source cannot be read.
     """
-    second = second_source(spec.task)
-    return Data(
-        load_corpus(spec.source.model_dump_json()),
-        None if second is None else load_corpus(second.model_dump_json()),
-    )
+    second = sources.second
+    return Data(load_corpus(sources.first), None if second is None else load_corpus(second))
+
+
+@dataclass(frozen=True)
+class PlantedCorpus:
+    """The corpus that a run protects and attacks.
+
+    Attributes:
+        data: as the sources made it.
+        corpus: with everything planted, and withdrawn rows in the split `held_out`.
+        planted: what each attack planted, by its name.
+        stats: public sizes, counted before anything was withdrawn: neither they nor what others
+            plant show who is out.
+        withdrawn: (rows,) of `corpus`.
+    """
+
+    data: Data
+    corpus: Corpus
+    planted: Mapping[str, Planted]
+    stats: CorpusStats
+    withdrawn: BoolArray
+
+    @property
+    def injected(self) -> tuple[int, ...]:
+        """Users whose updates an audit replaces."""
+        return tuple(user for value in self.planted.values() for user in value.injected)
+
+    @property
+    def trained_on(self) -> Corpus:
+        """What reference models may see: all but the withdrawn rows."""
+        out = self.withdrawn
+        return self.corpus.take(np.flatnonzero(~out)) if out.any() else self.corpus
 
 
 def plant(
-    attacks: tuple[Attack[Any], ...], corpus: Corpus, seed: int, stats: CorpusStats
+    attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, seed: int
+) -> PlantedCorpus:
+    """Plants what attacks plant, and withdraws what audits withdraw.
+
+    Args:
+        attacks: of the run.
+        sources: of the data.
+        data: as the sources made it.
+        seed: of the run; the mechanism has no say in what is planted.
+    """
+    whole, planted = plant_all(attacks, data.corpus, seed)
+    stats = public_sizes(sources, whole, data.downstream)
+    out = withdrawn(planted, len(whole))
+    return PlantedCorpus(data, whole.with_split(out, "held_out"), planted, stats, out)
+
+
+def plant_all(
+    attacks: tuple[Attack[Any], ...], corpus: Corpus, seed: int
 ) -> tuple[Corpus, dict[str, Planted]]:
     """The corpus with everything planted, nothing withdrawn yet.
 
@@ -74,12 +132,13 @@ def plant(
     """
     planted: dict[str, Planted] = {}
     for attack in sorted(attacks, key=lambda a: (not a.holds_out, not a.replaces_users)):
-        rng = Run(seed, stats).shared("plant", attack.name)
+        stream = shared_stream(seed, "plant", attack.name)
+        rng = np.random.Generator(np.random.PCG64(stream))
         corpus, planted[attack.name] = attack.plant(corpus, rng)
     return corpus, planted
 
 
-def withdrawn(planted: dict[str, Planted], rows: int) -> BoolArray:
+def withdrawn(planted: Mapping[str, Planted], rows: int) -> BoolArray:
     """(rows,) what audits withdraw once public sizes are counted."""
     out = np.zeros(rows, dtype=bool)
     for value in planted.values():
@@ -87,20 +146,19 @@ def withdrawn(planted: dict[str, Planted], rows: int) -> BoolArray:
     return out
 
 
-def public_sizes(spec: RunSpec, corpus: Corpus, downstream: Corpus | None = None) -> CorpusStats:
+def public_sizes(sources: Sources, corpus: Corpus, downstream: Corpus | None = None) -> CorpusStats:
     """Sizes of the training split: documented by the source, else counted (and not public).
 
     Users held out are a public choice of the experiment and are taken off. A number that a
     mechanism declares is used as it is: it is that of the users who are left after every cut.
     """
-    sizes, second = _sizes(spec.source, corpus), second_source(spec.task)
+    sizes, second = _sizes(sources.first, corpus), sources.second
     if second is None or downstream is None:
         return sizes
     return replace(sizes, downstream=_sizes(second, downstream))
 
 
-def _sizes(ref: ComponentSpec, corpus: Corpus) -> CorpusStats:
-    source = registry.sources.create(ref.name, ref.params)
+def _sizes(source: Source[Any], corpus: Corpus) -> CorpusStats:
     documented: CorpusStats | None = None if source.params.selects else source.documented()
     held_out = len(np.unique(corpus.users[corpus.where("held_out")]))
     if documented is not None:

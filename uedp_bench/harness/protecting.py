@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Any
+
 import numpy as np
 
 from uedp_bench.corpus import Corpus, concatenate
 from uedp_bench.errors import CapabilityError
-from uedp_bench.harness.components import Parts
+from uedp_bench.harness.components import Components
+from uedp_bench.harness.pairing import lacks
+from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.publishing import publish, publish_all
+from uedp_bench.harness.training_stages import TrainedStages, train_stages
 from uedp_bench.mechanism import Events, TrainingMechanism
 from uedp_bench.model import Vocabulary
 from uedp_bench.release import PublishedOnly, Release
 from uedp_bench.run import Run
 
 
+@dataclass(frozen=True)
+class Protected:
+    """What leaves the protected side, and how it was made.
+
+    Attributes:
+        release: as the adversary meets it.
+        vocabulary: of the release.
+        trained: the stages of the task.
+    """
+
+    release: Release
+    vocabulary: Vocabulary | None
+    trained: TrainedStages
+
+    def seen_as(self, release: Release) -> Protected:
+        """The same as an adversary meets it, without the models that nobody needs any more."""
+        return replace(
+            self, release=release, trained=self.trained._replace(release=None, floor=None)
+        )
+
+
 def protect(
-    parts: Parts,
+    parts: Components,
     corpus: Corpus,
     run: Run,
     vocabulary: Vocabulary | None = None,
     *,
     keep_floor: bool = True,
-) -> tuple[Release, Vocabulary | None]:
+) -> Protected:
     """Vocabulary, publishing, training, serving: from a planted corpus to the release.
 
     Args:
@@ -30,9 +57,10 @@ def protect(
         run: around them.
         vocabulary: chosen before; by default the pipeline or the task makes one.
         keep_floor: see `train_stages`.
-    """
-    from uedp_bench.harness.training_stages import train_stages
 
+    Raises:
+        CapabilityError: if the mechanisms make nothing that the task can score.
+    """
     pipeline = parts.pipeline
     chosen: Events = ()
     visible = corpus.only("train", "valid", "public")
@@ -42,28 +70,40 @@ def protect(
     visible, published = publish_all(pipeline, visible, run)
     if vocabulary is None:
         vocabulary = parts.task.vocabulary(visible)
-    release, trained = train_stages(parts, visible, vocabulary, run, keep_floor=keep_floor)
-    if release is None:
-        release = _published_only(parts)
-    release.events = pipeline.released(chosen, published, trained)
+    trained = train_stages(parts, visible, vocabulary, run, keep_floor=keep_floor)
+    release = trained.release or _published_only(parts)
+    events = pipeline.released(chosen, published, trained.events)
+    release = _served(pipeline, release.showing(events=events), run)
+    release = release.showing(**_shown(pipeline, visible, run))
+    if (reason := lacks(parts.task.needs, release)) is not None:
+        raise CapabilityError(f"the task {parts.task.name} {reason}")
+    return Protected(release, vocabulary, trained)
+
+
+def _served(pipeline: Pipeline, release: Release, run: Run) -> Release:
+    """The release as its users see it, after every mechanism at inference."""
     for server in pipeline.servers:
-        events = release.events
+        before = release.events
         release = server.serve(release, run.within(pipeline.stage_of(server)))
-        if isinstance(server, TrainingMechanism):  # emitted when it trained
-            release.events = events
-        else:
-            release.events = pipeline.staged(server, release.events)
+        # What trains for its own serving emitted everything when it trained.
+        own = isinstance(server, TrainingMechanism)
+        release = release.showing(events=before if own else pipeline.staged(server, release.events))
+    return release
+
+
+def _shown(pipeline: Pipeline, visible: Corpus, run: Run) -> dict[str, Any]:
+    """What publishers let be seen, as attributes of the release."""
     if pipeline.shows_published:
-        release.published = visible
         channels = [part.word_channel(run) for part in pipeline.publishers]
         if len(channels) == 1 and channels[0] is not None:
-            release.word_channel = channels[0]
-    elif any(part.at_inference for part in pipeline.publishers):
-        release.inputs = visible
-    return release, vocabulary
+            return {"published": visible, "word_channel": channels[0]}
+        return {"published": visible}
+    if any(part.at_inference for part in pipeline.publishers):
+        return {"inputs": visible}
+    return {}
 
 
-def _published_only(parts: Parts) -> Release:
+def _published_only(parts: Components) -> Release:
     """The release of a task that trains nothing: what was published."""
     if not parts.pipeline.publishers:
         raise CapabilityError(
@@ -72,26 +112,31 @@ def _published_only(parts: Parts) -> Release:
     return PublishedOnly()
 
 
-def as_scored(parts: Parts, release: Release, corpus: Corpus, run: Run) -> Corpus:
-    """Test text is the original, except for mechanisms that perturb inputs at inference.
+def with_inputs(
+    parts: Components, release: Release, corpus: Corpus, run: Run
+) -> tuple[Release, Corpus]:
+    """The release as it is asked about test rows, and these rows.
 
-    Their test rows are published as well. All else stays original, unless it became vectors.
+    Test text is the original, except for mechanisms that perturb inputs at inference: their test
+    rows are published as well. All else stays original, unless it became vectors.
     """
-    publishers = [part for part in parts.pipeline.publishers if part.at_inference]
+    pipeline = parts.pipeline
+    publishers = [part for part in pipeline.publishers if part.at_inference]
     if not publishers:
-        return corpus
+        return release, corpus
     # Public rows are there for what mechanisms make of them; they were published before.
     test = corpus.only("test", "public")
     for publisher in publishers:
-        stage = parts.pipeline.stage_of(publisher)
-        test, _ = publish(publisher, test, run.within(stage))
+        test, _ = publish(publisher, test, run.within(pipeline.stage_of(publisher)))
     test = test.only("test")
-    if parts.pipeline.shows_published:
-        shown = release.published = concatenate(release.published, test)
+    if pipeline.shows_published:
+        shown = concatenate(release.published, test)
+        release = release.showing(published=shown)
     else:
-        shown = release.inputs = concatenate(release.inputs, test)
+        shown = concatenate(release.inputs, test)
+        release = release.showing(inputs=shown)
     if parts.task.scores_original:
-        return corpus
+        return release, corpus
     if test.vectors is not None:
-        return shown
-    return concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
+        return release, shown
+    return release, concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)

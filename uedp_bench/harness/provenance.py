@@ -1,11 +1,10 @@
-"""Where a result comes from, and how much memory it took."""
+"""Where a result comes from."""
 
 from __future__ import annotations
 
 import json
 import platform
 import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -15,8 +14,8 @@ from typing import Any
 
 import uedp_bench
 from uedp_bench.corpus import Corpus
+from uedp_bench.harness.identity import identity_of
 from uedp_bench.harness.planting import Data
-from uedp_bench.harness.spec import identity_of
 
 LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")
 
@@ -103,42 +102,3 @@ def _commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-class PeakMemory:
-    """Peak memory of a run: of the GPU where it trains on one, else of this process (Linux)."""
-
-    def reset(self, device: str) -> None:
-        """Starts measuring. Where the kernel does not allow it, the process' peak counts."""
-        if device.startswith("cuda"):
-            import torch
-
-            torch.cuda.reset_peak_memory_stats(device)
-            return
-        try:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        except OSError:
-            return
-
-    def peak_mb(self, device: str) -> float:
-        """Peak since `reset`, in MB (10^6 bytes)."""
-        if device.startswith("cuda"):
-            import torch
-
-            return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
-        return round(_high_water_mark() / 1e6, 1)
-
-
-def _high_water_mark() -> int:
-    """Bytes of memory that this process held at most, since the last reset where there is one."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        status = []
-    for line in status:
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

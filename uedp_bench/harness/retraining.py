@@ -17,14 +17,15 @@ from uedp_bench import registry
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.files.output_folder import private_folder
-from uedp_bench.harness.components import Parts
+from uedp_bench.harness.components import spec_of
+from uedp_bench.harness.identity import component_identity
 from uedp_bench.harness.impossible_pairs import expected
 from uedp_bench.harness.pipeline import Pipeline
+from uedp_bench.harness.preparing import Prepared, public_stages
 from uedp_bench.harness.protecting import protect
 from uedp_bench.harness.saved_release import load_release, save_release
-from uedp_bench.harness.spec import component_identity
-from uedp_bench.results import ComponentSpec, RunSpec
-from uedp_bench.run import Retrain, Run
+from uedp_bench.results import RunSpec
+from uedp_bench.run import Run
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
@@ -35,62 +36,51 @@ class Retraining:
     """Trains releases on chosen users for one run.
 
     Args:
-        spec: of the run.
-        parts: its components.
-        corpus: the planted corpus.
+        ready: the run.
         vocabulary: of the release under attack, so that scores compare token by token.
-        cache: folder shared by all runs of an output folder; runs that ask for the same model (the
-            same task, model, users, mechanism and seed) share it, across processes.
     """
 
-    def __init__(
+    def __init__(self, ready: Prepared, vocabulary: Vocabulary | None) -> None:
+        self._ready, self._parts, self._run = ready, ready.parts, ready.run
+        self._corpus = ready.there.trained_on
+        self._vocabulary, self._cache = vocabulary, ready.cache
+
+    def bound(self) -> Run:
+        """The run that attacks may ask for models."""
+        return self._run.retraining(self._retrain)
+
+    def _retrain(
         self,
-        spec: RunSpec,
-        parts: Parts,
-        corpus: Corpus,
-        vocabulary: Vocabulary | None,
-        cache: Path,
-    ) -> None:
-        self._spec, self._parts, self._corpus = spec, parts, corpus
-        self._vocabulary, self._cache = vocabulary, cache
-
-    def bind(self, run: Run) -> Retrain:
+        users: BoolArray,
+        *,
+        mechanism: Literal["same", "none"],
+        seed: int,
+        splits: tuple[str, ...] = SPLITS,
+    ) -> Release:
         """The function behind `Run.retrain`."""
+        chosen = self._chosen(users, splits)
+        folder = self._cache / self._key(chosen, mechanism, seed)
+        private_folder(folder.parent)  # these models are trained on private rows
+        with FileLock(f"{folder}.lock"):
+            if not (folder / "done.json").is_file():
+                self._train(chosen, mechanism, seed, folder)
+            cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
+        # Shared by several runs, and what each of them would have cost alone.
+        self._run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
+        return load_release(self._parts.task, folder / "release")
 
-        def retrain(
-            users: BoolArray,
-            *,
-            mechanism: Literal["same", "none"],
-            seed: int,
-            splits: tuple[str, ...] = SPLITS,
-        ) -> Release:
-            chosen = self._chosen(users, splits)
-            folder = self._cache / self._key(chosen, mechanism, seed, run)
-            private_folder(folder.parent)  # these models are trained on private rows
-            with FileLock(f"{folder}.lock"):
-                if not (folder / "done.json").is_file():
-                    self._train(chosen, mechanism, seed, folder, run)
-                cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
-            # Shared by several runs, and what each of them would have cost alone.
-            run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
-            return load_release(self._parts.task, folder / "release")
-
-        return retrain
-
-    def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path, run: Run) -> None:
-        from uedp_bench.harness.training_stages import public_stages
-
-        start = time.perf_counter()
-        parts = self._parts
+    def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path) -> None:
+        start, run, parts = time.perf_counter(), self._run, self._parts
         if mechanism == "none":
-            plain = registry.mechanisms.create("noiseless")
-            parts = Parts(parts.task, Pipeline.build([plain], plain, parts.task.private_rows()), ())
+            plain, rows = parts.unprotected, parts.task.private_rows()
+            parts = replace(parts, pipeline=Pipeline.build([plain], plain, rows), attacks=())
+        stages = public_stages(self._ready.identity, self._cache)
         inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
                     progress=_renamed(run), scope=f"retraining {folder.name}",
-                    noise_source=run.noise_source, downstream=run.downstream)  # fmt: skip
-        inner.public_stages = stages = public_stages(self._spec, self._cache)
-        release, _ = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
-        save_release(release, folder / "release")
+                    noise_source=run.noise_source, public_stages=stages,
+                    downstream=run.downstream)  # fmt: skip
+        made = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
+        save_release(made.release, folder / "release")
         seconds = time.perf_counter() - start + stages.saved_seconds
         done = {"seconds": round(seconds, 3), "mechanism": mechanism}
         partial = folder / "done.partial"
@@ -113,21 +103,22 @@ class Retraining:
         train = np.arange(len(taken)) >= len(kept)
         return replace(taken, split=np.where(train, SPLITS.index("train"), taken.split))
 
-    def _key(self, chosen: Corpus, mechanism: str, seed: int, run: Run) -> str:
-        refs = self._spec.mechanism
+    def _key(self, chosen: Corpus, mechanism: str, seed: int) -> str:
+        run, known = self._run, self._ready.identity.parts
+        mechanisms = known["mechanism"]
         if mechanism == "none":
-            plain = registry.mechanisms.create("noiseless")
-            refs = (ComponentSpec(name=plain.name, params=plain.params.model_dump(mode="json")),)
+            plain = spec_of(self._parts.unprotected)
+            mechanisms = [component_identity(plain, registry.mechanisms)]
         sizes = asdict(run.stats)
         if run.downstream is None:  # keys of models without a second source stay as they were
             del sizes["downstream"]
         parts: dict[str, Any] = {
             "corpus": chosen.fingerprint,
-            "task": component_identity(self._spec.task, registry.tasks),
-            "model": component_identity(self._spec.model, registry.models),
+            "task": known["task"],
+            "model": known["model"],
             "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
             "seed": seed,
-            "mechanism": [component_identity(ref, registry.mechanisms) for ref in refs],
+            "mechanism": mechanisms,
             "sizes": sizes if mechanism == "same" else None,
             "injected": _injected(mechanism, run),
         }

@@ -46,7 +46,7 @@ def load_release(task: Task[Any], folder: Path) -> Release:
     """The release that `save_release` wrote."""
     release = task.load(folder)
     if (folder / UPDATE).is_file():
-        release.update = np.load(folder / UPDATE, allow_pickle=False)
+        return release.showing(update=np.load(folder / UPDATE, allow_pickle=False))
     return release
 
 

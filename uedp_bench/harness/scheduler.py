@@ -23,13 +23,15 @@ from uedp_bench.files.output_folder import refuse_links
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
-from uedp_bench.harness.planting import load_corpus, load_data, plant, public_sizes
+from uedp_bench.harness.identity import Identity, second_source
+from uedp_bench.harness.impossible_pairs import left_out
+from uedp_bench.harness.planting import forget_corpora, load_data, plant
 from uedp_bench.harness.result_files import result_of_run
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import identity, identity_parts, second_source
+from uedp_bench.harness.stored import keep_result
 from uedp_bench.harness.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.results import Result, RunError, RunSpec, write_result
+from uedp_bench.results import Result, RunError, RunSpec
 from uedp_bench.run import Progress
 
 MOST_FAILURES = 3
@@ -41,19 +43,24 @@ class Job:
     """One run of a grid.
 
     Attributes:
-        id: of the result.
-        fingerprint: of the corpus.
+        identity: of the run, on the corpus that it must find.
+        left_out: why some of its attacks cannot apply, as far as that is known.
         done: the finished result of an earlier run, if there is one.
         given_up: the last result of a run that failed too often to be tried again.
         failures: how often the run has failed before, other than on bad input.
     """
 
-    id: str
+    identity: Identity
     spec: RunSpec
-    fingerprint: str = ""
+    left_out: tuple[str, ...] = ()
     done: Result | None = None
     given_up: Result | None = None
     failures: int = 0
+
+    @property
+    def id(self) -> str:
+        """Name of the result."""
+        return self.identity.id
 
     @property
     def label(self) -> str:
@@ -66,7 +73,7 @@ class Job:
         return self.done is None and self.given_up is None
 
 
-class Message(NamedTuple):
+class JobProgress(NamedTuple):
     """Progress of one job."""
 
     id: str
@@ -75,28 +82,26 @@ class Message(NamedTuple):
     total: int
 
 
-def plan_jobs(specs: Sequence[RunSpec], out: Path) -> list[Job]:
+def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     """Checks every run before any starts, and finds those that are finished already.
 
     Raises:
         InputError: for whatever can be known to be wrong before training.
     """
     jobs = []
-    sizes: dict[str, tuple[str, CorpusStats]] = {}
+    corpora: dict[str, tuple[str, CorpusStats]] = {}
     for spec in specs:
         parts = build(spec)
         refs = (spec.source, second_source(spec.task), *spec.attacks)
         key = json.dumps([ref and ref.model_dump(mode="json") for ref in refs])
-        if key not in sizes:
-            data = load_data(spec)
-            before = public_sizes(spec, *data)
+        if key not in corpora:
+            data = load_data(parts.sources)
             # Who is held out depends on the seed, how many are does not.
-            planted, _ = plant(parts.attacks, data.corpus, spec.seed, before)
-            sizes[key] = data.fingerprint, public_sizes(spec, planted, data.downstream)
-        fingerprint, stats = sizes[key]
+            there = plant(parts.attacks, parts.sources, data, spec.seed)
+            corpora[key] = data.fingerprint, there.stats
+        fingerprint, stats = corpora[key]
         parts.pipeline.plan(stats)
-        identifier, _ = identity(spec, fingerprint)
-        jobs.append(Job(identifier, spec, fingerprint))
+        jobs.append(Job(Identity.of(spec, fingerprint), spec, left_out(parts)))
     return resume(jobs, out)
 
 
@@ -133,18 +138,18 @@ def _result_in(out: Path, job: Job) -> Result | None:
 
 def run_jobs(
     jobs: Sequence[Job],
-    settings: Execution,
+    how: Execution,
     *,
     workers: int,
     plugins: Sequence[Path] = (),
     timeout: float | None = None,
-    listen: Callable[[Message], None] = lambda message: None,
+    listen: Callable[[JobProgress], None] = lambda message: None,
 ) -> Generator[tuple[Job, Result], None, None]:
     """Runs the jobs that are to be run; yields each as it ends.
 
     Args:
         jobs: the grid.
-        settings: how to run.
+        how: how to run.
         workers: processes; 0 runs in this process, for a debugger: what ends a run ends it too.
         plugins: files to import in every process.
         timeout: seconds after which a run is ended; not for runs in this process.
@@ -157,10 +162,10 @@ def run_jobs(
     if workers == 0:
         for job in todo:
             heard = partial(_heard, job, listen)
-            yield job, execute(job.spec, _told(job, settings, heard), job.fingerprint)
+            yield job, execute(job.spec, _told(job, how, heard), job.identity)
         return
-    load_corpus.cache_clear()  # every process loads what it needs, and this one needs none
-    work = _Runs(settings, tuple(plugins))
+    forget_corpora()  # every process loads what it needs, and this one needs none
+    work = _Runs(how, tuple(plugins))
     with closing(
         in_processes(
             work, todo, workers=min(workers, len(todo)), timeout=timeout,
@@ -168,14 +173,14 @@ def run_jobs(
         )
     ) as running:  # fmt: skip
         for job, crash in running:
-            yield job, result_after(job, settings, crash)
+            yield job, result_after(job, how, crash)
 
 
-def result_after(job: Job, settings: Execution, crash: Crash | None) -> Result:
+def result_after(job: Job, how: Execution, crash: Crash | None) -> Result:
     """What a process left of a job; the crash is its result where it left nothing finished."""
-    result = _result_in(settings.out, job)
+    result = _result_in(how.out, job)
     if result is None or (crash is not None and result.error is not None):
-        return _crashed(job, settings, crash or Crash(DIED, "the run left no result"))
+        return _crashed(job, how, crash or Crash(DIED, "the run left no result"))
     return result
 
 
@@ -183,27 +188,27 @@ def result_after(job: Job, settings: Execution, crash: Crash | None) -> Result:
 class _Runs:
     """The work of a process."""
 
-    settings: Execution
+    how: Execution
     plugins: tuple[Path, ...]
 
     def start(self) -> None:
         registry.load_plugins(self.plugins)
 
     def __call__(self, job: Job, tell: Tell) -> bool:
-        result = execute(job.spec, _told(job, self.settings, tell), job.fingerprint)
+        result = execute(job.spec, _told(job, self.how, tell), job.identity)
         # What broke unforeseen may have broken the process too, a GPU's context for instance.
         return result.error is None or is_bad_input(result)
 
 
-def _told(job: Job, settings: Execution, tell: Tell) -> Execution:
-    return replace(settings, failures=job.failures, progress=_throttled(tell))
+def _told(job: Job, how: Execution, tell: Tell) -> Execution:
+    return replace(how, failures=job.failures, progress=_throttled(tell))
 
 
-def _heard(job: Job, listen: Callable[[Message], None], told: tuple[str, int, int]) -> None:
-    listen(Message(job.id, *told))
+def _heard(job: Job, listen: Callable[[JobProgress], None], told: tuple[str, int, int]) -> None:
+    listen(JobProgress(job.id, *told))
 
 
-def _crashed(job: Job, settings: Execution, crash: Crash) -> Result:
+def _crashed(job: Job, how: Execution, crash: Crash) -> Result:
     """The result of a run that its process did not survive, written like any other."""
     error = RunError(
         type=crash.kind,
@@ -212,10 +217,8 @@ def _crashed(job: Job, settings: Execution, crash: Crash) -> Result:
         traceback=crash.stack,
         failures=job.failures + 1,
     )
-    result = failed(job.spec, identity_parts(job.spec, job.fingerprint), error)
-    folder = settings.out / result.id
-    folder.mkdir(parents=True, exist_ok=True)
-    write_result(result, folder / "result.json")
+    result = failed(job.spec, job.identity, error)
+    keep_result(result, how.out)
     return result
 
 

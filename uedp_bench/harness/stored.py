@@ -10,12 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.attack import Planted
 from uedp_bench.corpus import Corpus
-from uedp_bench.files.output_folder import make_private, make_readable, private_folder, write_json
-from uedp_bench.harness.saved_release import save_release
-from uedp_bench.model import Vocabulary
+from uedp_bench.files.output_folder import (
+    make_private,
+    make_readable,
+    private_folder,
+    sync_files,
+    write_json,
+)
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.planting import PlantedCorpus
+from uedp_bench.harness.preparing import Prepared
+from uedp_bench.harness.protecting import Protected
+from uedp_bench.harness.saved_release import check_saved, save_release
 from uedp_bench.release import Release
+from uedp_bench.results import Result, write_result
+from uedp_bench.task import Task
+from uedp_bench.transcript import Transcript
+
+MESSAGES = "transcript.npz"
+"""File of what parties said to each other."""
 
 
 def proves_something(guarantees: Iterable[Guarantee]) -> bool:
@@ -40,38 +54,48 @@ class Keeper:
     keeps_release: bool = True
     seeded: bool = True
 
-    def save(self, release: Release, planted: Mapping[str, Planted]) -> None:
-        """Writes what attacks can be run again on, for the owner alone."""
+    @staticmethod
+    def of(ready: Prepared, how: Execution) -> Keeper:
+        """The keeper of a run's files."""
+        folder = how.out / ready.identity.id
+        return Keeper(folder, how.keep_release, seeded=ready.spec.noise_source == "seed")
+
+    def save(self, release: Release, there: PlantedCorpus, task: Task[Any]) -> None:
+        """Writes what attacks can be run again on, for the owner alone.
+
+        Raises:
+            PluginError: if what the task loads is not what was saved.
+        """
         where = self.folder / "release"
         shutil.rmtree(where, ignore_errors=True)
-        (self.folder / "planted.json").unlink(missing_ok=True)
+        for left in ("planted.json", MESSAGES):
+            (self.folder / left).unlink(missing_ok=True)
         if not self.keeps_release:
             return
         private_folder(where)
         save_release(release, where)
         make_private(where)
-        values = {name: value.model_dump(mode="json") for name, value in planted.items()}
+        values = {name: value.model_dump(mode="json") for name, value in there.planted.items()}
         write_json(self.folder / "planted.json", values, private=True)
+        check_saved(task, where, release, there.corpus)
 
     def stored(
         self,
-        release: Release,
-        vocabulary: Vocabulary | None,
+        ready: Prepared,
+        made: Protected,
         guarantees: Sequence[Guarantee],
         details: Mapping[str, Any],
-        corpus: Corpus,
-        references: int,
     ) -> dict[str, str]:
         """What the folder holds, by kind; opens a release that is proven to protect to others.
 
         Args:
-            release: of the run.
-            vocabulary: of the release.
+            ready: the run.
+            made: what it released.
             guarantees: of the run.
             details: of the attacks.
-            corpus: that was attacked.
-            references: models that attacks asked for.
         """
+        release, vocabulary = made.release, made.vocabulary
+        references = int(ready.run.counts.get("reference_models", 0))
         out: dict[str, str] = {}
         where = self.folder / "release"
         proven = proves_something(guarantees)
@@ -98,6 +122,14 @@ class Keeper:
                 out["vocabulary"] = f"{vocabulary.size} words and tokens of private text"
         if (self.folder / "planted.json").is_file():
             out["planted"] = "canaries, and which users trained; only the owner can read them"
+        if isinstance(release, Transcript) and self.keeps_release:
+            release.transcript.save(self.folder / MESSAGES)
+            payloads = sum(one.payload is not None for one in release.transcript.sent)
+            out["transcript"] = (
+                f"{len(release.transcript.sent)} messages that parties sent while it was made, "
+                f"{payloads} of them with what they carried; no guarantee about the release "
+                "protects them, and only the owner can read them"
+            )
         if references:
             out["cache"] = (
                 f"cache/ beside the folder: {references} models that attacks asked for, trained on "
@@ -105,10 +137,18 @@ class Keeper:
             )
         if any(details.values()):
             out["details"] = f"what {', '.join(details)} measured of single rows, users or canaries"
-        for name, classes in _classes(corpus):
+        for name, classes in _classes(ready.there.data.corpus):
             if shown := set(_texts(details)) & set(classes):
                 out[f"classes of {name}"] = f"{len(shown)} names in the details"
         return out
+
+
+def keep_result(result: Result, out: Path) -> None:
+    """Writes a result into the folder of its run, last: it says that all else is there."""
+    folder = out / result.id
+    folder.mkdir(parents=True, exist_ok=True)
+    sync_files(folder)
+    write_result(result, folder / "result.json")
 
 
 def _classes(corpus: Corpus) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -179,9 +179,10 @@ def select_for(
 
 def study_of(run: RunSpec, **settings: Any) -> Study:
     """The study of the private rows of a run's source."""
+    from uedp_bench.harness.components import build_sources
     from uedp_bench.harness.planting import load_corpus
 
-    corpus = load_corpus(run.source.model_dump_json())
+    corpus = load_corpus(build_sources(run).first)
     rows = corpus.take(np.flatnonzero(corpus.where("train", "valid", "test")))
     return Study(rows, **settings)
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench import registry
 from uedp_bench.errors import CapabilityError, PrivacyError
 from uedp_bench.harness.pipeline import TrainingStage, with_stage
-from uedp_bench.harness.spec import component_identity
 from uedp_bench.harness.utility import predicts_untrained
-from uedp_bench.results import RunSpec, TrainedStage
+from uedp_bench.mechanism import Events
+from uedp_bench.release import Release
+from uedp_bench.results import TrainedStage
 from uedp_bench.run import Run
-from uedp_bench.training.public_stage import PublicStages
 from uedp_bench.training.stages import train_plainly, train_privately
 from uedp_bench.training.weight_change import weight_change, weights_of
 
@@ -25,33 +24,42 @@ if TYPE_CHECKING:
     from torch import nn
 
     from uedp_bench.corpus import Corpus
-    from uedp_bench.harness.components import Parts
+    from uedp_bench.harness.components import Components
     from uedp_bench.learner import Learner
-    from uedp_bench.mechanism import Events
     from uedp_bench.model import Vocabulary
-    from uedp_bench.release import Release
     from uedp_bench.task import Task
 
 
-def public_stages(spec: RunSpec, folder: Path) -> PublicStages:
-    """Where runs of a task and a model keep models after training on public text."""
-    task = component_identity(spec.task, registry.tasks)
-    model = component_identity(spec.model, registry.models)
-    return PublicStages(folder, json.dumps([task, model], sort_keys=True))
+class TrainedStages(NamedTuple):
+    """What came of the stages of a task.
+
+    Attributes:
+        release: of the last one; None of a task without stages.
+        events: of all.
+        floor: the model that no private row has touched, where it saw any text at all and somebody
+            wants it.
+        pretraining: what public text the model saw before, and how it was trained on it.
+        record: what a result says of the stages, where there is more to say than that.
+    """
+
+    release: Release | None = None
+    events: Events = ()
+    floor: Release | None = None
+    pretraining: Mapping[str, Any] = MappingProxyType({})
+    record: tuple[TrainedStage, ...] | None = None
 
 
 def train_stages(
-    parts: Parts, corpus: Corpus, vocabulary: Vocabulary | None, run: Run, *, keep_floor: bool
-) -> tuple[Release | None, Events]:
-    """The release of the last stage, and the events of all; no release of a task without stages.
+    parts: Components, corpus: Corpus, vocabulary: Vocabulary | None, run: Run, *, keep_floor: bool
+) -> TrainedStages:
+    """Trains the stages of a task, one after the other.
 
     Args:
         parts: the task gives the learners, the pipeline says who trains those of private stages.
         corpus: what the task may see: the splits train, valid and public, as they were published.
         vocabulary: of the task.
-        run: around them; it is told what each stage was.
-        keep_floor: the model that no private row has touched becomes `run.public_only`, where it
-            saw any text at all.
+        run: around them.
+        keep_floor: the floor is wanted.
 
     Raises:
         CapabilityError: if the learners are not those that the task declared, or one cannot start
@@ -66,6 +74,7 @@ def train_stages(
     release: Release | None = None
     events: Events = ()
     record: list[TrainedStage] = []
+    pretraining: dict[str, Any] = {}
     for learner in learners:
         numbers[learner.role] += 1
         if floor is not None:
@@ -83,28 +92,32 @@ def train_stages(
             said = _told(learner)
             record.append(said)
             if learner.role == "public":
-                run.pretraining = {"rows": said.rows, **said.schedule}
+                pretraining = {"rows": said.rows, **said.schedule}
             inner = run.within(learner.role, number=numbers[learner.role])
             module, before = train_plainly(learner, inner, keep=not numbers["private"]), None
         if learner is learners[-1]:
             release = learner.release(module)
             if before is not None and (update := weight_change(module, before)) is not None:
-                release.update = update
+                release = release.showing(update=update)
         elif any(module is other.module for other in learners):  # trained in place, and shared
             module = copy.deepcopy(module)
-    if [stage.role for stage in record] not in ([], ["private"], ["public", "private"]):
-        run.stages = tuple(record)
-    return release, events
+    usual = [stage.role for stage in record] in ([], ["private"], ["public", "private"])
+    kept = None if floor is None else floor.release
+    return TrainedStages(release, events, kept, pretraining, None if usual else tuple(record))
 
 
 class _Floor:
     """The model that no private row has touched, led through all stages but the private ones.
 
     Args:
-        run: whose `public_only` it becomes.
+        run: around them.
+
+    Attributes:
+        release: of the model, after the last stage.
     """
 
     def __init__(self, run: Run) -> None:
+        self.release: Release | None = None
         self._run = run
         self._module: nn.Module | None = None
 
@@ -128,7 +141,7 @@ class _Floor:
             aside = Run(run.seed, run.stats, run.device, run.speed, progress=run.progress)
             self._module = train_plainly(learner, aside, keep=False)
         if last:
-            run.public_only = learner.release(self._module)
+            self.release = learner.release(self._module)
 
 
 def _inside(run: Run, stage: TrainingStage, number: int) -> Run:

@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any
 from uedp_bench.results import Estimate, Headline
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import Corpus
-    from uedp_bench.harness.pipeline import Pipeline
-    from uedp_bench.run import Run
     from uedp_bench.task import Task
 
 PUBLIC_ONLY = "public-only"
@@ -81,26 +78,3 @@ def predicts_untrained(model: Any) -> bool:
     from uedp_bench.model import LanguageModel
 
     return isinstance(model, LanguageModel) and model.brings_vocabulary()
-
-
-def public_only(task: Task[Any], pipeline: Pipeline, corpus: Corpus, run: Run) -> float | None:
-    """The headline metric of the model before any private row, served as the release is.
-
-    Args:
-        task: scores it.
-        pipeline: whose mechanisms serve it.
-        corpus: as the release is scored on it.
-        run: holds the model; it is let go.
-
-    Returns:
-        None where there is none, or where what is served cannot be scored.
-    """
-    release, run.public_only = run.public_only, None
-    if release is None:
-        return None
-    for server in pipeline.servers:
-        release = server.serve(release, run)
-    if not isinstance(release, task.needs):
-        return None
-    found = task.score(release, corpus).get(task.utility[0])
-    return None if found is None else found.value

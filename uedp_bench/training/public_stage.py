@@ -40,6 +40,10 @@ class PublicStages:
     identity: str
     saved_seconds: float = 0.0
 
+    def saved(self, seconds: float) -> None:
+        """Notes that a run did not repeat a training that took so long."""
+        self.saved_seconds += seconds
+
 
 def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool = True) -> nn.Module:
     """The learner's module after training on public rows, in evaluation mode.
@@ -62,7 +66,7 @@ def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool =
         before = run.counts.get(_SECONDS, 0.0)
         kept = _read(file, learner, run)
         if kept is not None:
-            run.public_stages.saved_seconds += run.counts[_SECONDS] - before
+            run.public_stages.saved(run.counts[_SECONDS] - before)
             return kept
         module, done = _trained(schedule, learner, run)
         part = file.with_suffix(".part")
@@ -78,7 +82,7 @@ def _trained(schedule: Schedule, learner: Learner, run: Run) -> tuple[nn.Module,
     # Equal for all mechanisms of a seed: nothing in public text is to be hidden.
     module = train_plain(schedule, learner, inner, phase=_PHASE, rng=run.shared(_PHASE, "batches"))
     seconds = round(time.perf_counter() - start, 3)
-    done = {"seconds": seconds, "counts": inner.counts, "series": inner.series}
+    done = {"seconds": seconds, "counts": dict(inner.counts), "series": dict(inner.series)}
     _tell(run, done)
     return module, done
 

@@ -17,9 +17,10 @@ from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.planting import plant, withdrawn
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.planting import plant_all, withdrawn
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.registry import mechanisms
@@ -129,10 +130,9 @@ def test_an_entity_canary_has_the_spread_and_the_sentences_that_were_asked_for(d
     assert (target.unit, target.spread, target.sentences) == ("user-entity", 3, 6)
 
 
-def test_no_other_attack_shows_who_is_out(development_corpus, make_run):
+def test_no_other_attack_shows_who_is_out(development_corpus):
     attacks = (SecretSharer.create(), Audit.create(), Membership.create())
-    stats = make_run(1).stats
-    corpus, what = plant(attacks, development_corpus, 1, stats)
+    corpus, what = plant_all(attacks, development_corpus, 1)
     canaries = {canary.user: canary.text for canary in what["audit"].canaries}
     mine = np.isin(corpus.users, list(canaries))
     assert all(corpus.texts[row] == canaries[corpus.users[row]] for row in np.flatnonzero(mine))

@@ -161,7 +161,7 @@ def test_the_loss_is_left_where_no_shadow_model_is_trained(lab):
     assert found.details["main_score"] == "loss"
     assert "shadow_models is 0" in found.details["notes"][0]
     alone = lab()
-    alone.run.retrainer = None
+    alone.run = alone.run.retraining(None)
     assert "cannot retrain" in alone.found().details["notes"][0]
 
 

@@ -18,8 +18,10 @@ from uedp_bench.attacks.representations.projection import Method, projection
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.identity import component_identity
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import component_identity, expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.release import Release
 from uedp_bench.results import Result, read_result

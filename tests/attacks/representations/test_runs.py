@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.results import Result
 
 SOURCE = {"users": 90, "valid_users": 10, "test_users": 20, "public_users": 25}

@@ -14,7 +14,9 @@ import pytest
 import yaml
 from whole_results import HOSTILE, everything, failed, minimal, spec
 
-from uedp_bench.harness.spec import expand, parse_spec, read_spec
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.page import run_page
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.guarantee_cards import event_text, protected

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from uedp_bench.corpus import SPLITS, Corpus, Spans, normalise_surface
 from uedp_bench.errors import InputError
-from uedp_bench.harness.spec import component_identity
+from uedp_bench.harness.identity import component_identity
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import LISTED, Deidentify
 from uedp_bench.mechanisms.deidentification.public_list import PublicList

@@ -21,9 +21,10 @@ from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.representations.dpnr import DPNR

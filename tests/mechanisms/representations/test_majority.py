@@ -9,8 +9,9 @@ from split import split_run, topic_corpus
 
 from uedp_bench.accounting.ledger import check_plan
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import expand, parse_spec
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.representations.majority import Majority
 

@@ -15,8 +15,9 @@ from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import apply_setting, expand, parse_spec
+from uedp_bench.harness.spec import apply_setting, parse_spec
 from uedp_bench.learner import SplitLearner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.noiseless import Noiseless

@@ -1,0 +1,23 @@
+"""Runs that are ready to start and never do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uedp_bench.harness.components import build_sources
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.identity import Identity
+from uedp_bench.harness.meter import Meter
+from uedp_bench.harness.planting import load_data
+from uedp_bench.harness.preparing import Prepared, prepare
+from uedp_bench.results import RunSpec
+from uedp_bench.run import no_progress
+
+
+def prepared(spec: RunSpec, out: Path) -> Prepared:
+    """The run of a spec, whose shared models are in a folder."""
+    sources = build_sources(spec)
+    data = load_data(sources)
+    known = Identity.of(spec, data.fingerprint)
+    how = Execution(out, "cpu")
+    return prepare(spec, how, (sources, data), known, Meter(no_progress))

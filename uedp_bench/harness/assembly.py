@@ -1,0 +1,78 @@
+"""The result of a finished run, put together from what its steps found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.harness.attacking import Attacked
+from uedp_bench.harness.preparing import Prepared
+from uedp_bench.harness.protecting import Protected
+from uedp_bench.harness.provenance import provenance
+from uedp_bench.harness.scoring import Scored
+from uedp_bench.harness.simulation import counts_sizes, marked
+from uedp_bench.harness.utility import judged
+from uedp_bench.model import Vocabulary
+from uedp_bench.results import Cost, Result
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that a run came to.
+
+    Attributes:
+        made: the release, and how it was made.
+        scored: its utility.
+        attacked: the findings of attacks.
+        guarantees: claimed and proven.
+        selection: the record of how parameters were chosen.
+        stored: the private data that the folder of the run holds, by kind.
+    """
+
+    made: Protected
+    scored: Scored
+    attacked: Attacked
+    guarantees: tuple[Guarantee, ...]
+    selection: dict[str, Any]
+    stored: dict[str, str]
+
+
+def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
+    """The result, with the names of what only a simulation may print.
+
+    Args:
+        ready: the run.
+        found: by its steps.
+        cost: what it took, beside what it counted itself.
+    """
+    run, task, scored = ready.run, ready.parts.task, found.scored
+    result = Result(
+        id=ready.identity.id,
+        group=ready.identity.group,
+        status="finished",
+        spec=ready.spec,
+        utility=dict(scored.utility),
+        **judged(task, scored.utility, scored.public_only),
+        guarantees=found.guarantees,
+        events=found.made.release.events,
+        pretraining=dict(found.made.trained.pretraining),
+        stages=found.made.trained.record,
+        series=dict(run.series),
+        diagnostics=dict(run.diagnostics),
+        selection=found.selection,
+        stored=found.stored,
+        cost=Cost(**cost, **run.counts, **run.diary.messages.cost()),
+        provenance=provenance(ready.identity.parts, ready.there.data, ready.there.corpus)
+        | {"vocabulary": _told(found.made.vocabulary), "release": found.made.release.view},
+        **vars(found.attacked),
+    )
+    counted = counts_sizes(ready.parts.pipeline, run.stats)
+    return marked(result, type(task), counted_sizes=counted)
+
+
+def _told(vocabulary: Vocabulary | None) -> dict[str, Any] | None:
+    if vocabulary is None:
+        return None
+    return {"size": vocabulary.size, "fingerprint": vocabulary.fingerprint,
+            "origin": vocabulary.origin, "private": vocabulary.private}  # fmt: skip

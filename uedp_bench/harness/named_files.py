@@ -1,0 +1,64 @@
+"""Files that parameters name: what they hold counts, where they lie does not."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
+
+from uedp_bench.component import Component, MayBePath
+from uedp_bench.errors import InputError
+from uedp_bench.files.regular_files import open_regular, shown_path
+
+MOST_FILES = 10_000
+"""In a folder that a parameter names; all of them are read."""
+
+Content = Callable[[Any, MayBePath], Any]
+"""What counts in place of the value of a parameter that may name files."""
+
+
+def path_mark(component: type[Component[Any]], name: str) -> MayBePath | None:
+    """How a parameter may name files or folders; None where it never does."""
+    field = component.Params.model_fields[name]
+    mark = next((part for part in field.metadata if isinstance(part, MayBePath)), None)
+    return MayBePath() if mark is None and _is_path(field.annotation) else mark
+
+
+def _is_path(annotation: Any) -> bool:
+    return annotation is Path or any(_is_path(part) for part in get_args(annotation))
+
+
+def content_of(value: Any, mark: MayBePath) -> Any:
+    """Digests of the files and folders that a parameter names; what names none stays."""
+    if isinstance(value, list):
+        return [content_of(part, mark) for part in value]
+    if value is None or value in mark.words or not _exists(Path(value)):
+        return value
+    return _digest_of_files(Path(value).resolve())
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # no file could have this name
+        return False
+
+
+@lru_cache(maxsize=64)
+def _digest_of_files(path: Path) -> str:
+    digest = hashlib.sha256()
+    folder = path.is_dir()
+    inside = (p for p in path.rglob("*") if p.is_file()) if folder else iter([path])
+    files = sorted(itertools.islice(inside, MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        raise InputError(f"{shown_path(path)}: a folder that a parameter names has more than "
+                         f"{MOST_FILES:,} files; name the one that is meant")  # fmt: skip
+    for file in files:
+        name = file.relative_to(path).as_posix() if folder else ""
+        with open_regular(file, "a file that a parameter names") as content:
+            held = hashlib.file_digest(content, "sha256").hexdigest()
+        digest.update(f"{name}\0{held}".encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,96 @@
+"""A run that is ready to start: its components, its planted corpus, its seed and streams."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from uedp_bench.harness.components import Components, Sources, build
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.identity import Identity
+from uedp_bench.harness.meter import Meter
+from uedp_bench.harness.planting import Data, PlantedCorpus, plant
+from uedp_bench.harness.public_sizes import check_units
+from uedp_bench.harness.publishing import check_there
+from uedp_bench.randomness.streams import scope_of
+from uedp_bench.results import RunSpec
+from uedp_bench.run import Diary, Run
+from uedp_bench.training.public_stage import PublicStages
+from uedp_bench.transcript import MessageLog
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that a run needs, made once.
+
+    Attributes:
+        spec: what is run.
+        identity: of the run on its corpus.
+        parts: its components.
+        there: its corpus, with everything planted.
+        run: its context.
+        public_stages: where models after training on public text are kept for other runs.
+        cache: folder of models that runs share.
+    """
+
+    spec: RunSpec
+    identity: Identity
+    parts: Components
+    there: PlantedCorpus
+    run: Run
+    public_stages: PublicStages
+    cache: Path
+
+
+def prepare(
+    spec: RunSpec,
+    how: Execution,
+    source: tuple[Sources, Data],
+    identity: Identity,
+    meter: Meter,
+) -> Prepared:
+    """Builds the components of a run and plants what attacks plant.
+
+    Args:
+        spec: what to run.
+        how: to run it.
+        source: the sources of the run, and the data as they made it.
+        identity: of the run.
+        meter: of the run.
+
+    Raises:
+        InputError: for whatever can be known to be wrong before training.
+    """
+    from uedp_bench.training.device import choose_device
+
+    parts, (_, data) = build(spec, source[0]), source
+    check_there(parts.pipeline.parts, data.corpus)
+    check_there([parts.task], data.scored(data.corpus))
+    meter.begin(device := choose_device(how.device, how.speed.threads))
+    with meter("plant"):
+        there = plant(parts.attacks, *source, spec.seed)
+    cache = how.out / "cache"
+    stages = public_stages(identity, cache)
+    run = Run(
+        spec.seed,
+        there.stats,
+        device,
+        how.speed,
+        there.injected,
+        spec.delta,
+        progress=how.progress,
+        scope=scope_of(identity.parts, there.corpus.fingerprint, there.injected),
+        noise_source=spec.noise_source,
+        public_stages=stages,
+        downstream=there.data.visible_downstream,
+        diary=Diary(messages=MessageLog(parts.keeps_messages, parts.payload_rounds)),
+    )
+    check_units(parts.pipeline, there.corpus, run)
+    return Prepared(spec, identity, parts, there, run, stages, cache)
+
+
+def public_stages(identity: Identity, cache: Path) -> PublicStages:
+    """Where a run finds models after training on public text: they depend on task and model."""
+    shared = [identity.parts["task"], identity.parts["model"]]
+    return PublicStages(cache, json.dumps(shared, sort_keys=True))

@@ -1,0 +1,52 @@
+"""What a release is good for: the task's metrics, and those of the same model before training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from uedp_bench.corpus import Corpus
+from uedp_bench.harness.components import Components
+from uedp_bench.harness.preparing import Prepared
+from uedp_bench.harness.protecting import Protected, with_inputs
+from uedp_bench.release import Release
+from uedp_bench.results import Estimate
+from uedp_bench.run import Run
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a task found.
+
+    Attributes:
+        release: as it was asked, with the test rows that mechanisms published.
+        utility: the task's metrics.
+        public_only: the headline metric of the model before any private row; None where it saw no
+            public text either, or where what is served cannot be scored.
+    """
+
+    release: Release
+    utility: Mapping[str, Estimate]
+    public_only: float | None = None
+
+
+def score(ready: Prepared, made: Protected) -> Scored:
+    """The utility of what was made on the test rows of the planted corpus."""
+    parts, there, run = ready.parts, ready.there, ready.run
+    release, rows = with_inputs(parts, made.release, there.data.scored(there.corpus), run)
+    utility = parts.task.score(release, rows)
+    return Scored(release, utility, _public_only(parts, made.trained.floor, rows, run))
+
+
+def _public_only(
+    parts: Components, release: Release | None, rows: Corpus, run: Run
+) -> float | None:
+    """The headline metric of the model before any private row, served as the release is."""
+    if release is None:
+        return None
+    for server in parts.pipeline.servers:
+        release = server.serve(release, run)
+    if not isinstance(release, parts.task.needs):
+        return None
+    found = parts.task.score(release, rows).get(parts.task.utility[0])
+    return None if found is None else found.value

@@ -1,0 +1,59 @@
+"""Specs in YAML: files of users, and those that come with the package."""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.files.regular_files import read_text, shown_path
+from uedp_bench.files.yaml_files import MOST_BYTES, load_yaml
+from uedp_bench.harness.spec import Spec
+
+
+def read_spec(path_or_name: str) -> dict[str, Any]:
+    """Reads a YAML spec from a path, or one of the packaged specs by name.
+
+    Raises:
+        InputError: if it is neither, or not a mapping.
+    """
+    path = Path(path_or_name)
+    where = f"the spec {shown_path(path)}"
+    text = read_text(path, "spec", MOST_BYTES) if _is_there(path) else _packaged(path_or_name)
+    try:
+        data = load_yaml(text)
+    except InputError as error:
+        raise InputError(f"{where} is not YAML that can be read: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{where} must be a mapping with keys {', '.join(Spec.model_fields)}")
+    return data
+
+
+def _is_there(path: Path) -> bool:
+    """True if something other than a folder has this name: folders are called as specs are."""
+    try:
+        return os.path.lexists(path) and not path.is_dir()
+    except (OSError, ValueError):  # no name of a file
+        return False
+
+
+def _packaged(path_or_name: str) -> str:
+    name = path_or_name.removeprefix("specs/").removesuffix(".yaml")
+    if name not in packaged_specs():
+        hint = nearest(name, packaged_specs())
+        known = ", ".join(packaged_specs())
+        raise InputError(
+            f"no spec {shown(path_or_name)}: neither a file nor a packaged spec; "
+            + (f"did you mean {hint!r}?" if hint else f"packaged: {known}")
+        )
+    return files("uedp_bench.specs").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def packaged_specs() -> tuple[str, ...]:
+    """Names of the packaged specs."""
+    root = files("uedp_bench.specs")
+    names = [entry.name for entry in root.iterdir()]
+    names += [f"paper/{entry.name}" for entry in root.joinpath("paper").iterdir()]
+    return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))

@@ -1,0 +1,194 @@
+"""What parties of a protocol send each other: a server and its clients, two that compute together.
+
+A mechanism writes each message while it sends it (`Run.send`); nothing is made up afterwards. Sizes
+are always counted. The messages themselves, and what they carried in the first rounds, are kept if
+an attack of the run says that it needs them (`Attack.payload_rounds`, `needs`), and only then.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.errors import InputError
+from uedp_bench.files.output_folder import new_file
+from uedp_bench.release import capability
+
+
+class Size(NamedTuple):
+    """What a message takes, where there is no single array behind it.
+
+    Attributes:
+        shape: of what is sent.
+        nbytes: on the wire.
+    """
+
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+class Sent(Protocol):
+    """What a message carries: an array (NumPy, torch), or a `Size` alone."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """Shape of the array."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the wire."""
+        ...
+
+
+class Message(NamedTuple):
+    """One message, as sender and receiver see it.
+
+    Attributes:
+        sender, receiver: parties; those of one role are numbered ("client 3").
+        round: of the protocol, from 0.
+        name: what it is ("update", "weights").
+        shape, bytes: of what it carried.
+        payload: what it carried; None after the rounds that were asked for, and where no array was
+            sent.
+    """
+
+    sender: str
+    receiver: str
+    round: int
+    name: str
+    shape: tuple[int, ...]
+    bytes: int
+    payload: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Everything that was sent, in order; an adversary sees the part of one party.
+
+    Attributes:
+        sent: by anybody to anybody.
+    """
+
+    sent: tuple[Message, ...]
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """All that sent or received something, in the order in which they first did."""
+        named = (party for message in self.sent for party in (message.sender, message.receiver))
+        return tuple(dict.fromkeys(named))
+
+    def seen_by(self, party: str) -> Iterator[Message]:
+        """What a party sent and received.
+
+        Raises:
+            InputError: if nobody of this name took part.
+        """
+        if party not in self.parties:
+            raise InputError(f"no party {party!r} took part: {', '.join(self.parties)} did")
+        return (one for one in self.sent if party in (one.sender, one.receiver))
+
+    def save(self, file: Path) -> None:
+        """Writes an npz file that only its owner can read."""
+        told = [message[:-1] for message in self.sent]
+        payloads = {
+            f"payload_{number}": message.payload
+            for number, message in enumerate(self.sent)
+            if message.payload is not None
+        }
+        with new_file(file, private=True) as out:
+            np.savez_compressed(out, messages=np.array(json.dumps(told)), **payloads)  # type: ignore[arg-type]
+
+    @staticmethod
+    def load(file: Path) -> Messages:
+        """What `save` wrote."""
+        with np.load(file, allow_pickle=False) as data:
+            told = json.loads(str(data["messages"]))
+            kept = {name: data[name] for name in data.files if name != "messages"}
+        return Messages(tuple(
+            Message(sender, receiver, step, name, tuple(shape), size, kept.get(f"payload_{number}"))
+            for number, (sender, receiver, step, name, shape, size) in enumerate(told)
+        ))  # fmt: skip
+
+
+@capability(None)
+@runtime_checkable
+class Transcript(Protocol):
+    """Parties made the release together, and what passed between them is known.
+
+    A guarantee about the release alone says nothing of what a party saw on the way: an attack on
+    messages bounds an epsilon only if the noise was in them.
+
+    Attributes:
+        transcript: what was sent before the attack.
+    """
+
+    transcript: Messages
+
+
+@dataclass
+class MessageLog:
+    """What a run sends: counted always, kept as far as attacks need it.
+
+    Attributes:
+        keep: messages are kept, each with its sizes.
+        payload_rounds: rounds whose payloads are kept too.
+        open: messages still count.
+    """
+
+    keep: bool = False
+    payload_rounds: int = 0
+    open: bool = True
+    _kept: list[Message] = field(default_factory=list)
+    _rounds: set[int] = field(default_factory=set)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def keeps_payload(self, round: int) -> bool:  # noqa: A002
+        """True if what messages of a round carry is kept."""
+        return self.keep and self.open and round < self.payload_rounds
+
+    def add(self, message: Message, payload: Sent) -> None:
+        """Counts a message that has no payload yet, and keeps as much of it as is needed."""
+        if not self.open:
+            return
+        self._rounds.add(message.round)
+        for name in ("messages", f"bytes_sent_by_{_role(message.sender)}",
+                     f"bytes_received_by_{_role(message.receiver)}"):  # fmt: skip
+            self._counts[name] = self._counts.get(name, 0) + (
+                1 if name == "messages" else message.bytes
+            )
+        if self.keeps_payload(message.round) and not isinstance(payload, Size):
+            message = message._replace(payload=_copied(payload))
+        if self.keep:
+            self._kept.append(message)
+
+    def closed(self) -> Messages | None:
+        """What was kept, None where nothing was; messages after this are none of the run's."""
+        self.open = False
+        return Messages(tuple(self._kept)) if self._kept else None
+
+    def cost(self) -> dict[str, int]:
+        """`messages`, `message_rounds` and bytes by party; parties of one role are added up.
+
+        Empty where nothing was sent.
+        """
+        return {**self._counts, "message_rounds": len(self._rounds)} if self._counts else {}
+
+
+def _role(party: str) -> str:
+    """A party without its number, as part of a name: clients are counted together."""
+    return re.sub(r"\W+", "_", re.sub(r"\s+\d+$", "", party))
+
+
+def _copied(payload: Any) -> NDArray[Any]:
+    """An array of its own: senders go on writing into theirs."""
+    if hasattr(payload, "detach"):  # a tensor, wherever it lives
+        payload = payload.detach().cpu().numpy()
+    return np.array(payload)
