@@ -291,6 +291,8 @@ def guarantee_text(g: Guarantee) -> str:
         at = next((p for p in g.curve if (p.spread, p.epsilon) == (spread, g.epsilon)), None)
         point = f" ({_others(spread, g.protected.sentences if at is None else at.sentences)})"
     distance = f", {PER_DISTANCE}" if g.notion == "metric-dp" else ""
+    if g.notion == "simulation":
+        return f"{g.unit}: simulated"
     refuted = ", refuted" if g.status == "refuted" else ""
     return f"{number(g.epsilon)} {g.unit}{point}{distance}{refuted}"
 

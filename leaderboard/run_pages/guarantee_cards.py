@@ -33,7 +33,8 @@ from uedp_bench.results import LowerBound
 _NOTIONS = {
     "dp": "differential privacy",
     "metric-dp": "metric differential privacy (metric-dp): ε is per unit of distance",
-    "simulation": "a simulation, no promise",
+    "simulation": "simulation: who computes sees nothing that its own input and what is revealed "
+    "do not tell; this ε is 0 and compares with no other",
     "none": "nothing is promised",
 }
 _TONES = {"given": "good", "refused": "warn", "refuted": "bad"}

@@ -5,7 +5,7 @@ window.uedp.grid = (function () {
     window.uedp;
   const LEAST = { utility: 2, leakage: 2, cost: 1, diagnostics: 0 }; // shown by default
   const BESIDE = new Set(["utility.oov_rate"]); // flatters other metrics: always beside them
-  const NOTIONS = ["dp", "simulation", "metric-dp"];
+  const NOTIONS = ["dp", "metric-dp", "simulation"];
   const hidden = (text) => element("span", { class: "visually-hidden" }, text);
   const second = (text) => element("span", { class: "second" }, text);
 
@@ -115,7 +115,8 @@ window.uedp.grid = (function () {
   /** The first of some epsilons, among those of the unit that is filtered by; null for none. */
   function first(found) {
     const unit = get("unit");
-    const fitting = found.filter((one) => !unit || one.unit === unit).map(comparable);
+    const meant = (one) => (unit ? one.unit === unit : one.unit !== "computation");
+    const fitting = found.filter(meant).map(comparable);
     const before = (a, b) => {
       const at = a.findIndex((part, place) => part !== b[place]);
       return at >= 0 && a[at] < b[at];

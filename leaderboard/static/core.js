@@ -66,6 +66,11 @@ Object.assign(window.uedp, (function () {
     return [...kinds];
   }
 
+  /** Guarantees that protect data: computation that nobody sees protects none, and spoils none. */
+  function protecting(row) {
+    return row.guarantees.filter((one) => one.unit !== "computation");
+  }
+
   /** The same of every unit for which a row has a finite epsilon: a map. */
   function kindsByUnit(row) {
     const units = row.guarantees.filter((one) => one.epsilon < Infinity).map((one) => one.unit);
@@ -82,7 +87,7 @@ Object.assign(window.uedp, (function () {
       set: [raw.sets[row.set].id],
       mechanism: [...new Set(row.mechanisms)],
       unit: [...kindsByUnit(row).keys()],
-      guarantee: kindsOf(row.guarantees),
+      guarantee: kindsOf(protecting(row)),
     };
   }
 
@@ -274,6 +279,6 @@ Object.assign(window.uedp, (function () {
 
   return {
     LISTS, raw, rows, rowOf, columns, columnOf, sets: raw.sets,
-    get, set, link, subscribe, found, failed, choices, shown, ranks, worth, idle,
+    get, set, link, subscribe, found, failed, choices, shown, ranks, worth, idle, protecting,
   };
 })());

@@ -43,7 +43,7 @@ uedp.plotData = (function () {
   }
 
   function finite(row, kind) {
-    return row.guarantees.filter((one) => one.epsilon < Infinity && (!kind || one.kind === kind));
+    return uedp.protecting(row).filter((one) => one.epsilon < Infinity && (!kind || one.kind === kind));
   }
 
   /** How many rows have a finite epsilon of each budget: a map by key. */
@@ -53,7 +53,7 @@ uedp.plotData = (function () {
 
   /** Whether nothing is proven for a row, of any unit: it protects nothing. */
   function promisesNothing(row) {
-    const proven = row.guarantees.filter((one) => one.kind === "proven");
+    const proven = uedp.protecting(row).filter((one) => one.kind === "proven");
     return proven.length > 0 && proven.every((one) => one.epsilon === Infinity);
   }
 
@@ -63,7 +63,7 @@ uedp.plotData = (function () {
    */
   function budget(row, key, kind) {
     const [unit, , adjacency] = key.split(":");
-    const mine = row.guarantees.filter((one) => one.kind === kind);
+    const mine = uedp.protecting(row).filter((one) => one.kind === kind);
     const exact = mine.filter((one) => budgetKey(one) === key && one.epsilon < Infinity);
     if (exact.length) {
       // All that is proven holds, so the least does; of several claims the most cautious counts.

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from uedp_bench.accounting.assumptions import NoiseSource, missing, said_nothing
+from uedp_bench.accounting.by_unit import stated
+from uedp_bench.accounting.event_contract import unknown_kind
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
@@ -33,6 +35,9 @@ def check_proofs(result: Result) -> Iterator[Problem]:
         yield error("events", f"cannot be accounted for: {what}")
         return
     left = {(g.unit, g.adjacency): g for g in proofs}
+    strange = {(s.unit, s.adjacency): s.unknown for s in stated(result.events) if s.unknown}
+    for kind in dict.fromkeys(kind for kinds in strange.values() for kind in kinds):
+        yield note("events", unknown_kind(kind))
     seen: set[tuple[str, str]] = set()
     for at, given in enumerate(result.guarantees):
         if given.kind != "proven":
@@ -44,6 +49,10 @@ def check_proofs(result: Result) -> Iterator[Problem]:
         again = left.pop(key, None)
         if given.status == "refused":
             continue  # a run may know more reasons than its events
+        if key in strange:
+            kinds = ", ".join(shown(kind) for kind in strange[key])
+            yield note(where, f"cannot be computed again here: events of the kind {kinds}")
+            continue
         if again is None:
             yield error(where, f"no event speaks of {given.unit} ({given.adjacency})")
         elif again.status == "refused":

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.leaderboard.metrics import Metric, metric
 from uedp_bench.leaderboard.validation.report import Problem, error, note, shown
 from uedp_bench.results import Estimate, Result
@@ -190,6 +191,13 @@ def _guarantees(result: Result) -> Iterator[Problem]:
             yield error(
                 f"{where}.notion", f"{what}: 'none' where epsilon is infinite, and only there"
             )
+        elif finite and (given.notion == "simulation") != (given.unit == COMPUTATION):
+            what = f"{shown(given.notion)} does not fit the unit {given.unit}"
+            yield error(
+                f"{where}.notion", f"{what}: 'simulation' is of {COMPUTATION}, and it alone"
+            )
+        if given.notion == "simulation" and given.epsilon != 0.0:
+            yield error(f"{where}.epsilon", f"{shown(given.epsilon)}: a simulation has none, but 0")
 
 
 def _lower_bounds(result: Result) -> Iterator[Problem]:
@@ -199,6 +207,8 @@ def _lower_bounds(result: Result) -> Iterator[Problem]:
             value = getattr(bound, name)
             if value is not None and not 0.0 <= value < math.inf:
                 yield error(f"{where}.{name}", f"{shown(value)} is no bound: 0 or more, and finite")
+        if bound.unit == COMPUTATION:
+            yield error(f"{where}.unit", "no attack bounds an epsilon of computation: it has none")
         if not 0.0 <= bound.delta < 1.0:
             yield error(f"{where}.delta", f"{shown(bound.delta)} is not in [0, 1)")
         if not 0.0 < bound.confidence < 1.0:

@@ -88,13 +88,15 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
         key, where = (given.unit, given.adjacency), f"guarantees.{number}"
         if given.kind != "proven" or given.status != "given" or math.isinf(given.epsilon):
             continue
+        if given.notion == "simulation":
+            continue  # what nobody sees costs nothing to choose among
         if key not in entries:
             yield error("selection.guarantees", f"lack {given.unit} ({given.adjacency})")
             continue
         at, entry = entries[key]
         field = f"selection.guarantees.{at}"
         alone = single.get(key)
-        if alone is None:
+        if alone is None or alone.status == "refused":
             continue  # another check said it already
         if not close(entry.epsilon_of_one_trial, alone.epsilon):
             what = f"{shown(entry.epsilon_of_one_trial)} is not the {shown(alone.epsilon)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uedp_bench.accounting.event_contract import UnknownEvent
+from uedp_bench.accounting.event_contract import COMPUTATION, UnknownEvent
 from uedp_bench.accounting.events import (
     Adjacency,
     Event,
@@ -17,9 +17,6 @@ from uedp_bench.accounting.events import (
     one_and_count,
 )
 from uedp_bench.accounting.parallel import Parallel
-
-COMPUTATION: PrivacyUnit = "computation"
-"""What it promises is about another adversary: it neither protects nor spoils any other unit."""
 
 _Key = tuple[PrivacyUnit, Adjacency]
 

@@ -30,6 +30,9 @@ PrivacyUnit = Literal[
 ]
 """What one change of the data replaces."""
 
+COMPUTATION: PrivacyUnit = "computation"
+"""What is promised of it is about another adversary: it neither protects nor spoils other units."""
+
 Adjacency = Literal["add-or-remove", "replace-one", "zero-out"]
 """How two neighbouring data sets differ."""
 

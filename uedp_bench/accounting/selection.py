@@ -97,8 +97,8 @@ def charge(
     """Guarantees of the selected model, and the record of the selection.
 
     Args:
-        guarantees: of the released model as if its settings had been fixed in advance. Claims, and
-            proofs that are refused or infinite, stay as they are.
+        guarantees: of the released model as if its settings had been fixed in advance. Claims,
+            simulations, and proofs that are refused or infinite, stay as they are.
         trials: what was tried.
 
     Returns:
@@ -109,7 +109,8 @@ def charge(
     out: list[Guarantee] = []
     record: list[dict[str, Any]] = []
     for guarantee in guarantees:
-        if guarantee.kind != "proven" or math.isinf(guarantee.epsilon):
+        charged = guarantee.kind == "proven" and guarantee.notion != "simulation"
+        if not charged or math.isinf(guarantee.epsilon):
             out.append(guarantee)
             continue
         made, reason = _charged(guarantee, trials)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.corpus import CONTENT
 from uedp_bench.errors import InputError
@@ -289,8 +290,12 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def _all_protect(published: Sequence[PrivacyEvent]) -> bool:
-    """True if something was published, and none of it without protection."""
-    return bool(published) and not any(isinstance(e.event, NonPrivate) for e in published)
+    """True if something was published, and none of it without protection.
+
+    Computation that nobody sees protects nothing of what it publishes.
+    """
+    of_data = [event for event in published if event.unit != COMPUTATION]
+    return bool(of_data) and not any(isinstance(e.event, NonPrivate) for e in of_data)
 
 
 def _place(part: Mechanism[Any]) -> int:
