@@ -125,8 +125,9 @@ class PublishingMechanism(Mechanism[P]):
             taken for mere pre-processing of a mechanism that protects.
         at_inference: test inputs pass through it too.
         carries: content columns that still mean something in what it publishes, of
-            `uedp_bench.corpus.CONTENT`. All others are dropped after it; labels, attributes, groups
-            and splits always stay.
+            `uedp_bench.corpus.CONTENT`. All others are dropped after it, and where it has a `unit`,
+            those that neither a mechanism after it nor the task reads. Labels, attributes, groups
+            and splits always stay. `uedp_bench.corpus.Rewriting` moves entities and layers along.
     """
 
     rowwise: ClassVar[bool] = False

@@ -151,8 +151,8 @@ class WordMechanism(PublishingMechanism[W]):
             *event.assumptions,
             "neighbours differ in one word, by another of the vocabulary; that a word is outside "
             "of it is published",
-            "noise is that of real numbers; labels and users of rows, and which words of a row an "
-            "annotation marks, are not protected",
+            "noise is that of real numbers; labels and users of rows, and the places of "
+            "annotations that a task reads, are not protected",
         )
         return (event.model_copy(update={"assumptions": assumptions}),)
 

@@ -24,6 +24,7 @@ from uedp_bench.harness.publishing import (
     not_there,
     publish,
     publish_all,
+    wanted,
 )
 from uedp_bench.harness.runner import execute
 from uedp_bench.mechanism import CorpusStats, PublishingMechanism
@@ -125,6 +126,29 @@ def test_a_stranger_who_names_nothing_carries_nothing(corpus: Corpus) -> None:
         publish(by_hand(frozenset({"layers"}), texts=("", *TEXTS[1:])), corpus, run_of())
 
 
+def test_where_names_stand_is_published_for_those_that_read_it_only(corpus: Corpus) -> None:
+    """No guarantee for words is about it: it is as private as before where nobody needs it."""
+    everything = frozenset(CONTENT)
+    promising = type("Promising", (by_hand(everything).__class__,), {"unit": "word"})()
+    tagger, plain, nobody = Tagger.create(), Noiseless.create(), NextWord.create()
+    for publisher, task, given in (
+        (promising, nobody, set()),
+        (promising, tagger, {"entities"}),
+        (by_hand(everything), nobody, set(CONTENT)),
+    ):
+        pipeline = Pipeline.build([publisher], plain)
+        out, _ = publish_all(pipeline, corpus, run_of(), task)
+        assert out.entities.lost == ("entities" not in given)
+        assert out.layer("gold").spans.lost == ("layers" not in given)
+        assert (out.targets is None) == ("targets" not in given)
+        assert (out.records is None) == ("records" not in given)
+        check_carried(pipeline, tagger)
+        refused = not_carried(tagger, pipeline, task)  # as an attack on what was published
+        assert (refused is None) == ("entities" in given)
+    between = Pipeline.build([promising, Deidentify.create()], plain)
+    assert wanted(between, promising, nobody) == {"entities"}
+
+
 def test_rows_of_lost_mentions_move_like_others(corpus: Corpus) -> None:
     out, _ = publish(by_hand(texts=("x", "y", "z", "w")), corpus, run_of())
     again = pickle.loads(pickle.dumps(out))  # noqa: S301
@@ -186,7 +210,7 @@ def test_who_reads_what_was_not_carried_is_refused_by_name() -> None:
     lossy = Pipeline.build([by_hand()], plain)
     with pytest.raises(CapabilityError, match="the task tagger reads entities, and by-hand before"):
         check_carried(lossy, Tagger.create())
-    assert "tagger reads entities" in str(not_carried(Tagger.create(), lossy))
+    assert "tagger reads entities" in str(not_carried(Tagger.create(), lossy, NextWord.create()))
     check_carried(lossy, NextWord.create())
     check_carried(Pipeline.build([Deidentify.create()], plain), Tagger.create())
     uedp = UeDP.create({"sigma": 1.0}) if "sigma" in UeDP.Params.model_fields else UeDP.create()
@@ -208,10 +232,10 @@ def test_who_reads_another_column_is_refused_by_its_name(column: str) -> None:
     lossy = Pipeline.build([by_hand()], plain)
     with pytest.raises(CapabilityError, match=f"the task reader reads {column}, and by-hand"):
         check_carried(lossy, reader)
-    assert f"reader reads {column}" in str(not_carried(reader, lossy))
+    assert f"reader reads {column}" in str(not_carried(reader, lossy, NextWord.create()))
     carrying = by_hand(frozenset({"layers", "records", "targets"}))
     check_carried(Pipeline.build([carrying], plain), reader)
-    assert not_carried(reader, Pipeline.build([plain], plain)) is None
+    assert not_carried(reader, Pipeline.build([plain], plain), NextWord.create()) is None
 
 
 @pytest.mark.parametrize("column", ["gold", "layers", "labels"])
@@ -267,7 +291,7 @@ def test_a_task_is_refused_before_it_trains_on_a_corpus_without_its_layer(tmp_pa
 def test_text_cannot_be_read_after_vectors(corpus: Corpus) -> None:
     pipeline = Pipeline.build([Majority.create(), by_hand()], Noiseless.create())
     with pytest.raises(CapabilityError, match="by-hand reads text, and majority before it"):
-        publish_all(pipeline, corpus, run_of())
+        publish_all(pipeline, corpus, run_of(), NextWord.create())
 
 
 def test_the_word_dropout_of_the_readme_loses_its_labels_loudly(

@@ -111,8 +111,9 @@ class LostSpans(Spans):
     def _refuse(self) -> NoReturn:
         told = self.__dict__
         raise CapabilityError(
-            f"{told['what']} are not known after {told['publisher']}, which does not carry them: "
-            "leave it out, or what needs them"
+            f"{told['what']} are not known after {told['publisher']}, which carries "
+            "them for nobody, or for those alone whose `reads` name them: leave it out, or what "
+            "needs them"
         )
 
     def __getattr__(self, name: str) -> NoReturn:

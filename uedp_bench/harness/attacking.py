@@ -49,7 +49,8 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
         reason = lacks(attack.needs, release) or withheld(attack.needs, release)
-        reason = reason or not_carried(attack, parts.pipeline) or not_there(attack, there.corpus)
+        reason = reason or not_carried(attack, parts.pipeline, parts.task)
+        reason = reason or not_there(attack, there.corpus)
         if reason is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue

@@ -12,7 +12,7 @@ from uedp_bench.errors import CapabilityError
 from uedp_bench.harness.components import Components
 from uedp_bench.harness.pairing import lacks
 from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.harness.publishing import publish, publish_all
+from uedp_bench.harness.publishing import publish, publish_all, wanted
 from uedp_bench.harness.training_stages import TrainedStages, train_stages
 from uedp_bench.mechanism import Events, TrainingMechanism
 from uedp_bench.model import Vocabulary
@@ -67,7 +67,7 @@ def protect(
     if vocabulary is None and pipeline.vocabulary is not None:
         stage = pipeline.stage_of(pipeline.vocabulary)
         vocabulary, chosen = pipeline.vocabulary.vocabulary(visible, run.within(stage))
-    visible, published = publish_all(pipeline, visible, run)
+    visible, published = publish_all(pipeline, visible, run, parts.task)
     if vocabulary is None:
         vocabulary = parts.task.vocabulary(visible)
     trained = train_stages(parts, visible, vocabulary, run, keep_floor=keep_floor)
@@ -127,7 +127,8 @@ def with_inputs(
     # Public rows are there for what mechanisms make of them; they were published before.
     test = corpus.only("test", "public")
     for publisher in publishers:
-        test, _ = publish(publisher, test, run.within(pipeline.stage_of(publisher)))
+        within = run.within(pipeline.stage_of(publisher))
+        test, _ = publish(publisher, test, within, wanted(pipeline, publisher, parts.task))
     test = test.only("test")
     if pipeline.shows_published:
         shown = concatenate(release.published, test)

@@ -7,7 +7,7 @@ refused by name, before training where it says so (`Component.reads`), else when
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,35 @@ LAYER = "layer "
 """How `Component.reads` names a layer: `layer gold`."""
 
 
-def publish(publisher: PublishingMechanism[Any], corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
+def wanted(
+    pipeline: Pipeline, publisher: PublishingMechanism[Any], task: Component[Any]
+) -> frozenset[str]:
+    """Content columns that a publisher gives on, if it carries them.
+
+    Where names stand in a text is private, and no guarantee for words or sentences is about it. So
+    a mechanism that promises something gives on what a mechanism after it or the task reads, and no
+    more; one that promises nothing gives on all.
+    """
+    if publisher.unit is None:
+        return frozenset(CONTENT)
+    place = next(at for at, part in enumerate(pipeline.parts) if part is publisher)
+    readers = (*pipeline.parts[place + 1 :], task)
+    return frozenset(column_of(read, reader.name) for reader in readers for read in reader.reads())
+
+
+def publish(
+    publisher: PublishingMechanism[Any],
+    corpus: Corpus,
+    run: Run,
+    wanted: Collection[str] = CONTENT,
+) -> tuple[Corpus, Events]:
     """What a mechanism publishes, without the content columns that it does not carry.
+
+    Args:
+        publisher: the mechanism.
+        corpus: to publish.
+        run: as the mechanism sees it.
+        wanted: content columns that it gives on if it carries them.
 
     Raises:
         PluginError: if mentions that it says it carries are not inside its texts.
@@ -35,15 +62,16 @@ def publish(publisher: PublishingMechanism[Any], corpus: Corpus, run: Run) -> tu
     out, events = publisher.publish(corpus, run)
     # Vectors stand in place of texts.
     kept: dict[str, Any] = {} if out.vectors is None else {"texts": ("",) * len(out)}
+    carries = publisher.carries & {*wanted}
     for column in COLUMNS:
-        if column.content and column.name not in publisher.carries:
+        if column.content and column.name not in carries:
             given = getattr(corpus, column.name)
             lost = None if given is None else column.kind.lose(given, publisher.name, len(out))
             kept[column.name] = lost
-    if "entities" in publisher.carries:
+    if "entities" in carries:
         kept["entities"] = _inside(out.entities, out.texts, publisher, "entities")
         _check_types(out.entities, out.entity_types, publisher)
-    if "layers" in publisher.carries:
+    if "layers" in carries:
         kept["layers"] = {
             name: replace(layer, spans=_inside(layer.spans, out.texts, publisher, f"layer {name}"))
             for name, layer in out.layers.items()
@@ -52,8 +80,10 @@ def publish(publisher: PublishingMechanism[Any], corpus: Corpus, run: Run) -> tu
     return published, events
 
 
-def publish_all(pipeline: Pipeline, corpus: Corpus, run: Run) -> tuple[Corpus, list[PrivacyEvent]]:
-    """What all publishers of a pipeline make, one after the other, and their events.
+def publish_all(
+    pipeline: Pipeline, corpus: Corpus, run: Run, task: Component[Any]
+) -> tuple[Corpus, list[PrivacyEvent]]:
+    """What all publishers of a pipeline make for a task, one after the other, and their events.
 
     Raises:
         CapabilityError: if one reads text where another published vectors before it.
@@ -67,7 +97,7 @@ def publish_all(pipeline: Pipeline, corpus: Corpus, run: Run) -> tuple[Corpus, l
                 f"{publisher.name} first, or leave one out"
             )
         within = run.within(pipeline.stage_of(publisher))
-        corpus, events = publish(publisher, corpus, within)
+        corpus, events = publish(publisher, corpus, within, wanted(pipeline, publisher, task))
         published += pipeline.staged(publisher, events)
     return corpus, published
 
@@ -81,8 +111,8 @@ def check_carried(pipeline: Pipeline, task: Component[Any]) -> None:
     for at, part in enumerate(pipeline.parts):
         for why in _missing(part, pipeline.parts[:at]):
             raise CapabilityError(why)
-    if (reason := not_carried(task, pipeline)) is not None:
-        raise CapabilityError(f"the task {reason}")
+    for why in _missing(task, pipeline.publishers):
+        raise CapabilityError(f"the task {why}")
 
 
 def check_there(readers: Iterable[Component[Any]], corpus: Corpus) -> None:
@@ -113,9 +143,15 @@ def not_there(reader: Component[Any], corpus: Corpus) -> str | None:
     return None
 
 
-def not_carried(reader: Component[Any], pipeline: Pipeline) -> str | None:
-    """Why a task or an attack cannot read what was published; None where it can."""
-    return next(_missing(reader, pipeline.publishers), None)
+def not_carried(attack: Component[Any], pipeline: Pipeline, task: Component[Any]) -> str | None:
+    """Why an attack cannot read what was published for a task; None where it can."""
+    for why in _missing(attack, pipeline.publishers):
+        return why
+    for part in pipeline.publishers:
+        for column in sorted(attack.reads()):
+            if column_of(column, attack.name) not in wanted(pipeline, part, task):
+                return f"{attack.name} reads {column}, which {part.name} publishes for nobody here"
+    return None
 
 
 def _missing(reader: Component[Any], before: tuple[Any, ...]) -> Iterator[str]:
