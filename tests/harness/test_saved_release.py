@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pytest
@@ -12,8 +14,8 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.errors import PluginError
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.saved_release import check_saved
-from uedp_bench.release import PublishedOnly, Release
+from uedp_bench.harness.saved_release import check_saved, load_release, save_release
+from uedp_bench.release import _CAPABILITIES, PublishedOnly, Release, Updates, capability
 
 ENSEMBLE = """
 import copy
@@ -92,11 +94,11 @@ class Loads:
     [
         (
             Constant(1.0, shape=3),
-            r"as a Classifier, it answers with shape \(2, 3\), and did with \(2, 2\)",
+            r"asked as Classifier, it answers with shape \(2, 3\), and did with \(2, 2\)",
         ),
-        (Constant(1.5), "as a Classifier, its answers differ by up to 0.5"),
+        (Constant(1.5), "asked as Classifier, its answers differ by up to 0.5"),
         (PublishedOnly(), "it is no Classifier any more"),
-        (Constant(float("nan")), "as a Classifier, its answers differ"),
+        (Constant(float("nan")), "asked as Classifier, its answers differ"),
     ],
 )
 def test_other_answers_are_refused(again: Release, said: str) -> None:
@@ -105,3 +107,62 @@ def test_other_answers_are_refused(again: Release, said: str) -> None:
         check_saved(Loads(again), Path(), Constant(1.0), corpus)
     check_saved(Loads(Constant(1.00001)), Path(), Constant(1.0), corpus)
     check_saved(Loads(again), Path(), PublishedOnly(), corpus)
+
+
+class Updated(Constant):
+    """The same, with weights that moved."""
+
+    def save(self, folder: Path) -> None:
+        (folder / "release.json").write_text(json.dumps(self.moved))
+
+
+class LoadsUpdated:
+    """As a task that knows nothing of updates."""
+
+    name = "a-task"
+
+    def load(self, folder: Path) -> Release:
+        return Updated(json.loads((folder / "release.json").read_text()))
+
+
+def test_the_harness_keeps_how_the_weights_moved(tmp_path: Path) -> None:
+    corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
+    release = Updated(1.0)
+    save_release(release, tmp_path / "plain")
+    assert not isinstance(load_release(LoadsUpdated(), tmp_path / "plain"), Updates)
+    release.update = np.arange(3, dtype=np.float32)
+    save_release(release, tmp_path / "moved")
+    again = load_release(LoadsUpdated(), tmp_path / "moved")
+    assert isinstance(again, Updates)
+    assert again.update.tolist() == [0.0, 1.0, 2.0]
+    check_saved(LoadsUpdated(), tmp_path / "moved", release, corpus)
+    with pytest.raises(PluginError, match="it is no Updates any more"):
+        check_saved(LoadsUpdated(), tmp_path / "plain", release, corpus)
+    np.save(tmp_path / "moved" / "update.npy", np.zeros(3, dtype=np.float32))
+    with pytest.raises(PluginError, match="asked as Updates, its answers differ by up to 2"):
+        check_saved(LoadsUpdated(), tmp_path / "moved", release, corpus)
+
+
+def test_a_capability_of_a_stranger_is_asked_its_own_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("uedp_bench.release._CAPABILITIES", dict(_CAPABILITIES))
+
+    @capability(lambda release, rows: np.full(len(rows), release.loudness()))
+    @runtime_checkable
+    class Shouter(Protocol):
+        def loudness(self) -> float: ...
+
+    class Loud(Release):
+        def __init__(self, volume: float) -> None:
+            self.volume = volume
+
+        def loudness(self) -> float:
+            return self.volume
+
+    corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
+    check_saved(Loads(Loud(1.0)), Path(), Loud(1.0), corpus)
+    with pytest.raises(PluginError, match="asked as Shouter, its answers differ by up to 2"):
+        check_saved(Loads(Loud(3.0)), Path(), Loud(1.0), corpus)
+    with pytest.raises(PluginError, match="no Shouter any more"):
+        check_saved(Loads(Release()), Path(), Loud(1.0), corpus)

@@ -97,8 +97,9 @@ def _rows(release: Release, corpus: Corpus) -> Corpus:
 def _compare(capability: str, before: FloatArray, after: FloatArray) -> None:
     if before.shape != after.shape:
         raise ValueError(
-            f"as a {capability}, it answers with shape {after.shape}, and did with {before.shape}"
+            f"asked as {capability}, it answers with shape {after.shape}, and did with "
+            f"{before.shape}"
         )
     if not np.allclose(before, after, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True):
         gap = float(np.abs(before - after).max())
-        raise ValueError(f"as a {capability}, its answers differ by up to {gap:.3g}")
+        raise ValueError(f"asked as {capability}, its answers differ by up to {gap:.3g}")
