@@ -45,7 +45,8 @@ def _alike(row: Row, other: Row) -> bool:
 def title(board: Sequence[Row]) -> str:
     """Task, source and model of a board, with the fingerprints that keep it apart from others."""
     spec = board[0].spec
-    corpus = f" (corpus {board[0].corpus[:8]})" if board[0].corpus else ""
+    corpora = " then ".join(each[:8] for each in (board[0].corpus or "").split("+"))
+    corpus = f" (corpus {corpora})" if corpora else ""
     shown = board[0].vocabulary if by_vocabulary(board[0]) else None
     words = f" (vocabulary {shown[:8]})" if shown else ""
     target = spec.task.params.get("target", "label")

@@ -180,7 +180,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         group=first.group,
         label=first.label,
         spec=first.spec,
-        corpus=_fingerprint(first, "corpus"),
+        corpus=_data(first),
         vocabulary=_fingerprint(first, "vocabulary"),
         utility=utility,
         headline=ranked_by,
@@ -213,6 +213,12 @@ def _reference(result: Result, paths: Mapping[str, Path | str]) -> RunRef:
         path=str(paths.get(result.id, "")),
         tracking=result.tracking,
     )
+
+
+def _data(result: Result) -> str | None:
+    """Fingerprint of the corpus, and of that of the task's second source where it has one."""
+    found = [_fingerprint(result, name) for name in ("corpus", "downstream")]
+    return "+".join(each for each in found if each) or None
 
 
 def _fingerprint(result: Result, of: str) -> str | None:

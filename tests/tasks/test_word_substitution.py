@@ -150,9 +150,9 @@ def test_result_is_a_spec_again(lexicon):
 
 
 def test_a_model_is_refused(lexicon):
-    with pytest.raises(InputError, match="trains nothing: leave out the model lstm-small"):
+    with pytest.raises(InputError, match="takes no model: leave out the model lstm-small"):
         expand(spec_of(lexicon, "vickrey", model="lstm-small"))
-    with pytest.raises(InputError, match="trains nothing"):
+    with pytest.raises(InputError, match="takes no model"):
         expand(apply_setting(spec_of(lexicon, "vickrey"), ("model", "units"), 8))
 
 

@@ -109,7 +109,7 @@ def check(spec: Spec) -> None:
     refs = [(ref, registry.mechanisms) for composition in spec.mechanisms for ref in composition]
     refs += [(ref, registry.attacks) for ref in spec.attacks]
     refs += [(spec.task, registry.tasks), (spec.source, registry.sources)]
-    # A task that trains nothing refuses every model, whatever its parameters: `expand` says so.
+    # A task that takes no model refuses every one, whatever its parameters: `expand` says so.
     known = spec.task.name in registry.tasks.names()
     trains = not known or registry.tasks.get(spec.task.name).models is not None
     refs += [(spec.model, registry.models)] if spec.model is not None and trains else []

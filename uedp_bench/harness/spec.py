@@ -47,7 +47,7 @@ class Spec(BaseModel):
     task: Ref = Ref(name="next-word")
     source: Ref = Ref(name="embedded")
     model: Ref | None = Field(
-        default=None, description="the task's own by default; none for a task that trains nothing"
+        default=None, description="the task's own by default; none for a task that takes no model"
     )
     mechanisms: list[list[Ref]] = Field(default=[], description="compositions to compare")
     attacks: list[Ref] = []
@@ -139,12 +139,12 @@ def _set_in(refs: list[dict[str, Any]], kind: str, rest: Sequence[str], value: A
 
 
 def model_of(spec: Spec) -> Ref:
-    """The model of a spec: for a task that trains nothing it is `none`, and no other fits."""
+    """The model of a spec: for a task that takes no model it is `none`, and no other fits."""
     task = registry.tasks.get(spec.task.name)
     if task.models is not None:
         return spec.model or Ref(name=task.default_model)
     if spec.model is not None and (spec.model.name != NO_MODEL or spec.model.params):
         raise InputError(
-            f"the task {spec.task.name} trains nothing: leave out the model {spec.model.name}"
+            f"the task {spec.task.name} takes no model: leave out the model {spec.model.name}"
         )
     return Ref(name=NO_MODEL)

@@ -13,14 +13,14 @@ from pydantic import Field, model_validator
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError
 from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
-from uedp_bench.models.vocabularies.words import TokenizerVocabulary
+from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.text.pretrained import model_identity, readable, revision
 from uedp_bench.text.vector_cache import cached_vectors
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.models.networks.encoder import PooledTransformer, Projection
+    from uedp_bench.models.networks.pooled_transformer import PooledTransformer, Projection
 
 _FIELD = "bert.pretrained"
 _PRETRAINED = "bert-base-uncased"
@@ -149,7 +149,7 @@ class BERT(TextEncoder[BERTParams]):
         key = (version("transformers"), identity, pooling, limit, device.split(":")[0])
 
         def compute(some: list[str]) -> FeatureArray:
-            from uedp_bench.models.networks.encoder import pooled_features
+            from uedp_bench.models.networks.pooled_transformer import pooled_features
 
             network = _frozen_network(where, identity, pooling, device)
             vocabulary = self.vocabulary([], origin="", private=False)
@@ -168,7 +168,7 @@ class BERT(TextEncoder[BERTParams]):
             InputError: if the pretrained encoder cannot be read, or has fewer tokens than its
                 tokenizer.
         """
-        from uedp_bench.models.networks.encoder import PooledTransformer
+        from uedp_bench.models.networks.pooled_transformer import PooledTransformer
 
         if self.frozen():
             return self._projection(self.feature_size(), seed)
@@ -197,7 +197,7 @@ class BERT(TextEncoder[BERTParams]):
         """Reads what `save_encoder` wrote; only a frozen encoder needs its original again."""
         import torch
 
-        from uedp_bench.models.networks.encoder import PooledTransformer
+        from uedp_bench.models.networks.pooled_transformer import PooledTransformer
 
         if self.frozen():
             return super().load_encoder(vocabulary, folder)
@@ -207,7 +207,7 @@ class BERT(TextEncoder[BERTParams]):
         return PooledTransformer(network, self.params.pooling, projection)
 
     def _projection(self, size: int, seed: int) -> Projection:
-        from uedp_bench.models.networks.encoder import Projection
+        from uedp_bench.models.networks.pooled_transformer import Projection
 
         return Projection(size, self.params.projection, seed)
 
@@ -234,7 +234,7 @@ def _pretrained(where: str, commit: str | None = None) -> Any:
     import torch
     from transformers import AutoModel
 
-    from uedp_bench.models.networks.transformer import no_progress_bars
+    from uedp_bench.text.pretrained import no_progress_bars
 
     with readable(where, _FIELD), no_progress_bars():
         return AutoModel.from_pretrained(where, dtype=torch.float32, revision=commit or "main")
@@ -254,7 +254,7 @@ def _frozen_network(
     where: str, identity: str, pooling: Literal["cls", "mean"], device: str
 ) -> PooledTransformer:
     # The identity is an argument so that files that were written anew are loaded anew.
-    from uedp_bench.models.networks.encoder import PooledTransformer, Projection
+    from uedp_bench.models.networks.pooled_transformer import PooledTransformer, Projection
 
     network = _pretrained(where, revision(identity))
     projection = Projection(network.config.hidden_size, None, seed=0)

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError
 from uedp_bench.model import LanguageModel, Vocabulary
-from uedp_bench.models.vocabularies.words import TokenizerVocabulary
+from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,8 @@ class GPT2(LanguageModel[GPT2Params]):
         import torch
         from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
-        from uedp_bench.models.networks.transformer import TransformerNetwork, no_progress_bars
+        from uedp_bench.models.networks.causal_transformer import TransformerNetwork
+        from uedp_bench.text.pretrained import no_progress_bars
 
         where = self.params.pretrained
         if where is not None:
@@ -142,7 +143,8 @@ class GPT2(LanguageModel[GPT2Params]):
         """Reads what `save_network` wrote; what it was pretrained from is not needed again."""
         from transformers import AutoModelForCausalLM
 
-        from uedp_bench.models.networks.transformer import TransformerNetwork, no_progress_bars
+        from uedp_bench.models.networks.causal_transformer import TransformerNetwork
+        from uedp_bench.text.pretrained import no_progress_bars
 
         with no_progress_bars():
             network = AutoModelForCausalLM.from_pretrained(

@@ -1,4 +1,4 @@
-"""No model: for tasks that train nothing."""
+"""No model: for tasks that train nothing, or a network of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class NoModelParams(Params):
 
 
 class NoModel(Component[NoModelParams]):
-    """Stands where a spec has a model, in runs of a task that trains nothing."""
+    """Stands where a spec has a model, in runs of a task that takes no model."""
 
     name = "none"
     Params = NoModelParams

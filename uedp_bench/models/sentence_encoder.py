@@ -103,6 +103,6 @@ class SentenceEncoder(TextEncoder[SentenceEncoderParams]):
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """The projection, if any; see `TextEncoder`."""
-        from uedp_bench.models.networks.encoder import Projection
+        from uedp_bench.models.networks.pooled_transformer import Projection
 
         return Projection(self.feature_size(), self.params.projection, seed)

@@ -89,3 +89,17 @@ def encoders_version(package: str, use: str) -> str:
         raise MissingExtraError(
             f"{package} ({use})", "pip install 'uedp-bench[encoders]'"
         ) from None
+
+
+@contextmanager
+def no_progress_bars() -> Iterator[None]:
+    """Keeps the library from drawing over this package's own progress bars."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

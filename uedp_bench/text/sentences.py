@@ -118,7 +118,7 @@ def _load(name: str, device: str, identity: str, field: str) -> SentenceTransfor
     # The identity is an argument so that files that were written anew are loaded anew.
     from sentence_transformers import SentenceTransformer
 
-    from uedp_bench.models.networks.transformer import no_progress_bars
+    from uedp_bench.text.pretrained import no_progress_bars
 
     with readable(name, field), no_progress_bars():
         return SentenceTransformer(name, device=device, revision=revision(identity)).eval()

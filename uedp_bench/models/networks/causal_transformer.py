@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-
-@contextmanager
-def no_progress_bars() -> Iterator[None]:
-    """Keeps the library from drawing over this package's own progress bars."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
+from uedp_bench.text.pretrained import no_progress_bars
 
 
 class TransformerNetwork(nn.Module):

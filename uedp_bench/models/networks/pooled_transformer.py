@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.model import FeatureArray, Vocabulary
-from uedp_bench.models.networks.transformer import no_progress_bars
+from uedp_bench.text.pretrained import no_progress_bars
 
 _BATCH = 32  # rows of a frozen encoder that run together
 

@@ -1,0 +1,125 @@
+"""A vocabulary of word pieces: a tokenizer of the `transformers` library."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.errors import InputError
+
+_END_OF_TEXT = "<|endoftext|>"
+
+
+class TokenizerVocabulary:
+    """A sub-word tokenizer of the `transformers` library.
+
+    Args:
+        tokenizer: a `PreTrainedTokenizerBase` with a begin or an end token; where one of the two
+            is missing, the other stands for both, as in GPT-2. Tokenizers with neither, as BERT's,
+            begin with their classification token and end with their separator.
+        origin: where it comes from, in words.
+        private: True if it was trained on private text.
+        size: ids that the network knows, where those are more than the tokenizer's.
+
+    Raises:
+        InputError: if the tokenizer has neither a begin nor an end token.
+    """
+
+    def __init__(
+        self, tokenizer: Any, *, origin: str, private: bool = False, size: int | None = None
+    ) -> None:
+        self._tokenizer = tokenizer
+        self.origin, self.private = origin, private
+        self.size = max(len(tokenizer), size or 0)
+        pairs = (
+            (tokenizer.bos_token_id, tokenizer.eos_token_id),
+            (tokenizer.cls_token_id, tokenizer.sep_token_id),
+        )
+        ids = next((found for pair in pairs if (found := [i for i in pair if i is not None])), [])
+        if not ids:
+            raise InputError(f"the tokenizer ({origin}) has neither a begin nor an end token")
+        self.begin: int = ids[0]
+        self.end: int = ids[-1]
+        self.unknown: int | None = tokenizer.unk_token_id
+        if self.unknown in ids:  # GPT-2 names its end-of-text token here; byte level never needs it
+            self.unknown = None
+
+    @staticmethod
+    def train(
+        texts: Sequence[str], size: int, *, origin: str, private: bool = False
+    ) -> TokenizerVocabulary:
+        """Byte-level byte-pair encoding, as in GPT-2 (Radford et al. 2019, section 2.2).
+
+        Args:
+            texts: already preprocessed.
+            size: largest number of ids; the 256 bytes and one end-of-text token are among them.
+            origin: see the class.
+            private: see the class.
+        """
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+        from transformers import PreTrainedTokenizerFast
+
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            special_tokens=[_END_OF_TEXT],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        tokenizer.train_from_iterator(texts, trainer)
+        wrapped = PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, bos_token=_END_OF_TEXT, eos_token=_END_OF_TEXT
+        )
+        return TokenizerVocabulary(wrapped, origin=origin, private=private)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the tokenizer's whole definition, or of its ids where it has none to print."""
+        backend = getattr(self._tokenizer, "backend_tokenizer", None)
+        definition = (
+            json.dumps(sorted(self._tokenizer.get_vocab().items()))
+            if backend is None
+            else json.dumps(
+                # Padding and truncation are a caller's state, not the tokenizer's definition.
+                {**json.loads(backend.to_str()), "padding": None, "truncation": None},
+                sort_keys=True,
+            )
+        )
+        text = f"{self.begin} {self.end} {definition}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without begin and end."""
+        if not texts:
+            return []
+        encoded = self._tokenizer(list(texts), add_special_tokens=False, verbose=False)
+        return [list(ids) for ids in encoded["input_ids"]]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of ids; begin and end are left out."""
+        kept = [int(i) for i in tokens if i not in (self.begin, self.end)]
+        return str(self._tokenizer.decode(kept, clean_up_tokenization_spaces=False))
+
+    def save(self, folder: Path) -> None:
+        """Writes the tokenizer in the format of `transformers`, and `vocabulary.json`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._tokenizer.save_pretrained(folder)
+        content = {"origin": self.origin, "private": self.private, "size": self.size}
+        (folder / "vocabulary.json").write_text(json.dumps(content), encoding="utf-8")
+
+    @staticmethod
+    def load(folder: Path) -> TokenizerVocabulary:
+        """Reads what `save` wrote."""
+        from transformers import AutoTokenizer
+
+        content = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        return TokenizerVocabulary(
+            tokenizer, origin=content["origin"], private=content["private"], size=content["size"]
+        )
