@@ -1,4 +1,4 @@
-"""Disjoint parts of the data, each treated by events of its own (docs/proofs.md, section 10)."""
+"""Disjoint parts of the data, each treated by events of its own (docs/proofs.md, section 12)."""
 
 from __future__ import annotations
 

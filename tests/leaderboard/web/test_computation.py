@@ -1,0 +1,63 @@
+"""Computation that nobody sees, on the page: found by its unit, and beside no other epsilon."""
+
+from __future__ import annotations
+
+import pytest
+
+from uedp_bench.leaderboard.site import build
+from uedp_bench.results import Result
+
+SIMULATED = {"kind": "proven", "notion": "simulation", "unit": "computation", "epsilon": 0.0,
+             "adjacency": "replace-one", "delta": 1e-9, "accountant": "simulation"}  # fmt: skip
+
+
+def run(mechanism, epsilon, *more):
+    proven = {"kind": "proven", "notion": "none" if epsilon == "inf" else "dp", "unit": "user",
+              "adjacency": "add-or-remove", "epsilon": epsilon, "delta": 1e-5,
+              "accountant": "pld"}  # fmt: skip
+    spec = {"task": {"name": "plug-in"}, "source": {"name": "s"}, "model": {"name": "m"},
+            "mechanism": [{"name": mechanism}], "seed": 1}  # fmt: skip
+    return Result.model_validate({
+        "id": mechanism, "group": mechanism, "status": "finished", "spec": spec,
+        "utility": {"score": {"value": 0.5}}, "guarantees": [proven, *more],
+        "headline": {"metric": "score", "larger_is_better": True},
+        "provenance": {"corpus": {"fingerprint": "c"}},
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    out = tmp_path_factory.mktemp("computation")
+    build([run("bare", "inf"), run("bare-served", "inf", SIMULATED), run("private", 8.0),
+           run("private-served", 2.0, SIMULATED)], out)  # fmt: skip
+    return out / "index.html"
+
+
+def names(page):
+    return page.locator("#leaderboard tbody th .row-link").all_inner_texts()
+
+
+def test_a_filter_by_proven_asks_for_a_proof_that_protects_data(index, visit):
+    assert sorted(names(visit(index, "guarantee=proven"))) == ["private", "private-served"]
+    assert sorted(names(visit(index, "unit=computation"))) == ["bare-served", "private-served"]
+    both = visit(index, "unit=computation&guarantee=proven")
+    assert sorted(names(both)) == ["bare-served", "private-served"]
+
+
+def test_rows_are_in_the_order_of_what_protects_data(index, visit):
+    page = visit(index, "sort=proven:asc")
+    shown = names(page)
+    assert shown[:2] == ["private-served", "private"]
+    assert page.locator("#leaderboard tbody td", has_text="computation: simulated").count() == 2
+
+
+def test_plots_of_epsilon_leave_it_out(index, visit):
+    page = visit(index, "view=plots")
+    assert page.evaluate("[...uedp.plotData.budgets(uedp.rows).keys()]") == [
+        "user:dp:add-or-remove"
+    ]
+    budget = page.evaluate(
+        "uedp.plotData.budget(uedp.rows.find((row) => row.label === 'bare-served'), "
+        "'user:dp:add-or-remove', 'proven').epsilon === Infinity"
+    )
+    assert budget
