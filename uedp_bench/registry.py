@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
 from uedp_bench.component import Component
@@ -43,11 +44,11 @@ class Registry(Generic[C]):
 
     Args:
         kind: in the singular ("mechanism").
-        base: every component must be a subclass of it; given as a loader, so that building the
-            registry imports nothing.
+        base: every component must be a subclass of it ("module:Class"): the registry imports none
+            of the contracts.
     """
 
-    def __init__(self, kind: str, base: Callable[[], type]) -> None:
+    def __init__(self, kind: str, base: str) -> None:
         self.kind, self.group = kind, f"uedp_bench.{kind}s"
         self._base = base
         self._given: dict[str, Origin] = {}
@@ -103,7 +104,7 @@ class Registry(Generic[C]):
                 f"the {self.kind} {name!r} ({found.where}) does not load: "
                 f"{type(error).__name__}: {error}"
             ) from error
-        base = self._base()
+        base = resolve_name(self._base)
         if not (isinstance(component, type) and issubclass(component, base)):
             raise PluginError(f"the {self.kind} {name!r} ({found.where}) is not a {base.__name__}")
         if getattr(component, "name", None) != name:
@@ -155,57 +156,23 @@ def _origin(entry: EntryPoint) -> Origin:
     return Origin(f"{entry.value}{package}", entry.load)
 
 
-def _mechanism() -> type:
-    from uedp_bench.mechanism import Mechanism
-
-    return Mechanism
-
-
-def _attack() -> type:
-    from uedp_bench.attack import Attack
-
-    return Attack
-
-
-def _task() -> type:
-    from uedp_bench.task import Task
-
-    return Task
-
-
-def _source() -> type:
-    from uedp_bench.source import Source
-
-    return Source
-
-
-def _model() -> type:
-    # Any component: tasks declare which models they can learn (`Task.models`).
-    return Component
-
-
-def _event() -> type:
-    from uedp_bench.accounting.event_contract import Event
-
-    return Event
-
-
-mechanisms: Registry[Any] = Registry("mechanism", _mechanism)
+mechanisms: Registry[Any] = Registry("mechanism", "uedp_bench.mechanism:Mechanism")
 """Mechanisms by name; `@mechanisms.register` adds one from a file given with `--plugin`."""
 
-attacks: Registry[Any] = Registry("attack", _attack)
+attacks: Registry[Any] = Registry("attack", "uedp_bench.attack:Attack")
 """Attacks by name; `@attacks.register` adds one from a file given with `--plugin`."""
 
-tasks: Registry[Any] = Registry("task", _task)
+tasks: Registry[Any] = Registry("task", "uedp_bench.task:Task")
 """Tasks by name; `@tasks.register` adds one from a file given with `--plugin`."""
 
-sources: Registry[Any] = Registry("source", _source)
+sources: Registry[Any] = Registry("source", "uedp_bench.source:Source")
 """Sources by name; `@sources.register` adds one from a file given with `--plugin`."""
 
-models: Registry[Any] = Registry("model", _model)
+# Any component: tasks declare which models they can learn (`Task.models`).
+models: Registry[Any] = Registry("model", "uedp_bench.component:Component")
 """Models by name; `@models.register` adds one from a file given with `--plugin`."""
 
-events: Registry[Any] = Registry("event", _event)
+events: Registry[Any] = Registry("event", "uedp_bench.accounting.event_contract:Event")
 """Events by kind; `@events.register` adds one from a file given with `--plugin`."""
 
 REGISTRIES: dict[str, Registry[Any]] = {

@@ -364,7 +364,7 @@ class TrainedRelease(Release, ABC):
             )
         if not len(corpus):
             return np.empty(0)
-        from uedp_bench.training.row_losses import row_losses
+        from uedp_bench.row_losses import row_losses
 
         losses = row_losses(self.learner(corpus), len(corpus))
         if np.isnan(losses).any():

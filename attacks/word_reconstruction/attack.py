@@ -99,6 +99,17 @@ class WordReconstruction(Attack[WordReconstructionParams]):
         found, why = self._masked(rows, aligned, run, rng)
         return Leakage(metrics | found, details | {"masked_lm": why})
 
+    def of_channel(
+        self, rows: Corpus, channel: WordChannel, rng: np.random.Generator
+    ) -> dict[str, Estimate]:
+        """Errors of the adversaries who know the channel and the words of some rows.
+
+        Raises:
+            InputError: if no word of the rows is in the vocabulary.
+        """
+        metrics, _ = bayesian(rows, channel, self.params.samples, rng)
+        return metrics
+
     def _masked(
         self, rows: Corpus, aligned: list[AlignedRow], run: Run, rng: np.random.Generator
     ) -> tuple[dict[str, Estimate], Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uedp_bench.errors import InputError
-from uedp_bench.text.word_vectors import Embedding
+from uedp_bench.text.embedding import Embedding
 
 
 def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:

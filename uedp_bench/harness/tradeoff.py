@@ -7,10 +7,10 @@ numbers, so that differences between them are those of the parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from uedp_bench import registry
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanism import CorpusStats, PublishingMechanism
+from uedp_bench.release import WordChannel
 from uedp_bench.results import ComponentSpec, Estimate, RunSpec
 from uedp_bench.run import Run
 from uedp_bench.text.word_occurrences import Unlabelled
@@ -31,6 +32,16 @@ NOTE = (
     "measured on the corpus, and a choice made by it looks at private text: the mechanism's "
     "guarantee does not cover the choice"
 )
+
+
+class ChannelMeter(Protocol):
+    """A task or an attack that measures a word channel without a run."""
+
+    def of_channel(
+        self, rows: Corpus, channel: WordChannel, rng: np.random.Generator
+    ) -> Mapping[str, Estimate]:
+        """Its metrics for the words of some rows; substitutes and intervals come from `rng`."""
+        ...
 
 
 class Point(NamedTuple):
@@ -79,19 +90,20 @@ class Study:
             CapabilityError: if the mechanism does not replace words one by one.
             InputError: if its parameters are wrong, or the corpus has no labels or no such words.
         """
-        from uedp_bench.attacks.word_reconstruction.attack import bayesian
-        from uedp_bench.tasks.word_substitution import substitute
-
         stats = CorpusStats(users=0, rows=0, sensitive_rows=0, entities=0, public=False)
         run = Run(self.seed, stats, self.device)
         made = registry.mechanisms.create(mechanism.name, mechanism.params)
         channel = made.word_channel(run) if isinstance(made, PublishingMechanism) else None
         if channel is None:
             raise CapabilityError(f"{mechanism.name} does not replace words one by one")
-        used = substitute(
-            self.rows, channel, self.samples, self.unlabelled, run.shared("tradeoff", "utility")
+        loss: ChannelMeter = registry.tasks.create(
+            "word-substitution", {"samples": self.samples, "unlabelled": self.unlabelled}
         )
-        found, _ = bayesian(self.rows, channel, self.samples, run.shared("tradeoff", "privacy"))
+        error: ChannelMeter = registry.attacks.create(
+            "word-reconstruction", {"samples": self.samples}
+        )
+        used = loss.of_channel(self.rows, channel, run.shared("tradeoff", "utility"))
+        found = error.of_channel(self.rows, channel, run.shared("tradeoff", "privacy"))
         return Point(
             params=made.params.model_dump(mode="json"),
             loss=used["misclassified"],

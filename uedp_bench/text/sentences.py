@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.model import FeatureArray
 from uedp_bench.text.pretrained import (
     encoders_version,
     model_identity,
@@ -21,6 +20,8 @@ from uedp_bench.text.vector_cache import cached_vectors
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from spacy.language import Language
+
+    from uedp_bench.model import FeatureArray
 
 _BATCH = 32  # sentences; on two cores larger batches are no faster
 

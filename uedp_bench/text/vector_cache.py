@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from filelock import FileLock
@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from uedp_bench.corpus import BoolArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.files.array_cache import load_arrays, save_arrays
-from uedp_bench.model import FeatureArray
 from uedp_bench.text.entities import cache_folder
+
+if TYPE_CHECKING:
+    from uedp_bench.model import FeatureArray
 
 _FORMAT = 2  # of the cached files; raised when the same key would mean something else
 _PART = 4096
 """Texts computed before their vectors are written."""
 
-Compute = Callable[[list[str]], FeatureArray]
+Compute = Callable[[list[str]], "FeatureArray"]
 Names = NDArray[np.uint64]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.errors import InputError, MissingExtraError
-from uedp_bench.text.word_vectors import Embedding
+from uedp_bench.text.embedding import Embedding
 
 GENSIM = (".kv", ".model", ".bin")
 """Endings of gensim's own files (KeyedVectors, or a model that has some) and word2vec's binary."""

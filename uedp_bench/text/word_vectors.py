@@ -6,8 +6,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -16,33 +15,8 @@ from numpy.typing import NDArray
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import open_regular
-
-
-@dataclass(frozen=True, eq=False)
-class Embedding:
-    """A public vocabulary and a vector for each of its words.
-
-    Attributes:
-        words: in the order of the file.
-        vectors: (words, d), float32.
-    """
-
-    words: tuple[str, ...]
-    vectors: NDArray[np.float32]
-
-    @property
-    def dimension(self) -> int:
-        """D."""
-        return int(self.vectors.shape[1])
-
-    @cached_property
-    def _index(self) -> dict[str, int]:
-        return {word: at for at, word in enumerate(self.words)}
-
-    def find(self, word: str) -> int:
-        """Index of the word as it is written, else of its lower case; -1 for neither."""
-        found = self._index.get(word)
-        return self._index.get(word.lower(), -1) if found is None else found
+from uedp_bench.text.embedding import Embedding
+from uedp_bench.text.word_vector_formats import GENSIM, SPACY, read_gensim, read_spacy
 
 
 def read_embedding(path: Path | str, field: str) -> Embedding:
@@ -60,8 +34,6 @@ def read_embedding(path: Path | str, field: str) -> Embedding:
         InputError: if it cannot be read, or a line has another number of values than the first,
             a value that is no finite number, or a word that was there before; it names the line.
     """
-    from uedp_bench.text.word_vector_formats import SPACY, read_spacy
-
     if str(path).startswith(SPACY):
         name = str(path).removeprefix(SPACY)
         if Path(name).is_dir():
@@ -83,8 +55,6 @@ def read_embedding(path: Path | str, field: str) -> Embedding:
 @lru_cache(maxsize=1)
 def _read(path: Path, field: str, changed: int, size: int) -> Embedding:
     # Time and size are arguments so that a file that was written anew is read anew.
-    from uedp_bench.text.word_vector_formats import GENSIM, read_gensim
-
     if path.suffix in GENSIM:
         return read_gensim(path, field)
     with open_regular(path, field) as raw:

@@ -1,0 +1,36 @@
+"""A public vocabulary and its word vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A public vocabulary and a vector for each of its words.
+
+    Attributes:
+        words: in the order of the file.
+        vectors: (words, d), float32.
+    """
+
+    words: tuple[str, ...]
+    vectors: NDArray[np.float32]
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: at for at, word in enumerate(self.words)}
+
+    def find(self, word: str) -> int:
+        """Index of the word as it is written, else of its lower case; -1 for neither."""
+        found = self._index.get(word)
+        return self._index.get(word.lower(), -1) if found is None else found
