@@ -166,3 +166,19 @@ def test_a_capability_of_a_stranger_is_asked_its_own_question(
         check_saved(Loads(Loud(3.0)), Path(), Loud(1.0), corpus)
     with pytest.raises(PluginError, match="no Shouter any more"):
         check_saved(Loads(Release()), Path(), Loud(1.0), corpus)
+
+
+class Crowd(Release):
+    """Losses that are relative to those of the rows beside them."""
+
+    def scorable(self, corpus: Corpus) -> np.ndarray:
+        return np.ones(len(corpus), dtype=bool)
+
+    def row_losses(self, corpus: Corpus) -> np.ndarray:
+        return np.full(len(corpus), 1.0 / len(corpus))
+
+
+def test_a_loss_that_depends_on_other_rows_is_refused() -> None:
+    corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
+    with pytest.raises(PluginError, match=r"row 0 is 0\.5 beside other rows and 1 alone"):
+        check_saved(Loads(Crowd()), Path(), Crowd(), corpus)

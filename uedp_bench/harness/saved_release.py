@@ -13,6 +13,7 @@ from uedp_bench.errors import PluginError
 from uedp_bench.release import (
     PublishedOnly,
     Release,
+    RowScorer,
     Updates,
     declared_capabilities,
     protected_rows,
@@ -77,6 +78,8 @@ def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus)
         for name, ask in ((one.kind.__name__, one.question) for one in offered):
             if ask is not None:
                 _compare(name, ask(release, rows), ask(again, rows))
+        if isinstance(again, RowScorer):
+            _check_alone(again, rows)
     except Exception as error:
         raise PluginError(
             f"the release was saved, and what the task {task.name} loads is not that release: "
@@ -92,6 +95,19 @@ def _rows(release: Release, corpus: Corpus) -> Corpus:
     elif corpus.where("test").any():
         corpus = corpus.only("test")
     return corpus.take(np.arange(min(ROWS, len(corpus))))
+
+
+def _check_alone(release: RowScorer, rows: Corpus) -> None:
+    """Refuses losses of a row that depend on the rows beside it: attacks compare single rows."""
+    some = rows.take(np.flatnonzero(release.scorable(rows)))
+    together = release.row_losses(some)
+    for row, loss in enumerate(together.tolist()):
+        alone = float(release.row_losses(some.take(np.array([row])))[0])
+        if not np.isclose(loss, alone, rtol=RELATIVE, atol=ABSOLUTE):
+            raise ValueError(
+                f"the loss of row {row} is {loss:.6g} beside other rows and {alone:.6g} alone: it "
+                "must depend on that row alone"
+            )
 
 
 def _compare(capability: str, before: FloatArray, after: FloatArray) -> None:
