@@ -223,7 +223,7 @@ class Run:
             )
 
     def noted(self, name: str, default: Any = None) -> Any:
-        """What `note` said of a name in this stage."""
+        """The value that `note` gave to a name in this stage."""
         return self.diagnostics.get(self._told_as(name), default)
 
     def _told_as(self, name: str) -> str:

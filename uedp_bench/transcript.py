@@ -108,7 +108,7 @@ class Messages:
 
     @staticmethod
     def load(file: Path) -> Messages:
-        """What `save` wrote."""
+        """Reads what `save` wrote."""
         with np.load(file, allow_pickle=False) as data:
             told = json.loads(str(data["messages"]))
             kept = {name: data[name] for name in data.files if name != "messages"}
@@ -170,7 +170,7 @@ class MessageLog:
             self._kept.append(message)
 
     def closed(self) -> Messages | None:
-        """What was kept, None where nothing was; messages after this are none of the run's."""
+        """The messages that were kept, None if there are none; later ones are not the run's."""
         self.open = False
         return Messages(tuple(self._kept)) if self._kept else None
 

@@ -24,7 +24,7 @@ window.uedp.grid = (function () {
         element("span", { "aria-hidden": "true" }, links.length > 1 ? "seeds" : "seed"), links));
   }
 
-  /** Whether a row is better than its floors, in words. */
+  /** Says in words if a row is better than its floors. */
   function learned(row) {
     return { true: "yes", false: "nothing", null: "unknown" }[String(row.learned)];
   }

@@ -190,7 +190,7 @@ Object.assign(window.uedp, (function () {
     return get("q").toLowerCase().split(/\s+/).filter(Boolean);
   }
 
-  /** Whether a row has all words of the search. */
+  /** True if a row has all words of the search. */
   function found(row, sought = words()) {
     return sought.every((word) => row.text.includes(word));
   }
@@ -268,7 +268,7 @@ Object.assign(window.uedp, (function () {
     }
   }
 
-  /** Whether a row is no better than what needs no private text; null where that is not known. */
+  /** True if a row is no better than what needs no private text; null if nobody knows. */
   function idle(row) {
     return row.learned === false;
   }

@@ -11,7 +11,7 @@
   let told = null;
   let waiting = 0;
 
-  /** Of every filter, how many rows each choice would leave beside the other filters. */
+  /** How many rows each choice of each filter would leave, beside the other filters. */
   function counts() {
     const left = new Map(LISTS.map((name) => [name, new Map([["", 0]])]));
     for (const row of rows.filter((row) => found(row))) {

@@ -68,7 +68,7 @@
     timer = window.setTimeout(follow, 1000 * wait);
   }
 
-  /** Says whether pages refresh. */
+  /** Shows if pages refresh. */
   function show() {
     button.textContent = paused ? "Resume updates" : "Pause updates";
     if (paused) {

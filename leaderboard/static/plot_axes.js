@@ -61,7 +61,7 @@ uedp.plotAxes = (function () {
     };
   }
 
-  /** Whether an axis is logarithmic: it may be, and positive values span over a decade. */
+  /** True if an axis is logarithmic: it may be, and positive values span over a decade. */
   function isLog(values, axis) {
     const positive = values.filter((value) => value > 0 && value < Infinity);
     return (

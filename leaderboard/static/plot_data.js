@@ -51,7 +51,7 @@ uedp.plotData = (function () {
     return tally(rows, (row) => finite(row, kind).map(budgetKey));
   }
 
-  /** Whether nothing is proven for a row, of any unit: it protects nothing. */
+  /** True if nothing is proven for a row, of any unit: it protects nothing. */
   function promisesNothing(row) {
     const proven = uedp.protecting(row).filter((one) => one.kind === "proven");
     return proven.length > 0 && proven.every((one) => one.epsilon === Infinity);
@@ -83,7 +83,7 @@ uedp.plotData = (function () {
 
   // -------------------------------------------------------------------------------------- choices
 
-  /** Whether plots offer a metric: it says which way is better, or nobody knows it. */
+  /** True if plots offer a metric: it says which way is better, or nobody knows it. */
   function drawable(column) {
     return Boolean(column.better) || !column.about;
   }

@@ -25,7 +25,7 @@ uedp.significance = (function () {
     return size === 0 ? 0 : 0.5 * 10 ** (Math.floor(Math.log10(size)) + 1 - DIGITS);
   }
 
-  /** Whether differences vary by no more than the rounding of their values explains. */
+  /** True if differences vary by no more than the rounding of their values explains. */
   function allEqual(pairs, differences) {
     const doubt = pairs.map(({ value, reference }) => rounding(value) + rounding(reference));
     return Math.max(...differences) - Math.min(...differences) <= 2 * Math.max(...doubt);
@@ -85,7 +85,7 @@ uedp.significance = (function () {
       }));
   }
 
-  /** Whether any run of a row has a value of a metric. */
+  /** True if any run of a row has a value of a metric. */
   function measures(row, key) {
     return Object.values(row.seeds).some((values) => key in values);
   }

@@ -43,7 +43,7 @@ window.uedp = (function () {
     return sign + grouped + (part ? `.${part}` : "");
   }
 
-  /** Whether a number is too large, or too small, to be read with all its zeros. */
+  /** True if a number is too large, or too small, to be read with all its zeros. */
   function extreme(value) {
     const size = Math.abs(value);
     return (size >= 1e15 && size < Infinity) || (size > 0 && size < 5e-7);

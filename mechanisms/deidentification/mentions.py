@@ -49,7 +49,7 @@ def tidy(text: str, mentions: Sequence[Mention]) -> tuple[str, list[Mention]]:
 
 
 def tidying(text: str) -> list[Edit]:
-    """What `tidy` does to a text."""
+    """The edits that `tidy` makes in a text."""
     inside = (0, len(text))
     return [
         (run.start(), run.end(), 0 if run.start() in inside or run.end() in inside else 1)

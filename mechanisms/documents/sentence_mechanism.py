@@ -124,7 +124,7 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
 
     @abstractmethod
     def events(self, epsilon: float) -> Events:
-        """What was published, with noise that is worth so much."""
+        """The events of what was published, with noise that is worth so much."""
 
     def plan(self, stats: CorpusStats) -> Events:
         """One noisy vector or choice a document."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ServerParams(Params):
-    """How the server steps, whoever takes part."""
+    """Parameters of the server's step."""
 
     server_learning_rate: float = Field(
         default=1.0, gt=0, description="public constant that the noisy mean is multiplied by"
@@ -68,7 +68,7 @@ class FederatedParams(ServerParams):
     )
 
     def local(self, reduction: Literal["mean", "sum"]) -> LocalTraining:
-        """What a user does with its rows."""
+        """The local work: what a user does with its rows."""
         from uedp_bench.training.local import LocalTraining
 
         return LocalTraining(

@@ -202,7 +202,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
             learner,
             run,
         )
-        # With more users than declared, more than users - 1 others might mention an entity.
+        # If more users train than declared, more than users - 1 others might mention an entity.
         rounds = as_group_rounds(trained.rounds, self._round(max(users, len(units))))
         return trained.module, self._events(rounds)
 

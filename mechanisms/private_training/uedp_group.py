@@ -136,7 +136,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
             learner,
             run,
         )
-        # With more users than declared, the curve would end too early.
+        # If more users train than declared, the curve would end too early.
         rounds = as_group_rounds(trained.rounds, self._round(max(users, len(units))))
         return trained.module, self._events(rounds)
 

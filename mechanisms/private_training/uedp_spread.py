@@ -156,7 +156,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
         run.note(sentences_dropped_by_cap=len(everything.rows) - len(units.rows))
         users = public_users(p, run.stats, self.name)
         trained = train_federated(self._federation(units, users), learner, run)
-        # With more users than declared, more than users - 1 others might mention an entity.
+        # If more users train than declared, more than users - 1 others might mention an entity.
         rounds = as_group_rounds(trained.rounds, self._round(max(users, len(units))))
         return trained.module, self._events(rounds)
 

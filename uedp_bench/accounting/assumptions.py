@@ -18,7 +18,7 @@ SECRET: dict[NoiseSource, str] = {
     "seed": "the seed stays secret: whoever has it can draw the noise again and take it off",
     "os": "the randomness is that of the operating system's generator, and nobody has recorded it",
 }
-"""By noise source, why nobody can draw the noise again."""
+"""The assumption by noise source: why nobody can draw the noise again."""
 
 _ALWAYS = (REAL_VALUED, FRESH, *SECRET.values())
 
@@ -37,7 +37,7 @@ def general(source: NoiseSource = "seed", notion: str = "dp") -> tuple[str, ...]
 def missing(
     stated: Sequence[str], source: NoiseSource = "seed", notion: str = "dp"
 ) -> tuple[str, ...]:
-    """Which of the general assumptions a guarantee does not state."""
+    """General assumptions that a guarantee does not state."""
     return tuple(text for text in general(source, notion) if text not in stated)
 
 

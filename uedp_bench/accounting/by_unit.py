@@ -1,4 +1,4 @@
-"""What the events of all stages say together: for which units, and where they contradict."""
+"""The events of all stages together: which units they speak of, and where they contradict."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _conflicts(
 
 
 def _misplaced(event: PrivacyEvent) -> str:
-    """Why an event cannot speak of its unit; empty where it can."""
+    """The reason why an event cannot speak of its unit; empty if it can."""
     every = _inside(_base(event))
     return next(filter(None, (_unfit(one, event.unit, event.adjacency) for one in every)), "")
 

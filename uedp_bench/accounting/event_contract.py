@@ -31,7 +31,7 @@ PrivacyUnit = Literal[
 """What one change of the data replaces."""
 
 COMPUTATION: PrivacyUnit = "computation"
-"""What is promised of it is about another adversary: it neither protects nor spoils other units."""
+"""The unit whose promise is about another adversary: it neither protects nor spoils others."""
 
 Adjacency = Literal["add-or-remove", "replace-one", "zero-out"]
 """How two neighbouring data sets differ."""
@@ -209,7 +209,7 @@ class UnknownEvent(Event):
         return hash(json.dumps(self.model_dump(mode="json"), sort_keys=True))
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """That nobody here knows its kind, and what helps."""
+        """A sentence: nobody here knows its kind, and what helps."""
         return unknown_kind(self.kind)
 
     def text(self, unit: PrivacyUnit) -> str:
@@ -218,7 +218,7 @@ class UnknownEvent(Event):
 
 
 def unknown_kind(kind: str) -> str:
-    """That no event of a kind is registered, with the nearest one that is."""
+    """A sentence: no event of a kind is registered, with the nearest one that is."""
     from uedp_bench.registry import events
 
     near = nearest(kind, events.names())

@@ -45,7 +45,7 @@ class NonPrivate(Event):
     reason: str
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """Its reason."""
+        """The reason that it gives."""
         return self.reason
 
 
@@ -108,7 +108,7 @@ class FixedSizeSampled(NoisySum):
 
 
 class _OfUserEntity(NoisySum):
-    """What all rounds of a user together with an entity have in common."""
+    """Base of all rounds for a user together with an entity."""
 
     def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
         """They speak of one unit under one adjacency."""

@@ -146,7 +146,7 @@ def _check_delta(delta: float) -> None:
 
 
 def _proven(claim: Stated, delta: float, refusals: Sequence[str], asked: Asked) -> Guarantee:
-    # Where private data was used without protection, nothing is left to contradict.
+    # If private data was used without protection, nothing is left to contradict.
     reasons = [*refusals, *(() if claim.unprotected else claim.conflicts)]
     if asked.declared is None:
         asked = replace(asked, declared=claim.declared)

@@ -58,7 +58,7 @@ class Parallel(Event):
         return self.parts
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """That a replaced unit may change its part, if nobody says that it stays."""
+        """Refuses replace-one, unless a replaced unit is known to stay in its part."""
         if adjacency == "replace-one" and not self.replaced_inside:
             return (
                 "parallel parts are not accounted for replace-one unless a replaced unit stays in "
@@ -73,7 +73,7 @@ class Parallel(Event):
         return ""
 
     def renyi(self, neighbours: Neighbours, orders: Array) -> Array:
-        """At every order, of the worst part."""
+        """The divergence of the worst part, at every order."""
         import numpy as np
 
         from uedp_bench.accounting.accountants.renyi import renyi

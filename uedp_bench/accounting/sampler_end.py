@@ -69,7 +69,7 @@ def tail_mass(noise: Noise, shape: int = 1) -> float:
     if noise == "gaussian":
         return float(special.erfc(GAUSSIAN_END / math.sqrt(2.0)))
     if noise == "laplace":
-        # As if it ended on both sides where it does below.
+        # The bound takes both ends to be where the lower one is.
         return 2.0 ** (1 - BITS)
     if noise == "gumbel":
         # Above 53 ln 2, and below -ln(53 ln 2): as much on either side.

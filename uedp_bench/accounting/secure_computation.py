@@ -57,7 +57,7 @@ class SecureComputation(Event):
         return Promise(0.0, self.failure)
 
     def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
-        """What simulation rests on."""
+        """Assumptions that simulation security rests on."""
         dealer = ", and the dealer with nobody" if self.setup == "trusted-dealer" else ""
         return (
             "parties follow the protocol, however they look at what they see (semi-honest)",

@@ -259,7 +259,7 @@ def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
 
 
 def _events_of(events: Sequence[PrivacyEvent], guarantee: Guarantee) -> tuple[Event, ...]:
-    """What one trial released about the unit; none where it protects another.
+    """Events of one trial about the unit; none if it protects another.
 
     Raises:
         Refusal: if stages contradict each other, or used private data without protection.

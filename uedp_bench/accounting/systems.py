@@ -250,7 +250,7 @@ class DPVocabulary(System[DPVocabularyParams]):
         )
 
     def claims(self) -> tuple[Claim, ...]:
-        """As k mechanisms in sequence: (k epsilon, k delta)."""
+        """The claim: k mechanisms in sequence give (k epsilon, k delta)."""
         p = self.params
         once = ApproximateDP(epsilon=p.word_epsilon, delta=p.word_delta)
         return (
@@ -312,7 +312,7 @@ class FederatedNER(System[FederatedNERParams]):
         )
 
     def claims(self) -> tuple[Claim, ...]:
-        """As if every client sampled from all records."""
+        """The claim: as if every client sampled from all records."""
         p = self.params
         once = Gaussian(noise_multiplier=p.noise_multiplier)
         event = PoissonSampled(rate=min(1.0, p.batch_size / p.records), event=once)
@@ -344,7 +344,7 @@ class FederatedNER(System[FederatedNERParams]):
 SYSTEMS: Mapping[str, type[System[Any]]] = MappingProxyType(
     {system.name: system for system in (DeepCandidate, DPNR, DPVocabulary, FederatedNER, MetricDP)}
 )
-"""By name, for what no mechanism is registered for."""
+"""Systems by name that no mechanism is registered for."""
 
 ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType(
     {"federated-secret-sharer": ("user-dp", MappingProxyType({"sampling": "fixed"}))}

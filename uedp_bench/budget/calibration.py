@@ -149,7 +149,7 @@ def _rounds(events: Sequence[PrivacyEvent]) -> list[GroupRound]:
 
 
 def _point(events: Sequence[PrivacyEvent], spread: int | None) -> Protected | None:
-    """Where the target is to hold; None where there is no curve."""
+    """The point at which the target is to hold; None if there is no curve."""
     if not _rounds(events):
         if spread is not None:
             raise InputError(f"spread {spread}: this guarantee has no curve")
@@ -165,7 +165,7 @@ def _shown(
 
 
 def default_parameter(name: str) -> str:
-    """What is solved for where nothing is said: the noise, what must be given, the first."""
+    """The parameter that is solved for by default: noise, else a required one, else the first."""
     words = [word for word in SOLVABLE if has_parameter(name, word)]
     if NOISE in words or not words:
         return NOISE
@@ -188,7 +188,7 @@ def _own_target(subject: Subject, target: Target) -> Subject:
 
 
 def _sized(subject: Subject, spread: int | None) -> Subject:
-    """With a number of users where none was given and it only ends the curve."""
+    """The subject with a number of users, if none was given and it only ends the curve."""
     try:
         subject.plan()
     except MissingSizeError as error:

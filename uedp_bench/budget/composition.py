@@ -149,7 +149,7 @@ class Subject:
         return component_class(self.name).create(dict(self.params))
 
     def replaced(self, **values: Any) -> Subject:
-        """With other parameters."""
+        """The same with other parameters."""
         return replace(self, params={**self.params, **values})
 
     @property
@@ -290,11 +290,11 @@ class Composition:
         return self._pipeline.plan(self.given), self._pipeline.refusals(self.given)
 
     def claims(self) -> tuple[Claim, ...]:
-        """What the papers claim, each of its own mechanism."""
+        """The claims of the papers, each of its own mechanism."""
         return self._pipeline.claims(self.given)
 
     def readings(self) -> tuple[Reading, ...]:
-        """Those of all mechanisms."""
+        """The readings of all mechanisms."""
         return tuple(reading for part in self.parts for reading in part.readings())
 
     def ending_at(self, spread: int) -> None:

@@ -63,7 +63,7 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
 
 
 def _selection(spec: Spec, mechanisms: Sequence[ComponentSpec]) -> Selection | None:
-    """What was selected for a run of these mechanisms."""
+    """The selection that concerns a run of these mechanisms."""
     if spec.selection is None:
         return None
     known = {ref.name for composition in spec.mechanisms for ref in composition}
@@ -150,7 +150,7 @@ def _components(ref: Ref, kind: registry.Registry[Any]) -> int:
 
 
 def _options(ref: Ref, component: type[Component[Any]]) -> list[list[Any]]:
-    """For every parameter given the values that it takes."""
+    """The values that each given parameter takes."""
     fields = component.Params.model_fields
     options: list[list[Any]] = []
     for name, value in ref.params.items():

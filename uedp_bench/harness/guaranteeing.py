@@ -57,7 +57,7 @@ def _proven(ready: Prepared, made: Protected) -> tuple[Guarantee, ...]:
         check_plan(planned, events)
     except PrivacyError as error:
         refusals.append(str(error))
-    # Where nothing was reported, what was planned says for which unit the proof is refused.
+    # If nothing was reported, the plan names the unit for which the proof is refused.
     found = events or planned
     spec = ready.spec
     return proven(found, delta=spec.delta, refusals=refusals, source=spec.noise_source)

@@ -49,7 +49,7 @@ class Identity:
 
     @property
     def group(self) -> str:
-        """What runs that differ in the seed alone have in common."""
+        """The group: what runs that differ in the seed alone have in common."""
         return self._hashes[1]
 
     @property

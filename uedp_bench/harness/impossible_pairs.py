@@ -32,7 +32,7 @@ def expected(task: Task[Any]) -> tuple[type, ...]:
 
 
 def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> str | None:
-    """Why an attack cannot apply to a run; None where it can, or nobody knows yet."""
+    """The reason why an attack cannot apply to a run; None if it can, or nobody knows yet."""
     said = not task.roles() or bool(task.releases)
     if not said or pipeline.servers:  # what is served may offer other capabilities
         return None
@@ -48,7 +48,7 @@ def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> st
 
 
 def left_out(parts: Components) -> tuple[str, ...]:
-    """Why attacks of a run cannot apply, as far as that is known."""
+    """Reasons why attacks of a run cannot apply, as far as that is known."""
     reasons = (cannot_apply(attack, parts.task, parts.pipeline) for attack in parts.attacks)
     return tuple(reason for reason in reasons if reason is not None)
 

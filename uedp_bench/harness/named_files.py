@@ -14,10 +14,10 @@ from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import open_regular, shown_path
 
 MOST_FILES = 10_000
-"""In a folder that a parameter names; all of them are read."""
+"""Files in a folder that a parameter names, at most; all of them are read."""
 
 Content = Callable[[Any, MayBePath], Any]
-"""What counts in place of the value of a parameter that may name files."""
+"""Stands in place of the value of a parameter that may name files."""
 
 
 def path_mark(component: type[Component[Any]], name: str) -> MayBePath | None:

@@ -6,7 +6,7 @@ from uedp_bench.release import Classifier, Release, RowScorer, capabilities, pub
 
 
 def lacks(needs: tuple[type, ...], release: Release) -> str | None:
-    """What a release lacks for those who need any one of these capabilities; None for nothing."""
+    """A sentence if a release has none of these capabilities; None if it has one."""
     if any(isinstance(release, need) for need in needs):
         return None
     names = " or ".join(need.__name__ for need in needs)

@@ -146,7 +146,7 @@ class Pipeline:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
         chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
         published = [e for part in self.publishers for e in self.staged(part, part.plan(stats))]
-        # What trains for its own serving plans, and emits, everything when it trains.
+        # A server that trains for itself plans and emits everything when it trains.
         last = [part for part in self.servers if not isinstance(part, TrainingMechanism)]
         served = [e for part in last for e in self.staged(part, part.plan(stats))]
         trained = [
@@ -299,7 +299,7 @@ def _all_protect(published: Sequence[PrivacyEvent]) -> bool:
 
 
 def _place(part: Mechanism[Any]) -> int:
-    # What trains for its own serving acts first when it trains.
+    # A server that trains for itself acts first when it trains.
     for place, kind in enumerate(ORDER):
         if isinstance(part, kind):
             return place

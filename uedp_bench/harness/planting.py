@@ -101,7 +101,7 @@ class PlantedCorpus:
 
     @property
     def trained_on(self) -> Corpus:
-        """What reference models may see: all but the withdrawn rows."""
+        """The corpus that reference models may see: all but the withdrawn rows."""
         out = self.withdrawn
         return self.corpus.take(np.flatnonzero(~out)) if out.any() else self.corpus
 

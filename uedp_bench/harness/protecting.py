@@ -85,14 +85,14 @@ def _served(pipeline: Pipeline, release: Release, run: Run) -> Release:
     for server in pipeline.servers:
         before = release.events
         release = server.serve(release, run.within(pipeline.stage_of(server)))
-        # What trains for its own serving emitted everything when it trained.
+        # A server that trained for itself emitted everything then.
         own = isinstance(server, TrainingMechanism)
         release = release.showing(events=before if own else pipeline.staged(server, release.events))
     return release
 
 
 def _shown(pipeline: Pipeline, visible: Corpus, run: Run) -> dict[str, Any]:
-    """What publishers let be seen, as attributes of the release."""
+    """Attributes of the release that show what publishers published."""
     if pipeline.shows_published:
         channels = [part.word_channel(run) for part in pipeline.publishers]
         if len(channels) == 1 and channels[0] is not None:

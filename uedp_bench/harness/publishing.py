@@ -144,7 +144,7 @@ def not_there(reader: Component[Any], corpus: Corpus) -> str | None:
 
 
 def not_carried(attack: Component[Any], pipeline: Pipeline, task: Component[Any]) -> str | None:
-    """Why an attack cannot read what was published for a task; None where it can."""
+    """The reason why an attack cannot read what was published for a task; None if it can."""
     for why in _missing(attack, pipeline.publishers):
         return why
     for part in pipeline.publishers:

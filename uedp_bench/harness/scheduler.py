@@ -96,7 +96,7 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
         key = json.dumps([ref and ref.model_dump(mode="json") for ref in refs])
         if key not in corpora:
             data = load_data(parts.sources)
-            # Who is held out depends on the seed, how many are does not.
+            # The seed decides who is held out, not how many.
             there = plant(parts.attacks, parts.sources, data, spec.seed)
             corpora[key] = data.fingerprint, there.stats
         fingerprint, stats = corpora[key]
@@ -177,7 +177,7 @@ def run_jobs(
 
 
 def result_after(job: Job, how: Execution, crash: Crash | None) -> Result:
-    """What a process left of a job; the crash is its result where it left nothing finished."""
+    """The result that a process left of a job; a crash is one if nothing was finished."""
     result = _result_in(how.out, job)
     if result is None or (crash is not None and result.error is not None):
         return _crashed(job, how, crash or Crash(DIED, "the run left no result"))
@@ -196,7 +196,7 @@ class _Runs:
 
     def __call__(self, job: Job, tell: Tell) -> bool:
         result = execute(job.spec, _told(job, self.how, tell), job.identity)
-        # What broke unforeseen may have broken the process too, a GPU's context for instance.
+        # An unforeseen error may have broken the process too, a GPU's context for instance.
         return result.error is None or is_bad_input(result)
 
 

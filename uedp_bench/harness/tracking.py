@@ -357,7 +357,7 @@ def _log_files(client: Any, run_id: str, result: Result) -> None:
 
 
 def _log_release(client: Any, run_id: str, folder: Path, log_model: bool) -> None:
-    """What attacks can be run again on: never what a link leads to, which may be anything."""
+    """Files on which attacks can run again: never what a link leads to, which may be anything."""
     if not folder.is_dir() or any(path.is_symlink() for path in (folder, *folder.rglob("*"))):
         return
     planted, release = folder / "planted.json", folder / "release"

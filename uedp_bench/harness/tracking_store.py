@@ -43,7 +43,7 @@ def set_up(uri: str, connect: Callable[[str], Any]) -> None:
         client._tracking_client.store.engine.dispose()
         with partial.open("rb") as whole:
             os.fsync(whole.fileno())
-        # Where another process was faster, its store stays.
+        # If another process was faster, its store stays.
         with contextlib.suppress(FileExistsError):
             _put(partial, file)
         sync_folder(file.parent)

@@ -43,7 +43,7 @@ def judged(
 
 
 def headline_of(task: type[Task[Any]]) -> Headline:
-    """What ranks the runs of a task."""
+    """The headline that ranks the runs of a task."""
     return Headline(
         metric=task.utility[0],
         larger_is_better=task.larger_is_better,

@@ -129,7 +129,7 @@ class _Worker(Generic[Task]):
         self.connection.close()
 
     def crash(self) -> Crash:
-        """Why the process is gone."""
+        """The reason why the process is gone."""
         self.process.join()
         code = self.process.exitcode or 0
         text = ""

@@ -102,7 +102,7 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
     """
     _check_weights(plan)
     plan = plan.of_its_own()
-    # Of this call alone: a loop that trains again draws afresh.
+    # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
     with executor_of(plan.local, learner, run) as executor:
         theta = executor.flat.vector.clone()
@@ -139,7 +139,7 @@ def _check_weights(plan: Federation) -> None:
 
 
 def _limits(plan: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:
-    """What the bound says of a round, if it can be proven."""
+    """The limits of a round, checked: something can be proven of them."""
     limits = plan.bound.limits(step, layers)
     check_limits(limits, layers, plan.noise.multiplier)
     check_two_level(plan, limits)

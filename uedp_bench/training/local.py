@@ -58,7 +58,7 @@ class LocalWork(Protocol):
     def batch_size(self) -> int | None: ...  # noqa: D102
 
     def trainer(self, learner: Learner, device: str) -> UnitTrainer:
-        """What computes updates for this learner."""
+        """The trainer that computes updates for this learner."""
         ...
 
 
@@ -224,7 +224,7 @@ def _clipped(gradient: Tensor, bound: float | None) -> Tensor:
 
 
 def _sgd_move(gradient: Tensor, active: Tensor, local: LocalTraining) -> Tensor:
-    """How far one step of sgd goes, (units, d); overwrites the gradients."""
+    """(units, d) the moves of one step of sgd; overwrites the gradients."""
     factor = -local.learning_rate * active[:, None].to(gradient.dtype)
     return _clipped(gradient, local.gradient_clip).mul_(factor)
 

@@ -37,7 +37,7 @@ _GONE_SECONDS = 5.0
 
 
 class _Begin(NamedTuple):
-    """What a new process is told: how to compute as this one does, and what."""
+    """The first message to a new process: what it computes, and how to do it as this one does."""
 
     threads: int
     plugins: tuple[Path, ...]
@@ -45,7 +45,7 @@ class _Begin(NamedTuple):
 
 
 class _Round(NamedTuple):
-    """What is the same for all shares of a round."""
+    """Everything that is the same for all shares of a round."""
 
     theta: Tensor
     limits: Limits
@@ -216,7 +216,7 @@ class _Worker:
             raise self._gone() from None
 
     def receive(self) -> Any:
-        """What the process answers; raises what it raised."""
+        """The answer of the process; raises what it raised."""
         try:
             answer = self.connection.recv()
         except (EOFError, OSError):
@@ -235,7 +235,7 @@ class _Worker:
         self.process.join()
 
     def _gone(self) -> UedpBenchError:
-        """What to raise of a process that ended."""
+        """The error to raise for a process that ended."""
         self.process.join(_GONE_SECONDS)
         code = self.process.exitcode
         how = f"ended with exit code {code}"
@@ -247,7 +247,7 @@ class _Worker:
 
 
 def _ready(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Those who have something to say, or are gone; waits for one."""
+    """Processes that have answered, or are gone; waits for one."""
     by_connection = {worker.connection: worker for worker in workers}
     return [by_connection[ready] for ready in wait(list(by_connection))]  # type: ignore[index]
 
