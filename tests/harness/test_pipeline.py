@@ -229,3 +229,27 @@ def test_what_serving_tells_comes_last():
 def test_claims_of_all_parts_count_once():
     assert len(build(user_dp()).claims(STATS)) == 1
     assert build(Deidentify()).claims(STATS) == ()
+
+
+def test_a_mechanism_that_names_its_stage_itself_trains_two_stages_all_the_same():
+    sends = DPNR.create({"epsilon": 1.0, "dimension": 4})
+    once, twice = (Pipeline.build([sends], Noiseless(), ["source"] * n) for n in (1, 2))
+    assert [event.stage for event in once.plan(STATS)] == ["dpnr", "dpnr"]
+    assert [event.stage for event in twice.plan(STATS)] == ["dpnr", "dpnr", "dpnr 2", "dpnr 2"]
+    (word,) = (each for each in proven(twice.plan(STATS), delta=1e-5) if each.unit == "word")
+    (alone,) = (each for each in proven(once.plan(STATS), delta=1e-5) if each.unit == "word")
+    assert word.epsilon == 2 * alone.epsilon
+
+
+def test_each_private_stage_has_a_name_of_its_own():
+    first, second = user_dp(), user_dp()
+    shared = Pipeline.build([first], Noiseless(), ["source"] * 2)
+    assert shared.trainers == (first, first)
+    own = Pipeline.build([Deidentify(), first, second], Noiseless(), ["source"] * 2)
+    assert own.trainers == (first, second)
+    for pipeline in (shared, own):
+        assert [stage.name for stage in pipeline.training] == ["user-dp", "user-dp 2"]
+        assert [event.stage for event in pipeline.plan(STATS)] == ["user-dp", "user-dp 2"]
+        assert pipeline.claims(STATS) == ()
+    (two,), (one,) = (proven(each.plan(STATS), delta=1e-5) for each in (own, build(first)))
+    assert one.epsilon < two.epsilon < 2 * one.epsilon

@@ -52,6 +52,17 @@ class TrainingStage(NamedTuple):
             raise RuntimeError("nobody gave the sizes of the task's second source")
         return stats.downstream
 
+    def events(self, events: Sequence[PrivacyEvent]) -> Events:
+        """The events of its training, marked with its name.
+
+        A mechanism may have marked them with its own name, which several stages may share.
+        """
+        own = (
+            event.model_copy(update={"stage": ""}) if event.stage == self.trainer.name else event
+            for event in events
+        )
+        return with_stage(self.name, tuple(own))
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -152,7 +163,7 @@ class Pipeline:
         trained = [
             event
             for stage in self.training
-            for event in with_stage(stage.name, stage.trainer.plan(stage.sizes(stats)))
+            for event in stage.events(stage.trainer.plan(stage.sizes(stats)))
         ]
         return (*self.released(chosen, published, trained), *served)
 

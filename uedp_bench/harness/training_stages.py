@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from uedp_bench.errors import CapabilityError, PrivacyError
-from uedp_bench.harness.pipeline import TrainingStage, with_stage
+from uedp_bench.harness.pipeline import TrainingStage
 from uedp_bench.harness.utility import predicts_untrained
 from uedp_bench.mechanism import Events
 from uedp_bench.release import Release
@@ -87,7 +87,7 @@ def train_stages(
             inner = _inside(run, stage, numbers["private"])
             before = weights_of(learner.module) if inner.injected else None
             module, found = train_privately(learner, stage.trainer, inner)
-            events += with_stage(stage.name, found)
+            events += stage.events(found)
         else:
             said = _told(learner)
             record.append(said)
