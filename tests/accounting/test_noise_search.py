@@ -18,7 +18,7 @@ from uedp_bench.accounting.noise_search import (
 )
 from uedp_bench.budget.account import prove
 from uedp_bench.budget.calibration import Target, solve
-from uedp_bench.budget.composition import Subject
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import InputError
 
 Curve = Callable[[float], float]
@@ -119,22 +119,22 @@ GROUP = {"sampling_rate": 0.1, "rounds": 60, "sentences_per_user": 6, "protected
 
 
 def test_uedp_group_needs_no_number_of_users() -> None:
-    found = solve(Subject.of("uedp-group", GROUP), Target(8.0, 1e-5))
+    found = solve(PlannedMechanism.of("uedp-group", GROUP), Target(8.0, 1e-5))
     own = sentence_noise(0.1, 60, 6, Protected(spread=3), (8.0, 1e-5))
     assert found.value == pytest.approx(own, rel=2e-4)
     assert found.point is not None
     assert (found.point.spread, found.point.sentences) == (3, 3)
     assert 7.99 < found.epsilon <= 8.0
-    many = solve(Subject.of("uedp-group", {**GROUP, "users": 5000}), Target(8.0, 1e-5))
+    many = solve(PlannedMechanism.of("uedp-group", {**GROUP, "users": 5000}), Target(8.0, 1e-5))
     assert many.value == found.value
 
 
 def test_an_explicit_noise_overrides_a_mechanisms_own_calibration() -> None:
     settings = {**GROUP, "noise_multiplier": 3.0, "users": 50}
-    subject = Subject.of("uedp-group", settings)
-    rounds = solve(subject, Target(8.0, 1e-5), "rounds")
+    planned = PlannedMechanism.of("uedp-group", settings)
+    rounds = solve(planned, Target(8.0, 1e-5), "rounds")
     assert 1 < rounds.value < 60
-    more = solve(subject.replaced(noise_multiplier=6.0), Target(8.0, 1e-5), "rounds")
+    more = solve(planned.replaced(noise_multiplier=6.0), Target(8.0, 1e-5), "rounds")
     assert more.value > 60
 
 
@@ -146,11 +146,11 @@ def test_an_explicit_noise_overrides_a_mechanisms_own_calibration() -> None:
     ],
 )
 def test_solutions_are_the_last_that_hold(parameter: str, given: dict[str, float]) -> None:
-    subject = Subject.of("uedp", {"users": 300, "rounds": 20, "estimator": "f_E", **given})
-    found = solve(subject, Target(2.0, 1e-5, 3), parameter)
+    planned = PlannedMechanism.of("uedp", {"users": 300, "rounds": 20, "estimator": "f_E", **given})
+    found = solve(planned, Target(2.0, 1e-5, 3), parameter)
 
     def epsilon(value: float) -> float:
-        events, _ = subject.replaced(**{parameter: value}).plan()
+        events, _ = planned.replaced(**{parameter: value}).plan()
         return prove(events, 1e-5, points=[3])[0].curve[0].epsilon
 
     assert epsilon(found.value) == found.epsilon <= 2.0
@@ -159,21 +159,23 @@ def test_solutions_are_the_last_that_hold(parameter: str, given: dict[str, float
 
 
 def test_counts_end_at_their_population() -> None:
-    small = Subject.of("dp-sgd", {"records": 200, "steps": 3, "noise_multiplier": 2.0})
+    small = PlannedMechanism.of("dp-sgd", {"records": 200, "steps": 3, "noise_multiplier": 2.0})
     batch = solve(small, Target(1.0, 1e-5), "batch_size").value
     assert 1 < batch < 200
     assert solve(small, Target(50.0, 1e-5), "batch_size").value == 200
     # The published noise is in proportion to the users of a round.
     settings = {"users": 300, "rounds": 20, "estimator": "f_E", "noise_multiplier": 0.5}
-    everybody = solve(Subject.of("uedp", settings), Target(2.0, 1e-5, 3), "users_per_round")
+    everybody = solve(
+        PlannedMechanism.of("uedp", settings), Target(2.0, 1e-5, 3), "users_per_round"
+    )
     assert everybody.value == 300
     assert everybody.epsilon <= 2.0
 
 
 def test_a_curve_is_calibrated_at_the_spread_asked_for() -> None:
-    subject = Subject.of("uedp", {"users": 200, "users_per_round": 20, "estimator": "f_E"})
+    planned = PlannedMechanism.of("uedp", {"users": 200, "users_per_round": 20, "estimator": "f_E"})
     noises = [
-        solve(subject, Target(4.0, 1e-5, spread), "noise_multiplier").value
+        solve(planned, Target(4.0, 1e-5, spread), "noise_multiplier").value
         for spread in (0, 1, 10, None)
     ]
     assert noises == sorted(noises)
@@ -181,8 +183,8 @@ def test_a_curve_is_calibrated_at_the_spread_asked_for() -> None:
 
 
 def test_word_level_systems_solve_for_epsilon() -> None:
-    subject = Subject.of("dpnr", {"epsilon": 1})
-    found = solve(subject, Target(8.0, 1e-5), "epsilon")
+    planned = PlannedMechanism.of("dpnr", {"epsilon": 1})
+    found = solve(planned, Target(8.0, 1e-5), "epsilon")
     assert found.value == pytest.approx(8.0 / 768, rel=1e-3)
     assert found.epsilon <= 8.0
 
@@ -202,7 +204,7 @@ def test_refusals(
     name: str, settings: dict[str, object], target: Target, parameter: str, said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        solve(Subject.of(name, settings), target, parameter)
+        solve(PlannedMechanism.of(name, settings), target, parameter)
 
 
 @settings(deadline=None, max_examples=100)

@@ -10,14 +10,14 @@ from uedp_bench import registry
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.systems import ALIASES, SYSTEMS
 from uedp_bench.budget.account import account
-from uedp_bench.budget.composition import Subject
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import InputError
 
 
 def both(name: str, delta: float = 1e-5, **settings: object) -> tuple[Guarantee, Guarantee]:
     """The claimed and the proven guarantee."""
-    subject = Subject.of(name, settings)
-    claimed, proven = (g for g in account(subject, delta) if g.unit == subject.unit)
+    planned = PlannedMechanism.of(name, settings)
+    claimed, proven = (g for g in account(planned, delta) if g.unit == planned.unit)
     assert (claimed.kind, proven.kind) == ("claimed", "proven")
     assert claimed.unit == proven.unit
     return claimed, proven
@@ -70,9 +70,13 @@ def test_metric_dp_is_per_unit_of_distance() -> None:
     claimed, proven = both("metric-dp", epsilon=3.0, distances=[0.5, 2.0], words=10)
     assert claimed.epsilon == proven.epsilon == 3.0
     assert claimed.notion == proven.notion == "metric-dp"
-    readings = dict(Subject.of("metric-dp", {"epsilon": 3.0, "distances": [2.0]}).readings())
+    readings = dict(
+        PlannedMechanism.of("metric-dp", {"epsilon": 3.0, "distances": [2.0]}).readings()
+    )
     assert list(readings.values()) == [6.0]
-    rows = Subject.of("metric-dp", {"epsilon": 3.0, "distances": [2.0], "words": 10}).readings()
+    rows = PlannedMechanism.of(
+        "metric-dp", {"epsilon": 3.0, "distances": [2.0], "words": 10}
+    ).readings()
     assert [value for _, value in rows] == [6.0, 60.0]
 
 
@@ -133,7 +137,7 @@ def test_fixed_size_rounds_of_the_federated_secret_sharer() -> None:
     assert claimed.epsilon == pytest.approx(2.4925, abs=1e-4)
     assert proven.epsilon == pytest.approx(3.8490, abs=1e-3)
     assert proven.adjacency == "replace-one"
-    subject = Subject.of("federated-secret-sharer", settings)
-    assert (subject.name, subject.component().params.sampling) == (subject.name, "fixed")
+    planned = PlannedMechanism.of("federated-secret-sharer", settings)
+    assert (planned.name, planned.component().params.sampling) == (planned.name, "fixed")
     with pytest.raises(InputError, match=r"^federated-secret-sharer\.rounds is 0"):
-        Subject.of("federated-secret-sharer", {**settings, "rounds": 0})
+        PlannedMechanism.of("federated-secret-sharer", {**settings, "rounds": 0})

@@ -14,7 +14,7 @@ import pytest
 from uedp_bench import registry
 from uedp_bench.accounting.systems import ALIASES, SYSTEMS
 from uedp_bench.budget.account import DELTA
-from uedp_bench.budget.composition import names
+from uedp_bench.budget.mechanisms_and_systems import names
 from uedp_bench.cli.main import run_cli
 
 CONLL = [

@@ -9,7 +9,7 @@ import pytest
 
 from uedp_bench.accounting.events import NonPrivate
 from uedp_bench.budget.account import account
-from uedp_bench.budget.composition import Subject
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import MissingExtraError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
@@ -65,8 +65,8 @@ def test_guarantee_is_not_the_analysed_one(kind, params):
     assert "search is hnsw" in event.event.reason
     assert ["search is hnsw" in claim.note for claim in near.claims(STATS)] == [True]
     assert ["search is hnsw" in claim.note for claim in exact.claims(STATS)] == [False]
-    subject = Subject.of(kind.name, {"epsilon": 2.0, "search": "hnsw", **params})
-    (proven,) = [g for g in account(subject, 1e-5) if g.kind == "proven"]
+    planned = PlannedMechanism.of(kind.name, {"epsilon": 2.0, "search": "hnsw", **params})
+    (proven,) = [g for g in account(planned, 1e-5) if g.kind == "proven"]
     assert proven.epsilon == np.inf
     assert "search is hnsw" in str(proven)
 

@@ -21,7 +21,9 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.budget.composition import NOISE, SIZES, Composition, MissingSizeError, Subject
+from uedp_bench.budget.given_sizes import SIZES, MissingSizeError
+from uedp_bench.budget.mechanisms_and_systems import NOISE
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
 from uedp_bench.errors import MOST_SHOWN, InputError
 from uedp_bench.files.json_files import MOST_BYTES, FormError, faults, parse
 from uedp_bench.files.printable import plain
@@ -42,12 +44,14 @@ NOT_CHARGED = (
 
 
 def account(
-    subject: Subject | Composition, delta: float, points: Sequence[int | None] | None = None
+    mechanism: PlannedMechanism | PlannedPipeline,
+    delta: float,
+    points: Sequence[int | None] | None = None,
 ) -> tuple[Guarantee, ...]:
     """Claims, then proofs.
 
     Args:
-        subject: what.
+        mechanism: one, or several in a row, at parameters.
         delta: at which guarantees are stated.
         points: spreads at which curves are given, None among them for everybody; by default the
             standard ones. Where sentences are sampled and the number of users was not given, the
@@ -57,11 +61,11 @@ def account(
         MissingSizeError: where a public size is needed and was not given.
         InputError: for points of a guarantee that has no curve, or sizes that are not used.
     """
-    known, ended = _with_users(subject, points)
+    known, ended = _with_users(mechanism, points)
     (events, refusals), claims = known.plan(), known.claims()
-    taken = subject.taken if isinstance(subject, Composition) else frozenset()
-    for size in set(subject.sizes) - subject.given.seen - taken:
-        raise InputError(f"{subject.name} has no parameter {SIZES[size][0]!r} and no use for it")
+    taken = mechanism.taken if isinstance(mechanism, PlannedPipeline) else frozenset()
+    for size in set(mechanism.sizes) - mechanism.given.seen - taken:
+        raise InputError(f"{mechanism.name} has no parameter {SIZES[size][0]!r} and no use for it")
     if ended and points is None:
         points = (*SPREADS, *(e.protected.spread for e in events if e.protected))
     guarantees = prove(events, delta, refusals, points)
@@ -73,42 +77,42 @@ def account(
 
 
 def _with_users(
-    subject: Subject | Composition, points: Sequence[int | None] | None
-) -> tuple[Subject | Composition, bool]:
-    """The subject, given a number of users if one is missing only to end the curve; True if so."""
+    mechanism: PlannedMechanism | PlannedPipeline, points: Sequence[int | None] | None
+) -> tuple[PlannedMechanism | PlannedPipeline, bool]:
+    """The mechanism, and True if it was given users, whose absence would only end the curve."""
     try:
-        subject.plan()
+        mechanism.plan()
     except MissingSizeError as error:
         ended = None
         if error.size == "users" and None not in (points or ()):
-            ended = subject.ending_at(max(spread or 0 for spread in points or SPREADS))
+            ended = mechanism.ending_at(max(spread or 0 for spread in points or SPREADS))
         if ended is None:
             raise
         return ended, True
-    return subject, False
+    return mechanism, False
 
 
 def solved_noise(
-    subject: Subject | Composition, points: Sequence[int | None] | None = None
+    mechanism: PlannedMechanism | PlannedPipeline, points: Sequence[int | None] | None = None
 ) -> dict[str, float]:
     """The noise of mechanisms that choose it for a target, by the name of the parameter.
 
     Args:
-        subject: what.
+        mechanism: one, or several in a row, at parameters.
         points: as of `account`.
 
     Raises:
         MissingSizeError: where a public size is needed and was not given.
     """
-    parts = subject.parts if isinstance(subject, Composition) else (subject,)
+    parts = mechanism.parts if isinstance(mechanism, PlannedPipeline) else (mechanism,)
     chosen = {part.name for part in parts if part.chooses_noise}
     if not chosen:
         return {}
-    known, _ = _with_users(subject, points)
+    known, _ = _with_users(mechanism, points)
     found: dict[str, float] = {}
     for event in known.plan()[0]:
         base, _ = one_and_count(event.event)
-        stage = event.stage or subject.name
+        stage = event.stage or mechanism.name
         if stage in chosen and isinstance(base, GroupRound | Gaussian):
             name = NOISE if len(parts) == 1 else f"{stage}.{NOISE}"
             found[name] = base.noise_multiplier

@@ -19,13 +19,9 @@ from uedp_bench.accounting.noise_search import (
     smallest_noise,
 )
 from uedp_bench.budget.account import point_of
-from uedp_bench.budget.composition import (
-    NOISE,
-    MissingSizeError,
-    Subject,
-    has_parameter,
-    needs_parameter,
-)
+from uedp_bench.budget.given_sizes import MissingSizeError
+from uedp_bench.budget.mechanisms_and_systems import NOISE, has_parameter, needs_parameter
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import InputError, nearest
 
 SOLVABLE = (
@@ -79,36 +75,36 @@ class Solution:
     point: CurvePoint | None
 
 
-def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
+def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -> Solution:
     """The smallest noise, or the largest other parameter, whose proven epsilon meets the target.
 
     Raises:
         InputError: if the mechanism has no such parameter, proves nothing, or cannot meet the
             target.
     """
-    _check(subject, parameter)
-    if parameter != NOISE and subject.chooses_noise:
+    _check(mechanism, parameter)
+    if parameter != NOISE and mechanism.chooses_noise:
         raise InputError(
-            f"calibrate {subject.name} --solve {parameter} needs --set {NOISE}=N: without it the "
+            f"calibrate {mechanism.name} --solve {parameter} needs --set {NOISE}=N: without it the "
             f"mechanism chooses its noise anew for every {parameter}, and all meet its own target"
         )
-    subject = _own_target(subject, target)
+    mechanism = _own_target(mechanism, target)
     # Any start will do: defaults may not fit, and a mechanism need not calibrate itself first.
-    subject = subject.replaced(**{parameter: 1})
-    subject = _sized(subject, target.spread)
-    events, refusals = subject.plan()
+    mechanism = mechanism.replaced(**{parameter: 1})
+    mechanism = _sized(mechanism, target.spread)
+    events, refusals = mechanism.plan()
     if refusals:
-        raise InputError(f"nothing can be proven for {subject.name}: {refusals[0]}")
+        raise InputError(f"nothing can be proven for {mechanism.name}: {refusals[0]}")
     point = _point(events, target.spread)
     unit, adjacency = next(
-        ((e.unit, e.adjacency) for e in events if e.unit == subject.unit), (None, None)
+        ((e.unit, e.adjacency) for e in events if e.unit == mechanism.unit), (None, None)
     )
     if unit is None or adjacency is None:
-        raise InputError(f"{subject.name} has no guarantee that a parameter could change")
+        raise InputError(f"{mechanism.name} has no guarantee that a parameter could change")
 
     @cache
     def epsilon_of(value: float | int) -> float:
-        planned = subject.replaced(**{parameter: value}).plan()[0]
+        planned = mechanism.replaced(**{parameter: value}).plan()[0]
         return proven_at(
             planned,
             unit=unit,
@@ -121,15 +117,15 @@ def solve(subject: Subject, target: Target, parameter: str = NOISE) -> Solution:
     if parameter == NOISE:
         value = smallest_noise(epsilon_of, target.epsilon)
         value = _printable(at_least(value), value, epsilon_of, target)
-    elif subject.fields[parameter].annotation is int:
-        most = _bound(subject, parameter)
+    elif mechanism.fields[parameter].annotation is int:
+        most = _bound(mechanism, parameter)
         # The noise of uedp grows with its rounds, so that all users may cost less than one.
         whole = most < _MOST and epsilon_of(most) <= target.epsilon
         value = most if whole else largest_count(epsilon_of, target.epsilon, most)
     else:
-        value = largest_value(epsilon_of, target.epsilon, _upper(subject, parameter))
+        value = largest_value(epsilon_of, target.epsilon, _upper(mechanism, parameter))
         value = _printable(at_most(value), value, epsilon_of, target)
-    planned = subject.replaced(**{parameter: value}).plan()[0]
+    planned = mechanism.replaced(**{parameter: value}).plan()[0]
     given = proven(planned, delta=target.delta, points=())
     guarantee = next(g for g in given if g.unit == unit)
     epsilon = epsilon_of(value)
@@ -172,41 +168,41 @@ def default_parameter(name: str) -> str:
     return next((word for word in words if needs_parameter(name, word)), words[0])
 
 
-def _check(subject: Subject, parameter: str) -> None:
+def _check(mechanism: PlannedMechanism, parameter: str) -> None:
     # The target of a mechanism that chooses its noise is no cost.
-    targets = {"epsilon"} if NOISE in subject.fields else set()
-    known = [name for name in SOLVABLE if name in subject.fields and name not in targets]
+    targets = {"epsilon"} if NOISE in mechanism.fields else set()
+    known = [name for name in SOLVABLE if name in mechanism.fields and name not in targets]
     if parameter not in known:
         near = nearest(parameter, known)
         hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(known) or 'none'}"
-        raise InputError(f"calibrate {subject.name} cannot solve for {parameter!r}; {hint}")
+        raise InputError(f"calibrate {mechanism.name} cannot solve for {parameter!r}; {hint}")
 
 
-def _own_target(subject: Subject, target: Target) -> Subject:
+def _own_target(mechanism: PlannedMechanism, target: Target) -> PlannedMechanism:
     """A mechanism with a delta of its own must plan for the same."""
-    return subject.replaced(delta=target.delta) if "delta" in subject.fields else subject
+    return mechanism.replaced(delta=target.delta) if "delta" in mechanism.fields else mechanism
 
 
-def _sized(subject: Subject, spread: int | None) -> Subject:
-    """The subject with a number of users, if none was given and it only ends the curve."""
+def _sized(mechanism: PlannedMechanism, spread: int | None) -> PlannedMechanism:
+    """The mechanism with a number of users, if none was given and it only ends the curve."""
     try:
-        subject.plan()
+        mechanism.plan()
     except MissingSizeError as error:
-        found = subject.ending_at(spread or 0) if error.size == "users" else None
+        found = mechanism.ending_at(spread or 0) if error.size == "users" else None
         if found is None:
             raise
         return found
-    return subject
+    return mechanism
 
 
-def _bound(subject: Subject, parameter: str) -> int:
+def _bound(mechanism: PlannedMechanism, parameter: str) -> int:
     """The largest count that makes sense."""
     size = _POPULATION.get(parameter, "")
-    given = subject.params.get(size)
+    given = mechanism.params.get(size)
     return int(given) if isinstance(given, int) else _MOST
 
 
-def _upper(subject: Subject, parameter: str) -> float:
+def _upper(mechanism: PlannedMechanism, parameter: str) -> float:
     """The parameter's own upper bound, from its declared range."""
-    limits = (getattr(rule, "le", None) for rule in subject.fields[parameter].metadata)
+    limits = (getattr(rule, "le", None) for rule in mechanism.fields[parameter].metadata)
     return min((float(limit) for limit in limits if limit is not None), default=1e9)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.accounting.guarantee import Guarantee
     from uedp_bench.budget.calibration import Solution
-    from uedp_bench.budget.composition import Composition, Subject
+    from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
 
 Settings = Annotated[
     list[str] | None,
@@ -75,14 +75,14 @@ def account_command(
             raise InputError("--set does not go with --events: the events hold all parameters")
         _print(read_events(events).prove(delta, points), {}, as_json)
         return
-    from uedp_bench.budget.composition import Composition, Subject
+    from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
 
     name = mechanism or ""
     given, delta = _settings(name, settings, delta)
-    subject: Subject | Composition
-    subject = Composition.of(name, given) if "+" in name else Subject.of(name, given)
-    guarantees = account(subject, DELTA if delta is None else delta, points)
-    told = {"readings": subject.readings(), "solved": solved_noise(subject, points)}
+    planned: PlannedMechanism | PlannedPipeline
+    planned = PlannedPipeline.of(name, given) if "+" in name else PlannedMechanism.of(name, given)
+    guarantees = account(planned, DELTA if delta is None else delta, points)
+    told = {"readings": planned.readings(), "solved": solved_noise(planned, points)}
     _print(guarantees, told, as_json)
 
 
@@ -123,7 +123,8 @@ def calibrate_command(
     from uedp_bench.budget.account import DELTA
     from uedp_bench.budget.calibration import Target, default_parameter
     from uedp_bench.budget.calibration import solve as solve_for
-    from uedp_bench.budget.composition import Subject, needs_parameter
+    from uedp_bench.budget.mechanisms_and_systems import needs_parameter
+    from uedp_bench.budget.planned_mechanisms import PlannedMechanism
     from uedp_bench.registry import load_plugins
 
     load_plugins(plugin or [])
@@ -133,9 +134,9 @@ def calibrate_command(
     # Required parameters need a value before they are solved for; any will do.
     start = [f"{parameter}=1"] if needs_parameter(mechanism, parameter) else []
     given, delta = _settings(mechanism, [*start, *(settings or [])], delta)
-    subject = Subject.of(mechanism, given, "calibrate")
+    planned = PlannedMechanism.of(mechanism, given, "calibrate")
     target = Target(epsilon, DELTA if delta is None else delta, spread)
-    _print_solution(solve_for(subject, target, parameter), as_json)
+    _print_solution(solve_for(planned, target, parameter), as_json)
 
 
 def _print_solution(found: Solution, as_json: bool) -> None:
@@ -171,7 +172,7 @@ def _settings(
     mechanism: str, settings: Sequence[str] | None, delta: float | None
 ) -> tuple[dict[str, Any], float | None]:
     """Parameters, and delta wherever it was given; a mechanism that has a delta gets the same."""
-    from uedp_bench.budget.composition import has_parameter
+    from uedp_bench.budget.mechanisms_and_systems import has_parameter
     from uedp_bench.harness.settings import parse_setting
 
     given: dict[str, Any] = {}

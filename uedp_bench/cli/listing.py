@@ -81,7 +81,7 @@ def describe_command(
     uedp-bench describe source/text --json
     uedp-bench describe dpnr
     """  # noqa: D301
-    from uedp_bench.budget.composition import describe_system
+    from uedp_bench.budget.mechanisms_and_systems import describe_system
     from uedp_bench.harness.descriptions import describe_component
     from uedp_bench.registry import load_plugins
 

@@ -11,7 +11,7 @@ from documents import STATS, corpus_on_topics, hashed_sentences, run_of, text_on
 from scipy import stats
 
 from uedp_bench.accounting.events import PureDP
-from uedp_bench.budget.composition import Subject
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.documents import deepcandidate
@@ -243,7 +243,7 @@ def test_ledger():
     assert event.event == claim.event == PureDP(epsilon=3.0)
     assert (event.unit, event.adjacency) == ("sentence", "replace-one")
     assert any("how many sentences" in each for each in event.assumptions)
-    assert Subject.of("deepcandidate", {"epsilon": 3.0}).claims()[0].event == claim.event
+    assert PlannedMechanism.of("deepcandidate", {"epsilon": 3.0}).claims()[0].event == claim.event
 
 
 @pytest.mark.parametrize(

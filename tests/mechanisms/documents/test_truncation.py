@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from uedp_bench.accounting.events import LaplaceVector
-from uedp_bench.budget.composition import Subject
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.documents.sentence_mechanism import Documents
 from uedp_bench.mechanisms.documents.truncation import Truncation
@@ -172,8 +172,8 @@ def test_ledger_and_errors(hashed_sentences):
     assert event.event == LaplaceVector(scale=1 / 3.0, sensitivity=1.0)
     assert (event.unit, event.adjacency) == ("sentence", "replace-one")
     assert any("how many sentences" in each for each in event.assumptions)
-    subject = Subject.of("truncation", {"epsilon": 3.0})
-    assert subject.claims()[0].event == event.event
+    planned = PlannedMechanism.of("truncation", {"epsilon": 3.0})
+    assert planned.claims()[0].event == event.event
     corpus = corpus_on_topics({"public": 7, "train": 5})
     with pytest.raises(InputError, match=r"there are 7 .*it needs 8.*source\.public_share"):
         mechanism.publish(corpus, run_of())

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from uedp_bench.accounting.events import MetricPrivacy, NonPrivate
-from uedp_bench.budget.composition import Composition, Subject
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
@@ -195,13 +195,13 @@ def test_bad_parameters(embedding, tmp_path):
 
 
 def test_accounting_needs_no_embedding():
-    subject = Subject.of("metric-dp", {"epsilon": 10.0, "distances": [0.5, 3.0]})
-    assert [value for _, value in subject.readings()] == [5.0, 30.0]
-    (claim,), (event,) = subject.claims(), subject.plan()[0]
+    planned = PlannedMechanism.of("metric-dp", {"epsilon": 10.0, "distances": [0.5, 3.0]})
+    assert [value for _, value in planned.readings()] == [5.0, 30.0]
+    (claim,), (event,) = planned.claims(), planned.plan()[0]
     assert claim.event == event.event == MetricPrivacy(epsilon=10.0, metric="euclidean")
-    other = Subject.of("metric-dp", {"epsilon": 1.0, "noise": "mahalanobis"}).plan()[0][0]
+    other = PlannedMechanism.of("metric-dp", {"epsilon": 1.0, "noise": "mahalanobis"}).plan()[0][0]
     assert other.event == MetricPrivacy(epsilon=1.0, metric="mahalanobis, lambda 0.2")
-    both = Composition.of("metric-dp+noiseless", {"epsilon": 2.0, "distances": [3.0]})
+    both = PlannedPipeline.of("metric-dp+noiseless", {"epsilon": 2.0, "distances": [3.0]})
     assert [value for _, value in both.readings()] == [6.0]
 
 

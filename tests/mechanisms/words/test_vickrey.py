@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting.events import MetricPrivacy, NonPrivate
-from uedp_bench.budget.composition import Subject
+from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
@@ -124,8 +124,8 @@ def test_at_t_0_with_all_candidates_it_is_metric_dp(embedding):
 
 def test_what_is_proven():
     def events(**params):
-        subject = Subject.of("vickrey", {"epsilon": 5.0, **params})
-        (claim,), (event,) = subject.claims(), subject.plan()[0]
+        planned = PlannedMechanism.of("vickrey", {"epsilon": 5.0, **params})
+        (claim,), (event,) = planned.claims(), planned.plan()[0]
         assert claim.event == MetricPrivacy(epsilon=5.0, metric="euclidean")
         return claim, event.event
 

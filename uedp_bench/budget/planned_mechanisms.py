@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from uedp_bench import registry
@@ -14,91 +13,26 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     PrivacyUnit,
     SentenceSampledGaussian,
+    one_and_count,
 )
-from uedp_bench.accounting.systems import ALIASES, SYSTEMS, Reading, System
-from uedp_bench.errors import InputError, UnknownNameError, nearest
-from uedp_bench.harness.descriptions import describe_class
+from uedp_bench.accounting.systems import ALIASES, Reading, System
+from uedp_bench.budget.given_sizes import SIZES, GivenSizes, whole_number
+from uedp_bench.budget.mechanisms_and_systems import (
+    NOISE,
+    component_class,
+    has_parameter,
+    is_alias,
+)
+from uedp_bench.errors import InputError, nearest
 from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.mechanism import CorpusStats
-
-NOISE = "noise_multiplier"
 
 MANY = 10_000_000
 """More users than there are anywhere."""
 
-SIZES = {
-    "users": ("users",),
-    "rows": ("sentences", "records", "rows"),
-    "sensitive_rows": ("sensitive_sentences",),
-    "entities": ("entities",),
-}
-"""Sizes that a source documents -> the parameters that mechanisms have for them."""
-
-_MISSING = -1
-
-
-class MissingSizeError(InputError):
-    """A size is needed that was not given.
-
-    Args:
-        size: field of `CorpusStats`.
-        message: how to give it.
-    """
-
-    def __init__(self, size: str, message: str) -> None:
-        self.size = size
-        super().__init__(message)
-
-
-class GivenSizes(CorpusStats):
-    """Public sizes as given; one that was not is asked for when a mechanism looks at it.
-
-    Attributes:
-        seen: sizes that were looked at.
-    """
-
-    seen: set[str]
-    _ask: Mapping[str, str]
-
-    @staticmethod
-    def of(asker: str, parameters: Sequence[str], given: Mapping[str, int]) -> GivenSizes:
-        """The sizes for a mechanism with these parameters.
-
-        Args:
-            asker: command and mechanism that need them.
-            parameters: its parameters' names.
-            given: size -> value.
-        """
-        known: dict[str, Any] = {size: given.get(size, _MISSING) for size in SIZES}
-        sizes = GivenSizes(**known, public=True)
-        words = {
-            size: next((word for word in names if word in parameters), names[0])
-            for size, names in SIZES.items()
-        }
-        messages = {
-            size: f"{asker} needs --set {word}=N: a public number that no source documents"
-            for size, word in words.items()
-        }
-        object.__setattr__(sizes, "_ask", messages)
-        object.__setattr__(sizes, "seen", set())
-        return sizes
-
-    def __repr__(self) -> str:
-        given = {size: value for size, value in vars(self).items() if size in SIZES}
-        return f"GivenSizes({given}; {_MISSING} for missing)"
-
-    def __getattribute__(self, name: str) -> Any:
-        value = super().__getattribute__(name)
-        if name in SIZES:
-            self.seen.add(name)
-            if value == _MISSING:
-                raise MissingSizeError(name, self._ask[name])
-        return value
-
 
 @dataclass(frozen=True)
-class Subject:
-    """What is accounted for: a mechanism, or a published system, at parameters.
+class PlannedMechanism:
+    """A mechanism, or a published system, at parameters: plans its events without training.
 
     Attributes:
         name: as registered.
@@ -113,24 +47,24 @@ class Subject:
     command: str = "account"
 
     @staticmethod
-    def of(name: str, settings: Mapping[str, Any], command: str = "account") -> Subject:
-        """The subject with these settings; sizes that it has no parameter for are told apart.
+    def of(name: str, settings: Mapping[str, Any], command: str = "account") -> PlannedMechanism:
+        """The mechanism with these settings; sizes that it has no parameter for are told apart.
 
         Raises:
             InputError: for an unknown name or parameter, or a value out of range.
         """
         component = component_class(name)
-        preset = ALIASES[name][1] if _is_alias(name) else {}
+        preset = ALIASES[name][1] if is_alias(name) else {}
         params, sizes = {**preset, **settings}, {}
         if not issubclass(component, System):
             for size, words in SIZES.items():
                 for word in set(words) & (set(params) - set(component.Params.model_fields)):
-                    sizes[size] = _count(name, word, params.pop(word))
+                    sizes[size] = whole_number(name, word, params.pop(word))
         try:
             component.create(params)
         except InputError as error:
             raise InputError(f"{error}; see: uedp-bench describe {name}") from None
-        return Subject(name, params, sizes, command)
+        return PlannedMechanism(name, params, sizes, command)
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -148,7 +82,7 @@ class Subject:
         """The live mechanism or system."""
         return component_class(self.name).create(dict(self.params))
 
-    def replaced(self, **values: Any) -> Subject:
+    def replaced(self, **values: Any) -> PlannedMechanism:
         """The same with other parameters."""
         return replace(self, params={**self.params, **values})
 
@@ -161,7 +95,7 @@ class Subject:
             and self.params.get(NOISE, self.fields[NOISE].default) is None
         )
 
-    def ending_at(self, spread: int) -> Subject | None:
+    def ending_at(self, spread: int) -> PlannedMechanism | None:
         """With as few users as a curve up to this spread needs; None where it needs them all.
 
         A mechanism that samples sentences does not depend on the number of users: what is proven
@@ -174,7 +108,7 @@ class Subject:
             return None
         trial = self.replaced(users=MANY, **({NOISE: 1.0} if self.chooses_noise else {}))
         events = trial.plan()[0]
-        rounds = [getattr(event.event, "event", event.event) for event in events]
+        rounds = [one_and_count(event.event)[0] for event in events]
         if not all(isinstance(each, SentenceSampledGaussian) for each in rounds):
             return None
         declared = [event.protected.spread for event in events if event.protected]
@@ -215,8 +149,8 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Composition:
-    """Mechanisms one after the other, as a run has them.
+class PlannedPipeline:
+    """Mechanisms one after the other, as a run has them: plan their events without training.
 
     Attributes:
         parts: in their order.
@@ -224,12 +158,12 @@ class Composition:
         taken: sizes that are parameters of a part.
     """
 
-    parts: tuple[Subject, ...]
+    parts: tuple[PlannedMechanism, ...]
     sizes: Mapping[str, int] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(name: str, settings: Mapping[str, Any]) -> Composition:
+    def of(name: str, settings: Mapping[str, Any]) -> PlannedPipeline:
         """The mechanisms of a name like `deidentify+user-dp`.
 
         Args:
@@ -238,7 +172,8 @@ class Composition:
                 delta goes to all.
 
         Raises:
-            InputError: as `Subject.of`; for a part that is no mechanism, or one that occurs twice.
+            InputError: as `PlannedMechanism.of`; for a part that is no mechanism, or one that
+                occurs twice.
         """
         words = [word.strip() for word in name.split("+")]
         if len(set(words)) < len(words):
@@ -257,7 +192,7 @@ class Composition:
                 raise InputError(f"--set {parameter}: several mechanisms have it; give {choices}")
             size = next((size for size, names in SIZES.items() if parameter in names), None)
             if size is not None and value is not None:
-                sizes[size] = _count(name, parameter, value)
+                sizes[size] = whole_number(name, parameter, value)
                 taken |= {size} if owners else set()
             elif not owners:
                 known = {n for word in words for n in component_class(word).Params.model_fields}
@@ -266,8 +201,8 @@ class Composition:
                 raise InputError(f"{name} has no parameter {parameter!r}; {hint}")
             for owner in owners:
                 params[owner][parameter] = value
-        parts = tuple(Subject.of(word, params[word]) for word in words)
-        return Composition(parts, sizes, frozenset(taken))
+        parts = tuple(PlannedMechanism.of(word, params[word]) for word in words)
+        return PlannedPipeline(parts, sizes, frozenset(taken))
 
     @property
     def name(self) -> str:
@@ -286,7 +221,7 @@ class Composition:
         return Pipeline.build([part.component() for part in self.parts], default)
 
     def plan(self) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...]]:
-        """Events, and reasons to refuse; see `Subject.plan`."""
+        """Events, and reasons to refuse; see `PlannedMechanism.plan`."""
         return self._pipeline.plan(self.given), self._pipeline.refusals(self.given)
 
     def claims(self) -> tuple[Claim, ...]:
@@ -298,72 +233,4 @@ class Composition:
         return tuple(reading for part in self.parts for reading in part.readings())
 
     def ending_at(self, spread: int) -> None:
-        """The number of users is always asked for; see `Subject.ending_at`."""
-
-
-def names() -> tuple[str, ...]:
-    """Everything that can be accounted for."""
-    return tuple(sorted({*registry.mechanisms.names(), *SYSTEMS, *ALIASES}))
-
-
-def has_parameter(name: str, parameter: str) -> bool:
-    """True if the mechanism or system of this name, or one of several joined by +, has it.
-
-    Raises:
-        UnknownNameError: if there is none of this name.
-    """
-    words = [word.strip() for word in name.split("+")]
-    return any(parameter in component_class(word).Params.model_fields for word in words)
-
-
-def needs_parameter(name: str, parameter: str) -> bool:
-    """True if it has this parameter without a default (None is one for the noise alone)."""
-    found = component_class(name).Params.model_fields.get(parameter)
-    if found is None:
-        return False
-    return bool(found.is_required()) or (found.default is None and parameter != NOISE)
-
-
-def component_class(name: str) -> Any:
-    """The class of a mechanism, or of a published system.
-
-    Raises:
-        UnknownNameError: if there is none of this name.
-    """
-    if name in registry.mechanisms.names():
-        return registry.mechanisms.get(name)
-    if name in SYSTEMS:
-        return SYSTEMS[name]
-    if _is_alias(name):
-        return _alias(name)
-    raise UnknownNameError("mechanism", name, names())
-
-
-def _is_alias(name: str) -> bool:
-    return name in ALIASES and name not in registry.mechanisms.names()
-
-
-@cache
-def _alias(name: str) -> Any:
-    """The mechanism under the name that its paper's system has, so that messages say that name."""
-    base, preset = component_class(ALIASES[name][0]), ALIASES[name][1]
-    differs = ", ".join(f"{parameter}={value}" for parameter, value in preset.items())
-    note = f"{inspect.getdoc(base)}\n\nThe mechanism {base.name} with {differs} by default."
-    return type(base.__name__, (base,), {"name": name, "__doc__": note})
-
-
-def describe_system(name: str) -> dict[str, Any]:
-    """What a published system declares, which is accounted for only; see `describe_class`."""
-    component = component_class(name)
-    original = SYSTEMS.get(name) or component.__mro__[1]
-    described = describe_class("system", component, f"{original.__module__}:{original.__name__}")
-    preset = ALIASES[name][1] if _is_alias(name) else {}
-    for parameter in described["parameters"]:
-        parameter["default"] = preset.get(parameter["name"], parameter["default"])
-    return described
-
-
-def _count(name: str, word: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{name}: {word} is {value!r}; it must be a whole number, 0 or more")
-    return value
+        """The number of users is always asked for; see `PlannedMechanism.ending_at`."""
