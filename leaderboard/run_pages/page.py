@@ -80,7 +80,7 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         "diagnostics": _diagnostics(result),
         "diagnosed": figures.add(run_figures.diagnostics(result)),
         "selection": tables(result.selection, "selection of hyper-parameters"),
-        "pretraining": tables(result.pretraining, "pretraining on public text"),
+        "pretraining": _stages(result),
         "costs": figures.add(run_figures.cost(result)),
         "cost": _cost(result, row),
         "provenance": [
@@ -98,6 +98,23 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         ]
     }
     return context
+
+
+def _stages(result: Result) -> list[Table]:
+    """Training on public text; of a run with more stages than that, all of them."""
+    if result.stages is None:
+        return tables(result.pretraining, "pretraining on public text")
+    rows = [
+        (
+            stage.role if stage.role != "downstream" else "downstream, outside the guarantee",
+            stage.stage,
+            "second source" if stage.rows_of == "downstream" else "source",
+            stage.rows,
+            ", ".join(f"{name} {text(value)}" for name, value in stage.schedule.items()),
+        )
+        for stage in result.stages
+    ]
+    return [table("training stages", ("role", "mechanism", "rows of", "rows", "schedule"), rows)]
 
 
 def _floors(result: Result) -> Table:

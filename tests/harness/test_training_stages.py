@@ -25,7 +25,9 @@ from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.harness.simulation import covers
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard import boards
+from uedp_bench.leaderboard.board_cells import NONE
 from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.run_pages.page import run_context
 from uedp_bench.leaderboard.validation.derived import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.randomness.streams import scope_of
@@ -353,3 +355,13 @@ def test_runs_of_other_second_sources_stand_on_other_boards(downstream):
     titles = [boards.title(board) for board in boards.boards(rows)]
     assert len(titles) == 2
     assert {title.count(" then ") for title in titles} == {1}
+
+
+def test_the_page_of_a_run_lists_its_stages(downstream):
+    (row,) = aggregate([downstream])
+    (stages,) = run_context(downstream, row)["pretraining"]
+    public, private, last = stages.rows
+    assert public[:3] == ("public", NONE, "source")
+    assert private[:4] == ("private", "user-dp", "source", NONE)
+    assert last[:3] == ("downstream, outside the guarantee", NONE, "second source")
+    assert last[4] == "epochs 2, batch_size 16, learning_rate 0.01"
