@@ -10,7 +10,7 @@ from typing import Any
 from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.boards import boards, labels, title
-from uedp_bench.leaderboard.learning import NOTHING
+from uedp_bench.leaderboard.headline import NOTHING
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.results import LowerBound

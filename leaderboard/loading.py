@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.learning import disagreements
+from uedp_bench.leaderboard.headline import disagreements
 from uedp_bench.leaderboard.sources import Folder, Found, Source
 from uedp_bench.results import Result
 

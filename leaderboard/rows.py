@@ -13,7 +13,7 @@ from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import UnknownNameError
 from uedp_bench.harness.public_sizes import NOTE
-from uedp_bench.leaderboard import learning
+from uedp_bench.leaderboard import headline as headlines
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.results import Headline, LowerBound, Result, RunSpec, SkippedAttack
 
@@ -173,7 +173,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
     devices = list(dict.fromkeys(result.cost.device for result in done))
     skipped = dict.fromkeys((s.name, s.reason) for result in done for s in result.skipped_attacks)
     utility = _stats("utility", [_values(result.utility) for result in done])
-    ranked_by = learning.headline(done or ordered)
+    ranked_by = headlines.headline(done or ordered)
     leading = utility.get(ranked_by.metric) if ranked_by else None
     over_seeds = (leading.low, leading.high) if leading and leading.n == len(done) else (None, None)
     return Row(
@@ -185,7 +185,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         utility=utility,
         headline=ranked_by,
         floors=_stats("", [result.floors for result in done]),
-        learned=learning.learned(done, ranked_by, over_seeds),
+        learned=headlines.learned(done, ranked_by, over_seeds),
         guarantees=_worst([result.guarantees for result in done]),
         lower_bounds=_highest([bound for result in done for bound in result.lower_bounds]),
         leakage={

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench import __version__
-from uedp_bench.leaderboard.folder import SiteFolder
+from uedp_bench.leaderboard.index_page import page_data, run_page
 from uedp_bench.leaderboard.loading import Progress
-from uedp_bench.leaderboard.page import page_data, run_page
-from uedp_bench.leaderboard.published import published
+from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.rows import Row, aggregate
-from uedp_bench.leaderboard.run_pages.page import run_context
+from uedp_bench.leaderboard.run_pages.run_page import run_context
+from uedp_bench.leaderboard.site_folder import SiteFolder
 from uedp_bench.leaderboard.table import to_csv, to_json
 from uedp_bench.results import Result
 

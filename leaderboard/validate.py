@@ -12,15 +12,15 @@ from pathlib import Path
 
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.validation.audits import check_audit
-from uedp_bench.leaderboard.validation.backing import check_backing
+from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
 from uedp_bench.leaderboard.validation.claims import check_claims
 from uedp_bench.leaderboard.validation.components import check_components
 from uedp_bench.leaderboard.validation.consistency import check_consistency, check_provenance
 from uedp_bench.leaderboard.validation.identity import HASH, check_identity
+from uedp_bench.leaderboard.validation.leakage_details import check_backing
 from uedp_bench.leaderboard.validation.proofs import check_proofs
-from uedp_bench.leaderboard.validation.publishing import check_publishing, told
 from uedp_bench.leaderboard.validation.ranges import check_ranges
-from uedp_bench.leaderboard.validation.reading import read
+from uedp_bench.leaderboard.validation.read_result import read
 from uedp_bench.leaderboard.validation.report import MOST_SAID, Problem, Report, error, note, plain
 from uedp_bench.leaderboard.validation.selections import check_selection
 from uedp_bench.results import Result

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from uedp_bench.leaderboard.run_pages.canary_figures import exposures, references
+from uedp_bench.leaderboard.run_pages.detail_shapes import Details, Metrics, shaped
 from uedp_bench.leaderboard.run_pages.detail_tables import table
 from uedp_bench.leaderboard.run_pages.figures import (
     Figure,
@@ -25,7 +26,6 @@ from uedp_bench.leaderboard.run_pages.figures import (
 )
 from uedp_bench.leaderboard.run_pages.projection_figures import projections
 from uedp_bench.leaderboard.run_pages.roc_figures import rocs
-from uedp_bench.leaderboard.run_pages.shapes import Details, Metrics, shaped
 from uedp_bench.results import Estimate
 
 

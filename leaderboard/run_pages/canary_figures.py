@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from uedp_bench.accounting.guarantee import Number
+from uedp_bench.leaderboard.run_pages.detail_shapes import Details, Metrics, shaped
 from uedp_bench.leaderboard.run_pages.detail_tables import table
 from uedp_bench.leaderboard.run_pages.figures import (
     SYMBOLS,
@@ -23,7 +24,6 @@ from uedp_bench.leaderboard.run_pages.figures import (
     stack,
     vertical,
 )
-from uedp_bench.leaderboard.run_pages.shapes import Details, Metrics, shaped
 
 
 class _Canary(BaseModel):

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from uedp_bench.leaderboard.run_pages.detail_shapes import Details, Metrics, shaped
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table
 from uedp_bench.leaderboard.run_pages.figures import (
     SYMBOLS,
@@ -18,7 +19,6 @@ from uedp_bench.leaderboard.run_pages.figures import (
     plain,
     thinned,
 )
-from uedp_bench.leaderboard.run_pages.shapes import Details, Metrics, shaped
 
 _NAMES = {"pca": "PCA", "tsne": "t-SNE"}
 

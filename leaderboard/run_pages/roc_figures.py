@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from uedp_bench.leaderboard.run_pages.detail_shapes import Details, Metrics, shaped
 from uedp_bench.leaderboard.run_pages.detail_tables import table
 from uedp_bench.leaderboard.run_pages.figures import (
     Figure,
@@ -18,7 +19,6 @@ from uedp_bench.leaderboard.run_pages.figures import (
     line,
     vertical,
 )
-from uedp_bench.leaderboard.run_pages.shapes import Details, Metrics, shaped
 
 LIMITS = {0.01: "1 %", 0.001: "0.1 %"}
 """False positive rates at which tables report the true ones."""

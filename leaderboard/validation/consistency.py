@@ -9,7 +9,7 @@ from typing import Any
 
 from uedp_bench.harness.provenance import names_place
 from uedp_bench.harness.utility import PUBLIC_ONLY, has_learned
-from uedp_bench.leaderboard.published import PLACE
+from uedp_bench.leaderboard.public_results import PLACE
 from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
 from uedp_bench.leaderboard.validation.ranges import SLACK

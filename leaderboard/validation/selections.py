@@ -12,7 +12,7 @@ from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import InputError
 from uedp_bench.harness.grid import tried_runs
 from uedp_bench.harness.trials import trials_of
-from uedp_bench.leaderboard.validation.derived import (
+from uedp_bench.leaderboard.validation.derived_from_spec import (
     Unknown,
     ask,
     held_out_users,

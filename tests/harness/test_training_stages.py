@@ -27,8 +27,8 @@ from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard import boards
 from uedp_bench.leaderboard.board_cells import NONE
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.page import run_context
-from uedp_bench.leaderboard.validation.derived import derive
+from uedp_bench.leaderboard.run_pages.run_page import run_context
+from uedp_bench.leaderboard.validation.derived_from_spec import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.randomness.streams import scope_of
 from uedp_bench.run import Run, Speed

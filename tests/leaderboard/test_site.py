@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard import folder as folders
 from uedp_bench.leaderboard import site as sites
+from uedp_bench.leaderboard import site_folder as folders
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.published import published
+from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.site import STATIC, Site, build
 from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, SkippedAttack
 

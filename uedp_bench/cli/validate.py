@@ -33,7 +33,7 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
     uedp-bench leaderboard validate result.json --plugin my_mechanism.py
     """  # noqa: D301
     from uedp_bench.leaderboard.validate import check, find
-    from uedp_bench.leaderboard.validation.guard import Guard
+    from uedp_bench.leaderboard.validation.checking_process import Guard
     from uedp_bench.leaderboard.validation.report import Report
     from uedp_bench.registry import load_plugins
 

@@ -17,10 +17,10 @@ from whole_results import HOSTILE, everything, failed, minimal, spec
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.harness.spec_files import read_spec
-from uedp_bench.leaderboard.page import run_page
+from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.guarantee_cards import event_text, protected
-from uedp_bench.leaderboard.run_pages.page import run_context
+from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.run_pages.spec_text import COMMAND, repeat, spec_yaml
 from uedp_bench.leaderboard.site import build
 from uedp_bench.results import ComponentSpec, Result, read_result

@@ -9,8 +9,8 @@ import pytest
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.leaderboard.validation import publishing
-from uedp_bench.leaderboard.validation.publishing import check_publishing, told
+from uedp_bench.leaderboard.validation import before_publishing
+from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
 from uedp_bench.results import Result, read_result
 
 QUICKSTART = Path(__file__).parents[2] / "leaderboard/results/quickstart"
@@ -64,8 +64,8 @@ def test_no_reference_result_names_anybody(sound):
 
 
 def test_accounts_machines_addresses_and_places_are_noted(sound, monkeypatch, tmp_path):
-    monkeypatch.setattr(publishing.getpass, "getuser", lambda: "zaphod")
-    monkeypatch.setattr(publishing.socket, "gethostname", lambda: "heart-of-gold")
+    monkeypatch.setattr(before_publishing.getpass, "getuser", lambda: "zaphod")
+    monkeypatch.setattr(before_publishing.socket, "gethostname", lambda: "heart-of-gold")
     provenance = {
         **sound.provenance, "machine": "Heart-of-Gold, 2 cores", "by": "zaphod", "x": "zaphodia",
         "mail": "trillian@example.org", "data": "read from /srv/mail/all.csv",
@@ -81,8 +81,8 @@ def test_accounts_machines_addresses_and_places_are_noted(sound, monkeypatch, tm
 
 
 def test_names_that_are_nobodys_are_not_searched(sound, monkeypatch):
-    monkeypatch.setattr(publishing.getpass, "getuser", lambda: "root")
-    monkeypatch.setattr(publishing.socket, "gethostname", lambda: "gpu")
+    monkeypatch.setattr(before_publishing.getpass, "getuser", lambda: "root")
+    monkeypatch.setattr(before_publishing.socket, "gethostname", lambda: "gpu")
     found = changed(sound, provenance={**sound.provenance, "x": "root and a gpu"})
     assert not list(check_publishing(found))
 

@@ -10,9 +10,9 @@ import pytest
 
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.boards import boards
-from uedp_bench.leaderboard.learning import best
+from uedp_bench.leaderboard.headline import best
+from uedp_bench.leaderboard.index_page import page_data
 from uedp_bench.leaderboard.loading import Loader
-from uedp_bench.leaderboard.page import page_data
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.page import page_data, run_page
+from uedp_bench.leaderboard.index_page import page_data, run_page
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunError, RunSpec
 

@@ -10,14 +10,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from uedp_bench.leaderboard.board_cells import number, stat_text
+from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.metrics import metric
-from uedp_bench.leaderboard.page import run_page
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, tables, text, words
 from uedp_bench.leaderboard.run_pages.figures import Figure
-from uedp_bench.leaderboard.run_pages.readings import Reading, readings, tiles
+from uedp_bench.leaderboard.run_pages.metrics_by_seed import Reading, readings, tiles
 from uedp_bench.leaderboard.run_pages.spec_text import repeat
 from uedp_bench.leaderboard.run_pages.taking_part import taking_part
 from uedp_bench.results import Result
