@@ -364,4 +364,4 @@ def test_the_page_of_a_run_lists_its_stages(downstream):
     assert public[:3] == ("public", NONE, "source")
     assert private[:4] == ("private", "user-dp", "source", NONE)
     assert last[:3] == ("downstream, outside the guarantee", NONE, "second source")
-    assert last[4] == "epochs 2, batch_size 16, learning_rate 0.01"
+    assert last[4] == "epochs 2, batch_size 16, learning_rate 0.010"
