@@ -113,9 +113,10 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         chosen = frozenset() if self.params.only_listed else self._chosen(corpus)
         _note_detection(corpus, chosen, run)
         key = run.stream().rng("key").bytes(32)
-        anonymizer = (
-            _Anonymizer(corpus.entity_types, chosen, self.params.style, key) if chosen else None
-        )
+        anonymizer = None
+        if chosen:
+            anonymizer = _Anonymizer(corpus.entity_types, chosen, self.params.style, key)
+            anonymizer.follows = bool(corpus.layers)
         listed = self._listed(corpus.entity_types, chosen)
         published = Rewriting(corpus)
         mentions: list[tuple[int, int, int, int]] = []
@@ -221,7 +222,11 @@ def _by_row(corpus: Corpus) -> dict[int, list[Mention]]:
 
 
 class _Anonymizer:
-    """Presidio's engine with one operator a type."""
+    """Presidio's engine with one operator a type.
+
+    Attributes:
+        follows: its edits say where each mention went; else that the whole text is another.
+    """
 
     def __init__(
         self, types: tuple[str, ...], chosen: frozenset[int], style: str, key: bytes
@@ -233,7 +238,7 @@ class _Anonymizer:
         self._result: Any = RecognizerResult
         # What two overlapping mentions cover is replaced in full.
         self._conflicts: Any = ConflictResolutionStrategy.REMOVE_INTERSECTIONS
-        self._types, self._chosen, self._style = types, chosen, style
+        self._types, self._chosen, self._style, self.follows = types, chosen, style, True
         # A type's index is its name here: Presidio's defaults by name must not match.
         self._operators = {
             str(index): _operator(name, style, key) if index in chosen else _keep()
@@ -255,13 +260,15 @@ class _Anonymizer:
         ]
         answer = self._answer(text, masked + kept, self._operators)
         items = list(reversed(answer.items))
-        # Where nothing is replaced, the engine says what it would replace.
-        there = reversed(self._answer(text, masked + kept, self._nothing).items)
-        edits = [
-            (old.start, old.end, new.end - new.start)
-            for old, new in zip(there, items, strict=True)
-            if int(new.entity_type) in self._chosen
-        ]
+        edits = [(0, len(text), len(answer.text))]
+        if self.follows:
+            # Where nothing is replaced, the engine says what it would replace.
+            there = reversed(self._answer(text, masked + kept, self._nothing).items)
+            edits = [
+                (old.start, old.end, new.end - new.start)
+                for old, new in zip(there, items, strict=True)
+                if int(new.entity_type) in self._chosen
+            ]
         spans = [
             (item.start, item.end, int(item.entity_type)) for item in items if item.end > item.start
         ]

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -17,12 +18,15 @@ POOL_DRAWS = 2000
 _POOL_SEED = 20_230
 """Pools are public and always the same; what is secret is the key that chooses from them."""
 
+_LAST = datetime(2025, 1, 1, tzinfo=UTC)
+"""Dates and times are drawn before it: Faker would take the moment of the run."""
+
 _DRAW: dict[str, Callable[[Any], str]] = {
     "person": lambda fake: f"{fake.first_name()} {fake.last_name()}",
     "place": lambda fake: str(fake.city()),
     "organisation": lambda fake: str(fake.company()),
-    "date": lambda fake: str(fake.date(pattern="%d %B %Y")),
-    "time": lambda fake: str(fake.time(pattern="%H:%M")),
+    "date": lambda fake: str(fake.date(pattern="%d %B %Y", end_datetime=_LAST)),
+    "time": lambda fake: str(fake.time(pattern="%H:%M", end_datetime=_LAST)),
     "phone": lambda fake: str(fake.numerify("555-###-####")),
     "email": lambda fake: str(fake.ascii_safe_email()),
     "url": lambda fake: str(fake.url()),

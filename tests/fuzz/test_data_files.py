@@ -83,6 +83,25 @@ def test_hostile_values(tmp_path):
         described("text", file, *SETTINGS)
 
 
+def test_hostile_annotations_and_records(tmp_path):
+    tokens = ["Ann", "met", "Bo"]
+    rows = [
+        {"who": f"u{n % 3}", "tokens": tokens, "tags": ["B-P", "O", "B-P"], "to": "Anna traf Bo",
+         "marks": [{"start": 0, "end": 3, "type": "P"}]}
+        for n in range(4)
+    ]  # fmt: skip
+    facts = [{"user": f"u{n}", "facts": {"spouse": ["Bo"], "born": "1961"}} for n in range(3)]
+    for at, rng in rounds("annotations"):
+        file, people = tmp_path / f"{at}.jsonl", tmp_path / f"{at}-people.jsonl"
+        for path, good in ((file, rows), (people, facts)):
+            bad = mutated(good, rng) if rng.random() < 0.7 else good
+            lines = bad if isinstance(bad, list) else [bad]
+            path.write_text("\n".join(map(json.dumps, lines)))
+        settings = ("tokens_column=tokens", "layer_columns=[tags,marks]", "target_column=to",
+                    "user_column=who", f"records={people}", "valid=0", "test=0")  # fmt: skip
+        described("text", file, *(part for each in settings for part in ("--set", each)))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_strangers_in_every_column(tmp_path, name):
     file = tmp_path / "rows.jsonl"
@@ -107,6 +126,9 @@ def test_damaged_columns_of_tags(tmp_path):
         for name in ("eng.train", "eng.testa", "eng.testb"):
             (folder / name).write_bytes(damaged(CONLL, rng))
         described("conll2003", folder)
+        file = folder / "tokens.conll"
+        file.write_bytes(damaged(CONLL, rng))
+        described("text", file, "--set", "valid=0", "--set", "test=0")
 
 
 def test_damaged_word_vectors_and_lists(tmp_path):

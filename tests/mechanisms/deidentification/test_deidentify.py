@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -174,6 +175,19 @@ def test_loading_the_class_imports_neither_presidio_nor_faker():
 def test_a_corpus_without_mentions_stays_as_it_is():
     corpus = corpus_of([("nothing to see here", []), ("nor here", [])])
     assert publish(corpus).texts == corpus.texts
+
+
+@pytest.mark.parametrize("kind", ["date", "time"])
+def test_pools_do_not_depend_on_when_they_are_drawn(kind, monkeypatch):
+    before = pool.__wrapped__(kind)
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2041, 5, 6, 7, 8, 9, tzinfo=tz)
+
+    monkeypatch.setattr("faker.providers.date_time.datetime", Later)
+    assert pool.__wrapped__(kind) == before
 
 
 def with_layers(rows, **marked):
