@@ -33,8 +33,11 @@ def trained(learner, local, rounds: int, processes: int) -> tuple[float, Tensor]
     units = learner.corpus.rows_of_user
     ended: list[float] = []
     stats = CorpusStats(len(units), 0, 0, 0, public=True)
-    run = Run(1, stats, speed=Speed(processes=processes))
-    run.progress = lambda phase, done, total: ended.append(time.perf_counter())
+
+    def progress(phase: str, done: int, total: int) -> None:
+        ended.append(time.perf_counter())
+
+    run = Run(1, stats, speed=Speed(processes=processes), progress=progress)
     plan = Federation(
         rounds=rounds + 1, units=Index(units.offsets, units.rows),
         sampler=PoissonSampler(len(units), 1.0), local=local, bound=FlatBound(CLIP),

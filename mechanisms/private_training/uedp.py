@@ -198,6 +198,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
                 weight_bound=heaviest,
                 row_weights=self._row_weights(corpus, entity_weights),
                 rows_per_unit=p.rows_per_user,
+                clients=True,
             ),
             learner,
             run,

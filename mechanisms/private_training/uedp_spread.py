@@ -180,6 +180,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
             server=p.server(),
             unit_weights=None if two_level else capped_weights(units.counts, p.user_cap),
             rows_per_unit=p.rows_per_user,
+            clients=True,
         )
 
     @property

@@ -113,6 +113,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
                 server=p.server(),
                 unit_weights=capped_weights(units.counts, p.user_cap),
                 rows_per_unit=p.rows_per_user,
+                clients=True,
             ),
             learner,
             run,

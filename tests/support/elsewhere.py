@@ -70,8 +70,7 @@ def train_for_ever() -> None:
             sys.stdout.write(" ".join(map(str, shown)) + "\n")
             sys.stdout.flush()
 
-    run = toy_run()
-    run.speed, run.progress = Speed(chunk=1, processes=2), progress
+    run = replace(toy_run(), speed=Speed(chunk=1, processes=2), progress=progress)
     learner = ToyLearner(np.ones((12, 3)), [row // 2 for row in range(12)])
     train_federated(adaptive_plan(10**9), learner, run)
 

@@ -222,8 +222,7 @@ def test_how_many_train_side_by_side_changes_nothing(bound: Bound, vectorised: b
     plan = _plan(users, bound, rounds=4, local=local, sampler=PoissonSampler(4, 0.7))
     found = []
     for chunk in (1, 2, 32):
-        run = toy_run()
-        run.speed = Speed(chunk=chunk)
+        run = replace(toy_run(), speed=Speed(chunk=chunk))
         module = train_federated(plan, NetworkLearner(12, vectorised), run).module
         found.append((flat(module), run.series.get("clip_bound")))
     for weights, bounds in found[1:]:

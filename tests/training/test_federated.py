@@ -160,8 +160,7 @@ def test_how_many_train_side_by_side_changes_nothing() -> None:
                  sampler=PoissonSampler(4, 0.7))  # fmt: skip
     weights = []
     for chunk in (1, 2, 32):
-        run = toy_run()
-        run.speed = Speed(chunk=chunk)
+        run = replace(toy_run(), speed=Speed(chunk=chunk))
         trained = train_federated(plan, ToyLearner(points, users), run)
         weights.append(trained.module.weight.detach())
     for other in weights[1:]:

@@ -30,8 +30,9 @@ from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.results import read_result
-from uedp_bench.run import Run, Speed
+from uedp_bench.run import Diary, Run, Speed
 from uedp_bench.training.federated import train_federated
+from uedp_bench.transcript import MessageLog
 
 ROUNDS = {"rounds": 3, "users_per_round": 9}
 
@@ -59,10 +60,13 @@ def test_bits_events_and_diagnostics_are_those_of_one_process(name: str) -> None
     for processes in (1, 2):
         learner = NetworkLearner(12)
         learner.points[7] = float("nan")
-        run = replace(run_of(learner), injected=(2, 5), speed=Speed(chunk=2, processes=processes))
+        diary = Diary(messages=MessageLog(keep=True, payload_rounds=1))
+        speed = Speed(chunk=2, processes=processes)
+        run = replace(run_of(learner), injected=(2, 5), speed=speed, diary=diary)
         module, events = TRAININGS[name](learner, run)
         # As text: the loss of a user whose data are no numbers is none either.
-        told = repr((events, run.diagnostics, run.series, run.counts))
+        sent = diary.messages.closed()
+        told = repr((events, run.diagnostics, run.series, run.counts, sent))
         found.append((flat(module), told))
         rows = run.diagnostics.get("dropped_rows", 0)
         assert (rows if name == "two-level" else run.diagnostics["dropped_updates"]) > 0
@@ -113,8 +117,7 @@ def _children() -> set[int | None]:
 def test_what_goes_wrong_in_a_process_is_one_error_and_leaves_none_behind(
     wrong: Callable[[], None], error: type[Exception], said: str
 ) -> None:
-    run = toy_run()
-    run.speed = Speed(chunk=1, processes=2)
+    run = replace(toy_run(), speed=Speed(chunk=1, processes=2))
     before = _children()
     with pytest.raises(error, match=said):
         train_federated(adaptive_plan(), InAnotherProcess(wrong), run)
@@ -122,8 +125,7 @@ def test_what_goes_wrong_in_a_process_is_one_error_and_leaves_none_behind(
 
 
 def test_a_learner_that_cannot_be_sent_is_refused() -> None:
-    run = toy_run()
-    run.speed = Speed(processes=2)
+    run = replace(toy_run(), speed=Speed(processes=2))
     with pytest.raises(InputError, match="--processes 1"):
         train_federated(adaptive_plan(), InAnotherProcess(lambda: None), run)
 

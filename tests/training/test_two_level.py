@@ -92,8 +92,7 @@ def test_networks_give_the_same_whatever_trains_side_by_side(
     found = []
     for chunk, cached in ((1, 1), (2, 150), (32, 2**23)):
         monkeypatch.setattr(two_level, "CACHED_NUMBERS", cached)  # rows at once: 1, 4, all
-        run = toy_run()
-        run.speed = Speed(chunk=chunk)
+        run = replace(toy_run(), speed=Speed(chunk=chunk))
         found.append(flat(train_federated(plan, NetworkLearner(12, vectorised), run).module))
     assert float(found[0].norm()) > 0
     for other in found[1:]:

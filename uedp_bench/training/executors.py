@@ -10,13 +10,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from torch import Tensor
-
 from uedp_bench.learner import Learner
 from uedp_bench.run import Run
-from uedp_bench.training.bounds import Limits
 from uedp_bench.training.local import LocalWork
-from uedp_bench.training.unit_sums import Share, ShareWorker, UnitSum, WorkerSetup, joined
+from uedp_bench.training.unit_sums import (
+    RoundWork,
+    Share,
+    ShareWorker,
+    UnitSum,
+    WorkerSetup,
+    joined,
+)
 from uedp_bench.training.vector import FlatModule
 
 
@@ -32,8 +36,8 @@ class Executor(Protocol):
 
     flat: FlatModule
 
-    def unit_sum(self, theta: Tensor, limits: Limits, shares: Sequence[Share]) -> UnitSum:
-        """The sum of all shares from the weights `theta` (d,), parts added in their order."""
+    def unit_sum(self, work: RoundWork, shares: Sequence[Share]) -> UnitSum:
+        """The sum of all shares of a round, parts added in their order."""
         ...
 
     def changed_buffers(self) -> list[str]:
@@ -48,10 +52,9 @@ class InProcess:
         self._worker = ShareWorker(setup)
         self.flat = self._worker.trainer.flat
 
-    def unit_sum(self, theta: Tensor, limits: Limits, shares: Sequence[Share]) -> UnitSum:
+    def unit_sum(self, work: RoundWork, shares: Sequence[Share]) -> UnitSum:
         """See `Executor.unit_sum`."""
-        parts = (self._worker.unit_sum(theta, limits, share) for share in shares)
-        return joined(parts, theta)
+        return joined((self._worker.unit_sum(work, share) for share in shares), work.theta)
 
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""

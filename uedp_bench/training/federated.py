@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from uedp_bench.accounting.events import AnyEvent, NonPrivate
-from uedp_bench.corpus import FloatArray, Index
+from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
 from uedp_bench.run import Run
@@ -26,12 +28,13 @@ from uedp_bench.training.cohort import RowWeights, draw_cohort
 from uedp_bench.training.diagnostics import Diagnostics
 from uedp_bench.training.executors import Executor, executor_of
 from uedp_bench.training.local import LocalWork
+from uedp_bench.training.messages import send_updates, send_weights
 from uedp_bench.training.noise import Noise
 from uedp_bench.training.round_query import RoundQuery
 from uedp_bench.training.sampling import Sampler, Told
 from uedp_bench.training.server import ServerStep
 from uedp_bench.training.two_level import check_two_level
-from uedp_bench.training.unit_sums import shares
+from uedp_bench.training.unit_sums import RoundWork, Share, shares
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Federation:
         weight_bound: what no unit's weight exceeds.
         row_weights: draws a round's row weights, or None for all 1.
         rows_per_unit: rows of a unit that a round uses at most, drawn afresh; None for all.
+        clients: units are users who send their updates to a server: the run writes down what
+            passes between them. False where units are rows of one place.
     """
 
     rounds: int
@@ -66,6 +71,7 @@ class Federation:
     weight_bound: float = 1.0
     row_weights: RowWeights | None = None
     rows_per_unit: int | None = None
+    clients: bool = False
 
     def of_its_own(self) -> Federation:
         """The same with policies that no other training changes."""
@@ -113,8 +119,12 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
             limits = _limits(plan, step, layers)
             taking_part = plan.sampler.draw(here.rng("sample"))
             cohort, weights = draw_cohort(plan, taking_part.units, here)
-            share = shares(cohort, weights, learner.row_size, len(theta), run.speed.chunk)
-            found = executor.unit_sum(theta, limits, list(share))
+            work = RoundWork(theta, limits, plan.clients and run.keeps_payload(step))
+            parts = list(shares(cohort, weights, learner.row_size, len(theta), run.speed.chunk))
+            senders = _clients(plan, learner, parts)
+            send_weights(run, step, theta, senders)
+            found = executor.unit_sum(work, parts)
+            send_updates(run, step, theta, senders, found.updates)
             # A round in which nobody takes part still adds noise: leaving it out would tell.
             query = RoundQuery(limits, plan.weight_bound, plan.noise.multiplier)
             noisy = plan.noise.add(query.vector(found), query.sensitivity, step, here.rng("noise"))
@@ -136,6 +146,15 @@ def _check_weights(plan: Federation) -> None:
     weights, bound = plan.unit_weights, plan.weight_bound
     if weights is not None and not ((weights >= 0.0) & (weights <= bound)).all():
         raise PrivacyError(f"a unit weighs less than 0 or more than the bound {bound}")
+
+
+def _clients(plan: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
+    """(clients,) the users of a round's units, in the order of their sums; none without clients."""
+    if not plan.clients or not parts:
+        return np.empty(0, np.int64)
+    first_rows = np.concatenate([part.cohort.rows[:, 0] for part in parts])
+    users: IntArray = learner.corpus.users[first_rows]
+    return users
 
 
 def _limits(plan: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:

@@ -29,7 +29,14 @@ from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.registry import load_plugins, loaded_plugins
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import keep_freed_memory
-from uedp_bench.training.unit_sums import Share, ShareWorker, UnitSum, WorkerSetup, joined
+from uedp_bench.training.unit_sums import (
+    RoundWork,
+    Share,
+    ShareWorker,
+    UnitSum,
+    WorkerSetup,
+    joined,
+)
 from uedp_bench.training.vector import FlatModule
 
 _GONE_SECONDS = 5.0
@@ -42,13 +49,6 @@ class _Begin(NamedTuple):
     threads: int
     plugins: tuple[Path, ...]
     setup: bytes
-
-
-class _Round(NamedTuple):
-    """Everything that is the same for all shares of a round."""
-
-    theta: Tensor
-    limits: Limits
 
 
 class _Buffers:
@@ -116,7 +116,7 @@ class InProcesses:
         finally:
             self._end()
 
-    def unit_sum(self, theta: Tensor, limits: Limits, shares: Sequence[Share]) -> UnitSum:
+    def unit_sum(self, work: RoundWork, shares: Sequence[Share]) -> UnitSum:
         """See `Executor.unit_sum`.
 
         Raises:
@@ -124,8 +124,8 @@ class InProcesses:
         """
         working = self._workers[: len(shares)]
         for worker in working:
-            worker.send(_Round(theta.cpu(), limits))
-        return joined(self._in_order(shares, working, theta), theta)
+            worker.send(work._replace(theta=work.theta.cpu()))
+        return joined(self._in_order(shares, working, work.theta), work.theta)
 
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""
@@ -278,15 +278,17 @@ def _train(connection: Connection[Any, Any]) -> None:
     load_plugins(begin.plugins)
     setup: WorkerSetup = pickle.loads(begin.setup)  # noqa: S301 - of the process that started it
     worker = ShareWorker(setup)
-    theta, limits = worker.trainer.flat.vector, Limits(0.0)
+    work = RoundWork(worker.trainer.flat.vector, Limits(0.0))
     while not isinstance(message := connection.recv(), _Rest):
-        if isinstance(message, _Round):
-            theta, limits = message.theta.to(setup.device), message.limits
+        if isinstance(message, RoundWork):
+            work = message._replace(theta=message.theta.to(setup.device))
         elif isinstance(message, _Buffers):
             connection.send_bytes(_bytes(worker.trainer.flat.changed_buffers()))
         else:
-            found = worker.unit_sum(theta, limits, message)
-            connection.send_bytes(_bytes(replace(found, total=found.total.cpu())))
+            found = worker.unit_sum(work, message)
+            sent = None if found.updates is None else found.updates.cpu()
+            found = replace(found, total=found.total.cpu(), updates=sent)
+            connection.send_bytes(_bytes(found))
 
 
 def _as_sent(error: BaseException) -> _Failed:

@@ -30,6 +30,20 @@ class Share(NamedTuple):
     weights: FloatArray
 
 
+class RoundWork(NamedTuple):
+    """What is the same for all shares of a round.
+
+    Attributes:
+        theta: (d,) the shared weights.
+        limits: that each unit is held to.
+        keep_updates: the clipped update of each unit is wanted too, for a transcript.
+    """
+
+    theta: Tensor
+    limits: Limits
+    keep_updates: bool = False
+
+
 @dataclass(frozen=True)
 class UnitSum:
     """What some units add to a round, and what diagnostics want of it. Never released as it is.
@@ -44,6 +58,7 @@ class UnitSum:
         dropped_rows: of their rows, how many were not finite where rows are clipped one by one.
         injected: of them, how many an audit replaced; None where there is none.
         losses: before their first steps.
+        updates: (units, d) what each of them sends, clipped; None where nobody asked.
     """
 
     total: Tensor
@@ -55,20 +70,25 @@ class UnitSum:
     dropped_rows: int = 0
     injected: int | None = None
     losses: list[float] = field(default_factory=list)
+    updates: Tensor | None = None
 
 
 def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
     """The sum of all parts, added in their order: bits depend on it."""
     total, losses, injected = torch.zeros_like(zero), list[float](), None
+    updates: list[Tensor] = []
     counts = dict.fromkeys(("units", "rows", "short", "clipped", "dropped", "dropped_rows"), 0)
     for part in parts:
         total += part.total
         losses.extend(part.losses)
         for name in counts:
             counts[name] += getattr(part, name)
+        if part.updates is not None:
+            updates.append(part.updates)
         if part.injected is not None:
             injected = (injected or 0) + part.injected
-    return UnitSum(total, **counts, injected=injected, losses=losses)
+    sent = torch.cat(updates) if updates else None
+    return UnitSum(total, **counts, injected=injected, losses=losses, updates=sent)
 
 
 @dataclass(frozen=True)
@@ -102,8 +122,9 @@ class ShareWorker:
         """Weights of the network, in the order of an update."""
         return self.trainer.flat.layers()
 
-    def unit_sum(self, theta: Tensor, limits: Limits, share: Share) -> UnitSum:
-        """The sum of what the units of a share send from the weights `theta` (d,)."""
+    def unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
+        """The sum of what the units of a share send."""
+        theta, limits = work.theta, work.limits
         cohort, trainer, dropped_rows = share.cohort, self.trainer, 0
         if limits.rows is None:
             updates = trainer.updates(theta, cohort)
@@ -114,12 +135,7 @@ class ShareWorker:
             )
         updates, injected = self._injected(updates, cohort, limits.total)
         weights = torch.as_tensor(share.weights, dtype=theta.dtype, device=theta.device)
-        if limits.layers:
-            sizes = [layer.size for layer in self.layers()]
-            total, norms, over = layered_sum(updates, sizes, limits.layers, weights)
-        else:
-            total, norms = clipped_sum(updates, limits.total, weights)
-            over = norms > limits.total
+        total, norms, over = self._clipped_sum(updates, limits, weights)
         losses, trainer.losses = trainer.losses, []
         return UnitSum(
             total,
@@ -131,7 +147,24 @@ class ShareWorker:
             dropped_rows=dropped_rows,
             injected=injected,
             losses=losses,
+            updates=self._each(updates, limits) if work.keep_updates else None,
         )
+
+    def _clipped_sum(
+        self, updates: Tensor, limits: Limits, weights: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The sum, the norms before, and which units were clipped."""
+        if limits.layers:
+            sizes = [layer.size for layer in self.layers()]
+            return layered_sum(updates, sizes, limits.layers, weights)
+        total, norms = clipped_sum(updates, limits.total, weights)
+        return total, norms, norms > limits.total
+
+    def _each(self, updates: Tensor, limits: Limits) -> Tensor:
+        """(units, d) the updates as they enter the sum, before unit weights."""
+        one = updates.new_ones(1)
+        alone = [self._clipped_sum(update, limits, one)[0] for update in torch.split(updates, 1)]
+        return torch.stack(alone)
 
     def _injected(self, updates: Tensor, cohort: Cohort, bound: float) -> tuple[Tensor, int | None]:
         # A run of this share alone: it counts what it injects, and holds no key of any noise.
