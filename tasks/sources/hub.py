@@ -42,7 +42,8 @@ class Hub(Source[HubParams]):
 
     Its own splits are kept (validation and dev are called valid; splits with other names are left
     out) unless `split_column` is given. What is then missing is cut off the training users, whole
-    users at a time. Class names that the data set declares (`ClassLabel`) are used.
+    users at a time. Class names that the data set declares (`ClassLabel`) are used,
+    those of lists of tags too.
     """
 
     name: ClassVar[str] = "hub"
@@ -114,7 +115,11 @@ def _is_split(name: str) -> bool:
 def _values(part: Dataset, name: str) -> tuple[list[Any], tuple[str, ...]]:
     """Values of a column, class numbers replaced by their names, and the declared names."""
     values = part.with_format(None)[name][:]
-    names = tuple(getattr(part.features[name], "names", None) or ())
+    feature = part.features[name]
+    tags = getattr(getattr(feature, "feature", None), "names", None)
+    if tags:
+        values = [None if row is None else [tags[at] for at in row] for row in values]
+    names = tuple(getattr(feature, "names", None) or ())
     if names:
         values = [None if value is None or value < 0 else names[value] for value in values]
     return list(values), names

@@ -107,3 +107,18 @@ def test_a_missing_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"pip install 'uedp-bench\[hub\]'"):
         load("owner/name")
+
+
+def test_tags_of_tokens_are_called_by_their_declared_names(tmp_path: Path) -> None:
+    from datasets import ClassLabel, Dataset, Features, Sequence, Value
+
+    tags = Sequence(ClassLabel(names=["O", "B-PER", "I-PER"]))
+    features = Features({"tokens": Sequence(Value("string")), "ner_tags": tags})
+    table = {"tokens": [["Ann", "Lee", "left"], ["rain"]], "ner_tags": [[1, 2, 0], [0]]}
+    Dataset.from_dict(table, features=features).save_to_disk(tmp_path / "saved")
+    said = {"tokens_column": "tokens", "layer_columns": ["ner_tags"], "valid": 0, "test": 0}
+    corpus = load(tmp_path / "saved", **said)
+    assert corpus.texts == ("Ann Lee left", "rain")
+    assert corpus.layer("ner_tags").types == ("PER",)
+    assert corpus.layer("ner_tags").spans.mentions() == [(0, 0, 7, 0)]
+    assert corpus.layer("ner_tags").rows.all()

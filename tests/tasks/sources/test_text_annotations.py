@@ -201,3 +201,15 @@ def test_gold_is_one_layer_only(tmp_path: Path) -> None:
     corpus = read(tmp_path / "rows.jsonl", detector="names", entities_column="names",
                   layer_columns=["names"])  # fmt: skip
     assert marked(corpus, "gold") == marked(corpus, "names")
+
+
+def test_the_shared_task_reads_as_its_own_source_does(shared_data: Path, tmp_path: Path) -> None:
+    folder = shared_data / "conll2003"
+    file = tmp_path / "eng.testa.conll.gz"
+    file.write_bytes((folder / "eng.testa.gz").read_bytes())
+    found = read(file, user_column="document", entities_column="gold")
+    own = sources.create("conll2003", {"path": folder}).load().only("public")
+    assert found.texts == own.texts
+    assert found.users.max() == len(np.unique(own.users)) - 1
+    assert found.entities.mentions() == own.entities.mentions()
+    assert found.layer("gold").spans.mentions() == own.entities.mentions()
