@@ -28,6 +28,7 @@ from uedp_bench.leaderboard import boards
 from uedp_bench.leaderboard.board_cells import NONE
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.run_page import run_context
+from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.derived_from_spec import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.randomness.streams import scope_of
@@ -355,6 +356,20 @@ def test_runs_of_other_second_sources_stand_on_other_boards(downstream):
     titles = [boards.title(board) for board in boards.boards(rows)]
     assert len(titles) == 2
     assert {title.count(" then ") for title in titles} == {1}
+
+
+def test_results_of_several_stages_are_valid(downstream, tmp_path):
+    """All checks of `leaderboard validate`; a changed second source is found out."""
+    file = tmp_path / "result.json"
+    twice = result_of(tmp_path / "runs", USER_DP, OTHER, downstream=SECOND, **TWICE)
+    for result in (downstream, twice):
+        file.write_text(result.model_dump_json())
+        assert check(file).errors == ()
+    moved = json.loads(file.read_text())
+    moved["provenance"]["downstream"]["fingerprint"] = "0" * 16
+    file.write_text(json.dumps(moved))
+    (found,) = check(file).errors
+    assert found.where == "provenance.downstream.fingerprint"
 
 
 def test_the_page_of_a_run_lists_its_stages(downstream):

@@ -55,21 +55,3 @@ def test_fingerprints_tell_vocabularies_apart() -> None:
         for texts in (TEXTS, ["other words here entirely other words"])
     ]
     assert len(set(prints)) == 4
-
-
-def test_byte_level_tokens_lose_nothing_and_know_no_unknown() -> None:
-    vocabulary = TokenizerVocabulary.train(TEXTS, 280, origin="test")
-    assert vocabulary.size <= 280
-    assert vocabulary.unknown is None
-    assert vocabulary.begin == vocabulary.end
-    for text in [*TEXTS, "unseen: ßœ 漢字\t two  spaces", ""]:
-        (ids,) = vocabulary.encode([text])
-        assert vocabulary.decode([vocabulary.begin, *ids, vocabulary.end]) == text
-        assert vocabulary.end not in ids
-
-
-def test_fingerprint_does_not_depend_on_use() -> None:
-    vocabulary = TokenizerVocabulary.train(TEXTS, 280, origin="test")
-    other = TokenizerVocabulary.train(TEXTS, 280, origin="test")
-    vocabulary._tokenizer(TEXTS, max_length=3, truncation=True)
-    assert vocabulary.fingerprint == other.fingerprint
