@@ -379,7 +379,7 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
                      "rows come last")  # fmt: skip
     if any(row.learned is None and row.seeds for row in board):
         unknown = len([row for row in board if row.learned is None and row.seeds])
-        notes.append(f"whether anything was learnt is not known of {unknown} of {len(board)} rows")
+        notes.append(f"{unknown} of {len(board)} rows do not say if anything was learnt")
     beside: dict[str, list[float]] = {}
     for name, stat in (item for row in reversed(board) for item in row.utility.items()):
         if name in _FLOORS:

@@ -62,7 +62,7 @@ def learned(
 
 
 def best(floors: Mapping[str, float], ranked_by: Headline | None) -> str | None:
-    """The name of the floor that is hardest to beat; None where there is none."""
+    """The name of the floor that is hardest to beat; None if there is no floor."""
     if not floors or ranked_by is None:
         return None
     sign = 1.0 if ranked_by.larger_is_better else -1.0

@@ -229,7 +229,7 @@ _DIVIDES = re.compile(r"(?<!\d)\.|\.(?!\d)")
 
 
 def order(kind: str, name: str) -> int:
-    """Where a metric stands among those of its kind; those that nobody knows come last."""
+    """The place of a metric among those of its kind; unknown ones come last."""
     for at, known in enumerate(_KNOWN.get(kind, ())):
         head, star, tail = known.name.partition("*")
         if name == known.name or (star and name.startswith(head) and name.endswith(tail)):

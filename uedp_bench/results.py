@@ -132,7 +132,7 @@ class RunSpec(_Frozen):
     def label(self) -> str:
         """Mechanism names joined by ' + '.
 
-        Training without noise goes without saying after another mechanism.
+        Training without noise is left out after another mechanism.
         """
         names = [part.name for part in self.mechanism]
         return " + ".join([name for name in names if name != "noiseless"] or names)

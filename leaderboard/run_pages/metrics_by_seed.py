@@ -116,7 +116,7 @@ def _epsilons(
 
 
 def _main(values: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """The metrics of an attack that say most; the first one where nobody knows."""
+    """The metrics of an attack that say most; for an unknown attack, its first one."""
     known = {name: metric("leakage", name) for name in values}
     main = [name for name in values if known[name].main and known[name].better]
     main.sort(key=lambda name: order("leakage", name))

@@ -36,7 +36,7 @@ class _Details(BaseModel):
 def check_audit(result: Result) -> Iterator[Problem]:
     """Problems where bounds or metrics of an audit are not what its scores give.
 
-    An audit that left no scores behind (the release had not what it needs) has no metrics either.
+    An audit that left no scores behind (the release lacked what it needs) has no metrics either.
     """
     metrics = result.leakage.get(AUDIT, {})
     at = [n for n, bound in enumerate(result.lower_bounds) if bound.attack == AUDIT]

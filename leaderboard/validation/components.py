@@ -20,7 +20,7 @@ class Named(NamedTuple):
         where: its field in the result ("spec.mechanism.0").
         kind: where its name is registered.
         found: its class; None where it is not installed, or does not load.
-        reason: why there is none.
+        reason: why there is no class.
     """
 
     where: str

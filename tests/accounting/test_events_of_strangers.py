@@ -162,10 +162,10 @@ def test_no_noise_beside_it_is_no_protection():
 def test_divergences_that_are_none_are_refused(monkeypatch, wrong):
     broken = curve()
     monkeypatch.setattr(type(broken), "renyi", lambda self, neighbours, orders: wrong * orders)
-    with pytest.raises(Refusal, match="curve declares Renyi divergences that are none"):
+    with pytest.raises(Refusal, match="curve declares Renyi divergences that are neg"):
         renyi([broken], ANY, Protected(spread=0))
     monkeypatch.setattr(type(broken), "renyi", lambda self, neighbours, orders: orders[1:])
-    with pytest.raises(Refusal, match="curve declares Renyi divergences that are none"):
+    with pytest.raises(Refusal, match="curve declares Renyi divergences that are neg"):
         renyi([broken], ANY, Protected(spread=0))
 
 

@@ -114,8 +114,8 @@ def _task(spec: RunSpec) -> Task[Any]:
     kind = registry.tasks.get(spec.task.name)
     if kind.models is not None and not isinstance(model, kind.models):
         raise CapabilityError(
-            f"the task {spec.task.name} learns a {kind.models.__name__}, and the model "
-            f"{spec.model.name} is none"
+            f"the task {spec.task.name} learns a {kind.models.__name__}; the model "
+            f"{spec.model.name} is not one"
         )
     task: Task[Any] = kind.create(spec.task.params, model=model)
     return task

@@ -1,4 +1,4 @@
-"""Results of anybody are read here: a file is a result, or one line says why it is none.
+"""Reads results of anybody: a file is a result, or one line says why it is not.
 
 A folder may come from a stranger. What is read back from it is a regular file of a possible size
 with the form of a result, which lies in the folder of its id, which is the hash of what the file
@@ -42,7 +42,7 @@ def logged_result(text: str, where: str) -> Result:
     """The result in a text that lies in no folder: an artifact of MLflow.
 
     Raises:
-        InputError: in one line, if it is none.
+        InputError: in one line, if it is no result.
     """
     return _own(parse_result(text, where), where)
 

@@ -68,7 +68,7 @@ def _promised(event: Event, adjacency: Adjacency) -> Promise:
     if event.notion == "simulation" and found.epsilon > 0.0:
         raise Refusal(f"{event.kind} promises epsilon {found.epsilon:g}, and a simulation has none")
     if not (found.epsilon >= 0.0 and 0.0 <= found.delta <= 1.0):
-        raise Refusal(f"{event.kind} promises ({found.epsilon:g}, {found.delta:g}), which is none")
+        raise Refusal(f"{event.kind} promises ({found.epsilon:g}, {found.delta:g}): out of range")
     return found
 
 

@@ -88,7 +88,9 @@ def _of_one(event: Event, neighbours: Neighbours) -> Array:
     if found is None:
         raise Refusal(f"no Renyi accountant for {event.kind}")
     if np.shape(found)[-1:] != (ORDERS.size,) or not np.all(np.asarray(found) >= 0.0):
-        raise Refusal(f"{event.kind} declares Renyi divergences that are none")
+        raise Refusal(
+            f"{event.kind} declares Renyi divergences that are negative, or not one for each order"
+        )
     return found
 
 
