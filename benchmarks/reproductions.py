@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.leaderboard.board_cells import number
+from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result
 from uedp_bench.statistics.intervals import seed_estimate

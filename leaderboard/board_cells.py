@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.accounting.consistency import STRICT_ERROR
-from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.boards import boards, labels, title
+from uedp_bench.leaderboard.cell_text import (
+    NONE,
+    bounds_text,
+    guarantee_text,
+    guarantees_text,
+    number,
+    seeds_text,
+    stat_text,
+)
 from uedp_bench.leaderboard.headline import NOTHING
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row, Stat, headline
-from uedp_bench.results import LowerBound
-
-NONE = "–"
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,14 @@ def sheets(rows: Sequence[Row]) -> list[Sheet]:
 
 
 def _left(board: Sequence[Row]) -> list[Column]:
-    columns: list[Column] = [("seeds", _seeds)]
+    columns: list[Column] = [("seeds", seeds_text)]
     columns += [_of_utility(name, headline(board[0])[0]) for name in _utility_names(board)]
     columns += [
-        ("claimed ε", lambda row: _guarantees(row, "claimed")),
-        ("proven ε", lambda row: _guarantees(row, "proven")),
+        ("claimed ε", lambda row: guarantees_text(row, "claimed")),
+        ("proven ε", lambda row: guarantees_text(row, "proven")),
     ]
     if any(row.lower_bounds for row in board):
-        columns.append(("ε at least", _lower_bounds))
+        columns.append(("ε at least", bounds_text))
     if any("signal_to_noise" in row.diagnostics for row in board):
         columns.append(
             _column("signal/noise", lambda row: row.diagnostics, "signal_to_noise", "diagnostics")
@@ -204,157 +207,6 @@ def _column(
     plain = name in _WITHOUT_INTERVAL
     return _head(head, name, kind), lambda row: stat_text(
         stats(row).get(name), 100.0 if known.percent else 1.0, plain, (known.low, known.high)
-    )
-
-
-# ------------------------------------------------------------------------------------------- cells
-
-
-def number(value: float) -> str:
-    """Three figures, or four where they are whole; extreme ones with an exponent; infinity is ∞."""
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{value:.2e}" if _extreme(value) else f"{value:,.{_decimals(value)}f}"
-
-
-def _extreme(value: float) -> bool:
-    """True if a number is too large, or too small, to be read with all its zeros."""
-    return _LARGE <= abs(value) < math.inf or 0.0 < abs(value) < _SMALL
-
-
-_LARGE, _SMALL = 1e15, 5e-7
-
-
-def _decimals(value: float) -> int:
-    size = abs(value)
-    if size >= 100 or size == 0:
-        return 0
-    return 1 if size >= 10 else 2 if size >= 0.1 else min(6, 1 - math.floor(math.log10(size)))
-
-
-def stat_text(
-    stat: Stat | None,
-    scale: float = 1.0,
-    plain: bool = False,
-    limits: tuple[float, float] = (-math.inf, math.inf),
-) -> str:
-    """Mean and interval over seeds; the mean alone where there is none, or `plain`.
-
-    Args:
-        stat: None for a dash.
-        scale: of the numbers that are printed.
-        plain: without the interval.
-        limits: of the metric; an interval that reaches from one to the other says nothing.
-
-    Returns:
-        Half of the interval after ±; its ends where the mean is not in its middle.
-    """
-    if stat is None:
-        return NONE
-    value = stat.value * scale
-    if plain or stat.low is None or stat.high is None or math.isinf(value):
-        return number(value)
-    if stat.low <= limits[0] and stat.high >= limits[1]:
-        return f"{number(value)} ({FEW_SEEDS})"
-    low, high = stat.low * scale, stat.high * scale
-    half = (high - low) / 2
-    if _extreme(value) or half >= _LARGE:
-        return f"{number(value)} ±{number(half)}"
-    if abs((low + high) / 2 - value) > 0.01 * half:
-        return f"{number(value)} ({number(low)} to {number(high)})"
-    return f"{number(value)} ±{half:,.{_decimals(value)}f}"
-
-
-FEW_SEEDS = "too few seeds"
-"""Stands in place of an interval that holds every possible value."""
-
-
-def _seeds(row: Row) -> str:
-    failed = f" ({len(row.failed)} failed)" if row.failed else ""
-    return f"{len(row.seeds)}{failed}"
-
-
-def _guarantees(row: Row, kind: str) -> str:
-    texts = [guarantee_text(g) for g in row.guarantees if g.kind == kind]
-    if any(g.notion == "metric-dp" for g in row.guarantees if g.kind == kind):
-        texts += [f"({text})" for text in at_distances(row.epsilon_at)]
-    return "\n".join(dict.fromkeys(texts)) or NONE
-
-
-def guarantee_text(g: Guarantee) -> str:
-    """Epsilon, its unit and the point of its curve; or that it was refused."""
-    if g.status == "refused":
-        return f"refused ({g.unit})"
-    point = ""
-    if g.protected is not None and g.curve:
-        spread = g.protected.spread
-        at = next((p for p in g.curve if (p.spread, p.epsilon) == (spread, g.epsilon)), None)
-        point = f" ({_others(spread, g.protected.sentences if at is None else at.sentences)})"
-    distance = f", {PER_DISTANCE}" if g.notion == "metric-dp" else ""
-    if g.notion == "simulation":
-        return f"{g.unit}: simulated"
-    refuted = ", refuted" if g.status == "refuted" else ""
-    return f"{number(g.epsilon)} {g.unit}{point}{distance}{refuted}"
-
-
-PER_DISTANCE = "per unit of distance"
-"""Says what an epsilon of metric DP is: it compares with no other."""
-
-
-def at_distances(found: Mapping[str, Stat]) -> list[str]:
-    """Epsilon of metric DP between words that are as far apart as the median pairs of each kind."""
-    return [
-        f"{number(stat.value)} at the median {name.removesuffix(_MEDIAN)}"
-        for name, stat in found.items()
-        if name.endswith(_MEDIAN)
-    ]
-
-
-_MEDIAN = ", 50th percentile"
-
-
-def _others(spread: int, sentences: int | None) -> str:
-    """A point of the curve: who else may mention the entity."""
-    if spread == 0:
-        return "no others"
-    if sentences is None:
-        return f"{spread} other{'s' * (spread > 1)}"
-    if sentences == spread:
-        return "1 other's sentence" if spread == 1 else f"{spread} others' sentences"
-    return f"{spread} other{'s' * (spread > 1)}, {sentences} sentences"
-
-
-def _lower_bounds(row: Row) -> str:
-    texts = [bound_text(bound, row.guarantees) for bound in row.bounds]
-    return "\n".join(dict.fromkeys(texts)) or NONE
-
-
-def bound_text(bound: LowerBound, guarantees: Sequence[Guarantee] = ()) -> str:
-    """Epsilon, its unit and point, and the confidence with which it is at least that.
-
-    Args:
-        bound: what an attack refuted from below.
-        guarantees: beside it. Where a claim among them is refuted, the text has the bound by which
-            it is: at the confidence that no chance may fail.
-    """
-    point = "" if bound.spread is None else f"{_others(bound.spread, bound.sentences)}; "
-    assumed = "; assumed" if bound.assumptions else ""
-    confidence = f"{100.0 * bound.confidence:.6g} %"
-    text = f"{number(bound.epsilon)} {bound.unit} ({point}{confidence}{assumed})"
-    strict = bound.strict_epsilon
-    if strict is None or confidence == _SURE or not any(_refuted(g, bound) for g in guarantees):
-        return text
-    return f"{text}, {number(strict)} ({_SURE})"
-
-
-_SURE = f"{100.0 * (1.0 - STRICT_ERROR):.6g} %"
-
-
-def _refuted(claim: Guarantee, bound: LowerBound) -> bool:
-    """True if a bound may be what refuted a claim."""
-    strict = bound.strict_epsilon or 0.0
-    return (
-        claim.status == "refuted" and claim.adjacency == bound.adjacency and strict > claim.epsilon
     )
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.errors import UedpBenchError
-from uedp_bench.leaderboard.board_cells import at_distances, bound_text, floors, guarantee_text
+from uedp_bench.leaderboard.board_cells import floors
 from uedp_bench.leaderboard.boards import boards, differences, identity, labels, title
+from uedp_bench.leaderboard.cell_text import at_distances, bound_text, guarantee_text
 from uedp_bench.leaderboard.metrics import column_prefix, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.registry import sources

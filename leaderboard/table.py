@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.files.printable import plain
-from uedp_bench.leaderboard.board_cells import PER_DISTANCE, Sheet, sheets
+from uedp_bench.leaderboard.board_cells import Sheet, sheets
+from uedp_bench.leaderboard.cell_text import PER_DISTANCE
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select

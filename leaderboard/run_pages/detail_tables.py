@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from uedp_bench.leaderboard.board_cells import NONE, number
+from uedp_bench.leaderboard.cell_text import NONE, number
 
 ROWS, COLUMNS, TABLES, ITEMS = 200, 40, 60, 8
 """Limit of what a page shows; the raw result has all of it."""

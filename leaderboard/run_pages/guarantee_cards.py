@@ -25,7 +25,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.board_cells import PER_DISTANCE, at_distances, number
+from uedp_bench.leaderboard.cell_text import PER_DISTANCE, at_distances, number
 from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table
 from uedp_bench.results import LowerBound

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.leaderboard.board_cells import bound_text, guarantee_text, number, stat_text
+from uedp_bench.leaderboard.cell_text import bound_text, guarantee_text, number, stat_text
 from uedp_bench.leaderboard.metrics import Metric, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.results import Estimate, Headline, Result

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from uedp_bench.leaderboard.board_cells import number, stat_text
+from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row

@@ -22,6 +22,8 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.secure_computation import SecureComputation
+from uedp_bench.accounting.selection import Trials, charge
+from uedp_bench.selection import Selection
 
 DELTA = 1e-5
 TRAINED = PrivacyEvent(unit="user", event=Gaussian(noise_multiplier=2.0), stage="user-dp")
@@ -121,6 +123,17 @@ def test_what_fails_for_certain_promises_nothing():
     event = secure(truncations=2**40, largest=1e6)
     found = by_unit(served(event))["computation"]
     assert (found.epsilon, found.notion) == (math.inf, "none")
+
+
+def test_choosing_settings_costs_no_computation():
+    chosen = Selection(tried={"model.units": [8, 16]})
+    events = (TRAINED, served())
+    trials = Trials(selection=chosen, events=(events, events))
+    made, record = charge(proven(events, delta=DELTA), trials)
+    (user, computed), before = made, by_unit(*events)
+    assert user.epsilon > before["user"].epsilon
+    assert computed == before["computation"]
+    assert [entry["unit"] for entry in record["guarantees"]] == ["user"]
 
 
 # ------------------------------------------------------------------------------------ what it says

@@ -13,6 +13,7 @@ from uedp_bench.accounting.events import (
     Repeated,
 )
 from uedp_bench.accounting.ledger import proven
+from uedp_bench.accounting.secure_computation import SecureComputation
 from uedp_bench.errors import InputError
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.mechanism import (
@@ -155,6 +156,22 @@ def test_publishing_that_mixes_rows_is_refused_and_shown():
 
 def test_publishing_counts_where_training_does_not_protect():
     assert reasons(build(Publish(), Noiseless()))[0] == "published"
+
+
+class Conceal(Publish):
+    """Publishes by a protocol that nobody else sees, and protects nothing of what comes out."""
+
+    name = "conceal"
+
+    def plan(self, stats):
+        done = SecureComputation(parties=2, reveals="the text")
+        return (PrivacyEvent(unit="computation", adjacency="replace-one", event=done),)
+
+
+def test_computation_that_nobody_sees_protects_nothing_of_what_is_published():
+    pipeline = build(Conceal())
+    assert not pipeline.only_processes(STATS)
+    assert "noiseless" in {e.stage for e in pipeline.plan(STATS)}
 
 
 def test_training_without_noise_on_protected_text_costs_no_word():

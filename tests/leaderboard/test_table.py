@@ -14,7 +14,8 @@ from rich.console import Console
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.board_cells import number, sheets, stat_text
+from uedp_bench.leaderboard.board_cells import sheets
+from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.rows import aggregate, select
 from uedp_bench.leaderboard.sources import Folder

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.board_cells import number, stat_text
+from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.site import build
 from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunError, RunSpec

@@ -21,7 +21,7 @@ import numpy as np
 from uedp_bench.accounting import sampler_end_delta as beyond
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
 from uedp_bench.accounting.accountants.privacy_loss_grid import STEPS, Round, epsilon_of
-from uedp_bench.accounting.accountants.renyi import ORDERS, renyi_of_rounds
+from uedp_bench.accounting.accountants.renyi import renyi_epsilon, renyi_of_rounds
 from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of
 from uedp_bench.accounting.event_contract import Adjacency, Neighbours, Protected
 from uedp_bench.accounting.events import GroupRound
@@ -129,16 +129,6 @@ def _steps(rounds: Sequence[Round]) -> int:
 
 def _tells(pair: Any) -> bool:
     return bool(pair.deltas(np.array([pair.window().high]))[0] > 1.0 - 1e-12)
-
-
-def renyi_epsilon(divergences: Any, delta: float) -> float:
-    """Epsilon of Renyi divergences at `ORDERS`, (ORDERS.size,); infinite ones do not count."""
-    from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
-
-    kept = np.isfinite(divergences)
-    if not kept.any():
-        return math.inf
-    return float(compute_epsilon(ORDERS[kept], divergences[kept], delta)[0])
 
 
 def _in_parts(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:

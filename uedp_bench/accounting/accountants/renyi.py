@@ -80,6 +80,16 @@ def renyi_of_rounds(rounds: Rounds, neighbours: Neighbours) -> Array:
     return np.asarray(total.max(axis=0))
 
 
+def renyi_epsilon(divergences: Array, delta: float) -> float:
+    """Epsilon of Renyi divergences at `ORDERS`, (ORDERS.size,); infinite ones do not count."""
+    from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+    kept = np.isfinite(divergences)
+    if not kept.any():
+        return math.inf
+    return float(compute_epsilon(ORDERS[kept], divergences[kept], delta)[0])
+
+
 def _of_one(event: Event, neighbours: Neighbours) -> Array:
     """Both directions of one event, (2, ORDERS.size) or broadcasting to it."""
     if reason := event.refusal(neighbours.adjacency):
