@@ -351,7 +351,7 @@ def test_parts_that_do_not_fit_are_refused():
     with pytest.MonkeyPatch.context() as patched:
         origin = registry.Origin("here", lambda: task)
         patched.setattr(registry.models, "_given", {"next-word": origin})
-        with pytest.raises(InputError, match="learns a LanguageModel, and the model next-word is"):
+        with pytest.raises(InputError, match="learns a LanguageModel; the model next-word is"):
             build(wrong)
 
 
