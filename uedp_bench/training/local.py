@@ -44,18 +44,17 @@ class UnitTrainer(Protocol):
 
 
 class LocalWork(Protocol):
-    """Policy: what a unit does with its own rows. It is pickled for other processes.
-
-    Attributes:
-        epochs: passes over a unit's rows: so many seeds are drawn for each row.
-        batch_size: rows a step, None for all: decides whether an order is drawn.
-    """
+    """Policy: what a unit does with its own rows. It is pickled for other processes."""
 
     @property
-    def epochs(self) -> int: ...  # noqa: D102
+    def epochs(self) -> int:
+        """Passes over a unit's rows: so many seeds are drawn for each row."""
+        ...
 
     @property
-    def batch_size(self) -> int | None: ...  # noqa: D102
+    def batch_size(self) -> int | None:
+        """Rows a step, None for all: decides whether an order is drawn."""
+        ...
 
     def trainer(self, learner: Learner, device: str) -> UnitTrainer:
         """The trainer that computes updates for this learner."""
