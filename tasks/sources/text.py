@@ -11,19 +11,28 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from uedp_bench.component import at
-from uedp_bench.corpus import Corpus
+from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError, MissingExtraError, shown
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.files.text_files import MOST_LINE, open_text
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import ColumnParams, corpus_of_columns
-from uedp_bench.tasks.sources.reading.file_columns import Columns, FileColumns
-from uedp_bench.tasks.sources.reading.token_files import DOCUMENT, ENDINGS, read_tokens
+from uedp_bench.tasks.sources.reading.file_columns import (
+    DOCUMENT,
+    SPLIT,
+    Columns,
+    FileColumns,
+    joined,
+)
+from uedp_bench.tasks.sources.reading.splits import ALIASES
+from uedp_bench.tasks.sources.reading.token_files import ENDINGS, read_tokens
 
 MOST_ROWS, MOST_BYTES_A_ROW = 10_000_000, 64
 """A parquet file names its number of rows; past the first number, it is believed where the file has
 this many bytes for a thousand of them."""
+
+_TABLES = frozenset({".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"})
 
 
 class TextFileParams(ColumnParams):
@@ -31,7 +40,8 @@ class TextFileParams(ColumnParams):
 
     path: Path = Field(
         description="file ending in .csv, .tsv, .jsonl, .ndjson, .conll, .bio, .iob, .iob2 (each "
-        "plain or .gz) or .parquet"
+        "plain or .gz) or .parquet; or a folder with one a split: train, valid (or dev), test, "
+        "public"
     )
     token_columns: tuple[str, ...] = Field(
         default=(),
@@ -46,7 +56,7 @@ class TextFile(Source[TextFileParams]):
 
     csv and tsv have a header and the quoting of RFC 4180, and their empty fields are nulls; jsonl
     has one object a line; a file in CoNLL layout has a token and its tags a line, and a blank line
-    after a sentence; all text is UTF-8. Splits that the file does not have are cut off its training
+    after a sentence; all text is UTF-8. Splits that the files do not have are cut off the training
     users, whole users at a time.
     """
 
@@ -61,10 +71,45 @@ class TextFile(Source[TextFileParams]):
             InputError: for a missing or malformed file, and see `corpus_of_columns`.
         """
         params = self.params
-        columns = read_columns(params.path, self.name, params.token_columns)
-        if _ending(params.path) in ENDINGS:
+        if params.path.is_dir():
+            files = _of_splits(params.path, f"{self.name}.path")
+            columns: Columns = joined(
+                {
+                    split: read_columns(file, self.name, params.token_columns)
+                    for split, file in files.items()
+                }
+            )
+            params = params.model_copy(update={"split_column": params.split_column or SPLIT})
+        else:
+            columns = read_columns(params.path, self.name, params.token_columns)
+        if isinstance(columns, FileColumns) and columns.by_word:
             params = _of_tokens(params, columns)
         return corpus_of_columns(columns, params, self.name)
+
+
+def _of_splits(folder: Path, parameter: str) -> dict[str, Path]:
+    """The file of each split that a folder has, by the beginning of its name.
+
+    Raises:
+        InputError: if none is of the training split, or two are of one split.
+    """
+    found: dict[str, Path] = {}
+    for file in sorted(folder.iterdir()):
+        split = ALIASES.get(file.name.partition(".")[0].lower())
+        if split is None or _ending(file) not in {*ENDINGS, *_TABLES}:
+            continue
+        if split in found:
+            raise InputError(
+                f"{parameter}: {shown_path(folder)} has two files of the split {split}: "
+                f"{found[split].name} and {file.name}"
+            )
+        found[split] = file
+    if "train" not in found:
+        raise InputError(
+            f"{parameter}: {shown_path(folder)} has no file train.*, of a kind that this source "
+            f"reads: {', '.join(sorted({*ENDINGS, *_TABLES}))}"
+        )
+    return {split: found[split] for split in SPLITS if split in found}
 
 
 def _ending(path: Path) -> str:
@@ -74,7 +119,7 @@ def _ending(path: Path) -> str:
 
 def _of_tokens(params: TextFileParams, columns: Columns) -> TextFileParams:
     """What is not said of a file in CoNLL layout: all its columns of tags are layers."""
-    token, *tags = (name for name in columns if name != DOCUMENT)
+    token, *tags = (name for name in columns if name not in (DOCUMENT, SPLIT))
     said = {
         "tokens_column": params.tokens_column or token,
         "layer_columns": params.layer_columns or tuple(tags),

@@ -1,4 +1,4 @@
-"""Columns that know in which line of a file each row stands."""
+"""Columns that know in which line of which file each row stands."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from typing import Any
 
 Columns = Mapping[str, Sequence[Any]]
 """Values by column name, all columns equally long; None is a null."""
+
+SPLIT = "split of the file"
+"""Column that says which file a row is from, where a folder has a file a split."""
+
+
+DOCUMENT = "document"
+"""Column with the number of the document, in files of tokens that mark documents."""
 
 
 class FileColumns(dict[str, Sequence[Any]]):
@@ -20,12 +27,37 @@ class FileColumns(dict[str, Sequence[Any]]):
 
     def __init__(self, where: str, lines: Sequence[int], *, by_word: bool = False) -> None:
         super().__init__()
-        self.where, self.lines, self.by_word = where, lines, by_word
+        self.places = [(where, line) for line in lines]
+        self.by_word = by_word
+
+
+def joined(parts: Mapping[str, Columns]) -> FileColumns:
+    """The rows of several files, by the split that each is.
+
+    A column that a file lacks is null there. Numbers of documents start anew in each file, so that
+    a document is called by its split too.
+    """
+    out = FileColumns("", ())
+    sizes = {split: len(next(iter(columns.values()), ())) for split, columns in parts.items()}
+    for split, columns in parts.items():
+        if isinstance(columns, FileColumns):
+            out.places += columns.places
+            out.by_word |= columns.by_word
+        else:
+            out.places += [(split, row + 1) for row in range(sizes[split])]
+    for name in dict.fromkeys(name for columns in parts.values() for name in columns):
+        out[name] = [
+            f"{split} {value}" if out.by_word and name == DOCUMENT else value
+            for split, columns in parts.items()
+            for value in columns.get(name, [None] * sizes[split])
+        ]
+    out[SPLIT] = [split for split, size in sizes.items() for _ in range(size)]
+    return out
 
 
 def place_of(columns: Columns, row: int, owner: str, word: int = 0) -> str:
     """Where a row stands, or one of its words: file and line where they are known."""
     if isinstance(columns, FileColumns):
-        line = columns.lines[row] + (word if columns.by_word else 0)
-        return f"{columns.where}, line {line}"
+        where, line = columns.places[row]
+        return f"{where}, line {line + (word if columns.by_word else 0)}"
     return f"{owner}: row {row + 1}"

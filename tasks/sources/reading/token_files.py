@@ -7,12 +7,9 @@ from pathlib import Path
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.files.text_files import open_text
-from uedp_bench.tasks.sources.reading.file_columns import FileColumns
+from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, FileColumns
 
 ENDINGS = frozenset({".conll", ".bio", ".iob", ".iob2"})
-DOCUMENT = "document"
-"""Column with the number of the document, in files that have `-DOCSTART-` lines."""
-
 _START = "-DOCSTART-"
 
 

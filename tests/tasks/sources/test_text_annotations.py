@@ -213,3 +213,37 @@ def test_the_shared_task_reads_as_its_own_source_does(shared_data: Path, tmp_pat
     assert found.users.max() == len(np.unique(own.users)) - 1
     assert found.entities.mentions() == own.entities.mentions()
     assert found.layer("gold").spans.mentions() == own.entities.mentions()
+
+
+def test_a_folder_has_a_file_a_split(tmp_path: Path) -> None:
+    for name, word in (("train", "Ann"), ("dev", "Bo"), ("test", "Cy")):
+        write(tmp_path, CONLL.replace("Rain", word), f"{name}.bio")
+    write(tmp_path, "notes", "README.md")
+    corpus = read(tmp_path, user_column="document", token_columns=["token", "", "ner"])
+    assert tuple(corpus.layers) == ("ner",)
+    parts = {split: corpus.only(split) for split in ("train", "valid", "test")}
+    assert [part.texts[-1] for part in parts.values()] == ["Ann", "Bo", "Cy"]
+    assert [len(part) for part in parts.values()] == [3, 3, 3]
+    assert corpus.user_count == 6  # documents of two files are two
+    write(tmp_path, CONLL, "valid.conll")
+    with pytest.raises(
+        InputError, match=r"two files of the split valid: dev\.bio and valid\.conll"
+    ):
+        read(tmp_path)
+    (tmp_path / "valid.conll").unlink()
+    write(tmp_path, "Ann X-PER\nBo B-PER\n", "test.bio")
+    with pytest.raises(InputError, match=r"test.bio, line 1, column 'gold': .* is 'X-PER'"):
+        read(tmp_path)
+    (tmp_path / "train.bio").unlink()
+    with pytest.raises(InputError, match=r"has no file train.\*, of a kind"):
+        read(tmp_path)
+
+
+def test_a_folder_of_tables_keeps_what_each_has(tmp_path: Path) -> None:
+    write(tmp_path, [{"text": "a b", "topic": "x"}, {"text": "c"}], "train.jsonl")
+    write(tmp_path, "text\nd\n", "test.csv")
+    corpus = read(tmp_path, label_column="topic")
+    assert corpus.texts == ("a b", "c", "d")
+    assert corpus.labels is not None
+    assert corpus.labels.tolist() == [0, -1, -1]
+    assert corpus.only("test").texts == ("d",)
