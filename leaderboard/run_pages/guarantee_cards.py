@@ -6,24 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from uedp_bench.accounting.events import (
-    ApproximateDP,
-    Event,
-    FixedSizeSampled,
-    Gaussian,
-    LaplaceVector,
-    MetricPrivacy,
-    NonPrivate,
-    PoissonSampled,
-    PrivacyEvent,
-    PrivacyUnit,
-    Protected,
-    PureDP,
-    Repeated,
-    SentenceSampledGaussian,
-    TwoLevelUserEntityGaussian,
-    UserEntityGaussian,
-)
+from uedp_bench.accounting.events import PrivacyEvent, Protected
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.cell_text import PER_DISTANCE, at_distances, number
 from uedp_bench.leaderboard.rows import Stat
@@ -129,7 +112,7 @@ def events(found: tuple[PrivacyEvent, ...]) -> Table:
     """Table of the events: what happened to private data."""
     rows = [
         (
-            one.stage, one.unit, one.adjacency, event_text(one.event, one.unit),
+            one.stage, one.unit, one.adjacency, one.event.text(one.unit),
             "; ".join(one.assumptions),
             "" if one.protected is None else f"entities {protected(one.protected)}",
         )
@@ -137,63 +120,3 @@ def events(found: tuple[PrivacyEvent, ...]) -> Table:
     ]  # fmt: skip
     head = ("stage", "unit", "neighbours differ by", "what happened", "assumptions", "protected")
     return table("privacy events: the accountants' only input", head, rows)
-
-
-def event_text(event: Event, unit: PrivacyUnit) -> str:
-    """An event in a sentence."""
-    if isinstance(event, Repeated):
-        return f"{event.count:,} times, one after the other: {event_text(event.event, unit)}"
-    if isinstance(event, PoissonSampled):
-        return f"each {unit} takes part with probability {event.rate:g}; {_noise(event.event)}"
-    if isinstance(event, FixedSizeSampled):
-        drawn = f"{event.sample:,} of {event.population:,}"
-        return f"{drawn} are drawn without replacement (unit {unit}); {_noise(event.event)}"
-    if isinstance(event, UserEntityGaussian | TwoLevelUserEntityGaussian | SentenceSampledGaussian):
-        return _round(event)
-    if isinstance(event, _Noise):
-        return _noise(event)
-    return event.text(unit)
-
-
-def _round(
-    event: UserEntityGaussian | TwoLevelUserEntityGaussian | SentenceSampledGaussian,
-) -> str:
-    noise = f"Gaussian noise of {event.noise_multiplier:g} times it is added to the sum"
-    who = f"of {event.users:,} users"
-    if isinstance(event, SentenceSampledGaussian):
-        return (
-            f"each sentence {who}, at most {event.sentences_per_user:,} of each, takes part with "
-            f"probability {event.rate:g}; its gradient is clipped to a norm, and {noise}"
-        )
-    clipped = "its update is clipped to a norm"
-    if isinstance(event, TwoLevelUserEntityGaussian):
-        clipped = (
-            f"its sentences' gradients are clipped to {event.sentence_bound:g} times a norm, and "
-            "their sum to the norm"
-        )
-    return f"each {who} takes part with probability {event.rate:g}; {clipped}, and {noise}"
-
-
-_Noise = NonPrivate | Gaussian | PureDP | ApproximateDP | LaplaceVector | MetricPrivacy
-
-
-def _noise(event: _Noise) -> str:
-    if isinstance(event, NonPrivate):
-        return f"private data was used without protection: {event.reason}"
-    if isinstance(event, Gaussian):
-        return (
-            "a sum of clipped vectors is released with Gaussian noise of "
-            f"{event.noise_multiplier:g} times the clip bound"
-        )
-    if isinstance(event, PureDP):
-        return f"a mechanism that is ({event.epsilon:g}, 0)-DP"
-    if isinstance(event, ApproximateDP):
-        group = f", of which {event.group:,} change at once" if event.group > 1 else ""
-        return f"a mechanism that is ({event.epsilon:g}, {event.delta:g})-DP for one element{group}"
-    if isinstance(event, LaplaceVector):
-        dropped = f"; the element is dropped with probability {event.dropout:g}, first"
-        return (
-            f"Laplace noise of scale {event.scale:g} on every coordinate, where neighbours are at "
-            f"most {event.sensitivity:g} apart (l1){dropped if event.dropout else ''}"
-        )
-    return f"metric privacy: ε = {event.epsilon:g} per unit of distance ({event.metric})"

@@ -226,6 +226,16 @@ def test_units_that_parts_cannot_speak_of_are_refused(unit, event, said):
     assert said in given.reason
 
 
+def test_a_sentence_tells_of_like_parts_once_and_of_few():
+    parts = ((Gaussian(noise_multiplier=2.0),), (Gaussian(noise_multiplier=2.0),), ())
+    said = Parallel(parts=parts).text("user")
+    assert said.startswith("each user is in one of 3 parts of the data; in 2 of them: a sum")
+    assert said.endswith("in 1 of them: nothing")
+    many = Parallel(parts=tuple((PureDP(epsilon=i),) for i in range(1000))).text("user")
+    assert "and 992 more that differ" in many
+    assert len(many) < 1000
+
+
 def test_an_unknown_event_in_a_part_proves_nothing():
     text = {"kind": "parallel", "parts": [[{"kind": "pure-dp", "epsilon": 1}], [{"kind": "odd"}]]}
     event = PrivacyEvent.model_validate({"unit": "user", "event": text})

@@ -23,6 +23,7 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.secure_computation import SecureComputation
 from uedp_bench.accounting.selection import Trials, charge
+from uedp_bench.cli.main import run_cli
 from uedp_bench.selection import Selection
 
 DELTA = 1e-5
@@ -123,6 +124,14 @@ def test_what_fails_for_certain_promises_nothing():
     event = secure(truncations=2**40, largest=1e6)
     found = by_unit(served(event))["computation"]
     assert (found.epsilon, found.notion) == (math.inf, "none")
+
+
+def test_the_command_line_names_the_notion(tmp_path, capsys):
+    file = tmp_path / "events.json"
+    file.write_text(f"[{TRAINED.model_dump_json()}, {served().model_dump_json()}]")
+    assert run_cli(["account", "--events", str(file)]) == 0
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("proven  comp"))
+    assert "0 (simulation)" in line
 
 
 def test_choosing_settings_costs_no_computation():

@@ -48,6 +48,10 @@ class NonPrivate(Event):
         """The reason that it gives."""
         return self.reason
 
+    def text(self, unit: PrivacyUnit) -> str:
+        """That nothing protected it, and why."""
+        return f"private data was used without protection: {self.reason}"
+
 
 def _noisy_sums(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
     from uedp_bench.accounting.accountants.noisy_sums import noisy_sums
@@ -80,6 +84,13 @@ class Gaussian(NoisySum):
     kind: Literal["gaussian"] = "gaussian"
     noise_multiplier: float = Field(ge=0.0)
 
+    def text(self, unit: PrivacyUnit) -> str:
+        """What is released, with how much noise."""
+        return (
+            "a sum of clipped vectors is released with Gaussian noise of "
+            f"{self.noise_multiplier:g} times the clip bound"
+        )
+
 
 class PoissonSampled(NoisySum):
     """Every unit takes part independently with probability `rate`, then `event` happens."""
@@ -87,6 +98,11 @@ class PoissonSampled(NoisySum):
     kind: Literal["poisson-sampled"] = "poisson-sampled"
     rate: Rate
     event: Gaussian
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """Who takes part, then what is released."""
+        takes = f"each {unit} takes part with probability {self.rate:g}"
+        return f"{takes}; {self.event.text(unit)}"
 
 
 class FixedSizeSampled(NoisySum):
@@ -106,6 +122,11 @@ class FixedSizeSampled(NoisySum):
             "takes part depends on whether the user does"
         )
 
+    def text(self, unit: PrivacyUnit) -> str:
+        """How many take part, then what is released."""
+        drawn = f"{self.sample:,} of {self.population:,}"
+        return f"{drawn} are drawn without replacement (unit {unit}); {self.event.text(unit)}"
+
 
 class _OfUserEntity(NoisySum):
     """Base of all rounds for a user together with an entity."""
@@ -118,6 +139,15 @@ class _OfUserEntity(NoisySum):
             "user-entity rounds speak of the unit user-entity under add-or-remove, "
             f"not of {unit} under {adjacency}"
         )
+
+
+def _noise_on_sum(multiplier: float) -> str:
+    return f"Gaussian noise of {multiplier:g} times it is added to the sum"
+
+
+def _told(event: UserEntityGaussian | TwoLevelUserEntityGaussian, clipped: str) -> str:
+    takes = f"each of {event.users:,} users takes part with probability {event.rate:g}"
+    return f"{takes}; {clipped}, and {_noise_on_sum(event.noise_multiplier)}"
 
 
 class UserEntityGaussian(_OfUserEntity):
@@ -133,6 +163,10 @@ class UserEntityGaussian(_OfUserEntity):
     rate: Rate
     noise_multiplier: float = Field(ge=0.0)
     users: int = Field(ge=1)
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """Who takes part, and what is clipped."""
+        return _told(self, "its update is clipped to a norm")
 
 
 class TwoLevelUserEntityGaussian(_OfUserEntity):
@@ -159,6 +193,14 @@ class TwoLevelUserEntityGaussian(_OfUserEntity):
             "in more than sentences / spread of them",
         )
 
+    def text(self, unit: PrivacyUnit) -> str:
+        """Who takes part, and what is clipped."""
+        return _told(
+            self,
+            f"its sentences' gradients are clipped to {self.sentence_bound:g} times a norm, and "
+            "their sum to the norm",
+        )
+
 
 class SentenceSampledGaussian(_OfUserEntity):
     """One round of sentence sampling, for the unit user-entity.
@@ -174,6 +216,14 @@ class SentenceSampledGaussian(_OfUserEntity):
     noise_multiplier: float = Field(ge=0.0)
     sentences_per_user: int = Field(ge=1)
     users: int = Field(ge=1)
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """Which sentences take part, and what is clipped."""
+        return (
+            f"each sentence of {self.users:,} users, at most {self.sentences_per_user:,} of each, "
+            f"takes part with probability {self.rate:g}; its gradient is clipped to a norm, and "
+            f"{_noise_on_sum(self.noise_multiplier)}"
+        )
 
 
 class PureDP(Event):
@@ -191,6 +241,10 @@ class PureDP(Event):
         import numpy as np
 
         return np.minimum(self.epsilon, orders * self.epsilon**2 / 2.0)
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """Its promise."""
+        return f"a mechanism that is ({self.epsilon:g}, 0)-DP"
 
 
 class ApproximateDP(Event):
@@ -211,6 +265,11 @@ class ApproximateDP(Event):
         delta = group_delta(self.epsilon, self.delta, self.group)
         return Promise(self.group * self.epsilon, delta)
 
+    def text(self, unit: PrivacyUnit) -> str:
+        """Its promise, and for how many elements."""
+        group = f", of which {self.group:,} change at once" if self.group > 1 else ""
+        return f"a mechanism that is ({self.epsilon:g}, {self.delta:g})-DP for one element{group}"
+
 
 class LaplaceVector(Event):
     """Independent Laplace noise of scale `scale` on every coordinate of a vector.
@@ -230,6 +289,14 @@ class LaplaceVector(Event):
 
         return Promise(dropout_epsilon(self.sensitivity / self.scale, self.dropout))
 
+    def text(self, unit: PrivacyUnit) -> str:
+        """How much noise, against how far a vector moves."""
+        dropped = f"; the element is dropped with probability {self.dropout:g}, first"
+        return (
+            f"Laplace noise of scale {self.scale:g} on every coordinate, where neighbours are at "
+            f"most {self.sensitivity:g} apart (l1){dropped if self.dropout else ''}"
+        )
+
 
 class MetricPrivacy(Event):
     """Metric DP: epsilon is per unit of distance (Chatzikokolakis et al. 2013)."""
@@ -242,6 +309,10 @@ class MetricPrivacy(Event):
     def promise(self, adjacency: Adjacency) -> Promise:
         """Epsilon for one unit of distance."""
         return Promise(self.epsilon)
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """Epsilon, and of which distance."""
+        return f"metric privacy: ε = {self.epsilon:g} per unit of distance ({self.metric})"
 
 
 def _inside(event: Event) -> Event:
@@ -257,6 +328,10 @@ class Repeated(Event):
     kind: Literal["repeated"] = "repeated"
     count: int = Field(ge=0)
     event: Annotated[AnyEvent, AfterValidator(_inside)]
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """How often, then what."""
+        return f"{self.count:,} times, one after the other: {self.event.text(unit)}"
 
 
 GroupRound = UserEntityGaussian | TwoLevelUserEntityGaussian | SentenceSampledGaussian

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from uedp_bench.accounting.accountants.dominating_pairs import Array
 
 
+_MOST_TOLD = 8
+"""Different parts that a sentence tells of."""
+
+
 def _of_a_part(event: Event) -> Event:
     """Refuses what no part can hold."""
     if isinstance(event, NonPrivate):
@@ -88,5 +92,8 @@ class Parallel(Event):
         for part in self.parts:
             inside = "; then ".join(event.text(unit) for event in part) or "nothing"
             said[inside] = said.get(inside, 0) + 1
-        each = "; ".join(f"in {count:,} of them: {inside}" for inside, count in said.items())
+        told = [f"in {count:,} of them: {inside}" for inside, count in said.items()]
+        left = len(told) - _MOST_TOLD
+        more = [f"and {left:,} more that differ"] if left > 0 else []
+        each = "; ".join([*told[:_MOST_TOLD], *more])
         return f"each {unit} is in one of {len(self.parts):,} parts of the data; {each}"

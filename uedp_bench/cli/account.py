@@ -276,6 +276,8 @@ def _print_curve(guarantee: Guarantee) -> None:
 
 def _epsilon(guarantee: Guarantee) -> str:
     text = _number(guarantee.epsilon)
+    if guarantee.notion == "simulation":
+        return f"{text} (simulation)"  # compares with no other
     return text if guarantee.status == "given" else f"{text} ({guarantee.status})"
 
 

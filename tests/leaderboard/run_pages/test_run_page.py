@@ -19,7 +19,7 @@ from uedp_bench.harness.spec import parse_spec
 from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.guarantee_cards import event_text, protected
+from uedp_bench.leaderboard.run_pages.guarantee_cards import protected
 from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.run_pages.spec_text import COMMAND, repeat, spec_yaml
 from uedp_bench.leaderboard.site import build
@@ -303,7 +303,7 @@ def test_every_event_has_words():
     seen = set()
     for result in references().values():
         for one in result.events:
-            words = event_text(one.event, one.unit)
+            words = one.event.text(one.unit)
             seen.add(one.event.kind)
             assert words
             assert "kind=" not in words
