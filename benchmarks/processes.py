@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=128, help="users of a round")
     parser.add_argument("--rounds", type=int, default=4, help="after a first that does not count")
     parser.add_argument("--sizes", choices=["quickstart", "default"], default="quickstart",
-                        help="of corpus and network")  # fmt: skip
+                        help="sizes of corpus and network")  # fmt: skip
     parser.add_argument("--turns", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
