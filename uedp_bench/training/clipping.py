@@ -93,6 +93,6 @@ def layered_sum(
     sums = []
     for part, (factors, _) in zip(parts, found, strict=True):
         kept = part if bool(here.all()) else torch.where(here[:, None], part, 0.0)
-        sums.append(torch.where(here, factors * weights, 0.0) @ kept)
+        sums.append((factors * weights) @ kept)
     most = torch.as_tensor(bounds, dtype=by_layer.dtype, device=by_layer.device)
     return torch.cat(sums), norms, (by_layer > most).any(dim=1)
