@@ -1,8 +1,8 @@
 """Shares of a round in several processes, added as one process would add them.
 
 Every process is given the learner once, the weights once a round, and one share at a time. Only
-this process draws: shares carry the seeds that were drawn for their rows, and no process that
-computes ever holds a key of coins or of noise.
+this process draws: shares carry the seeds that were drawn for their rows, and the streams of coins
+and noise stay here.
 """
 
 from __future__ import annotations
