@@ -13,6 +13,7 @@ from uedp_bench.registry import REGISTRIES
 
 PAGES = sorted((ROOT / "docs" / "registry").glob("*.md"))
 KINDS = {
+    "clipping-policy.md": ("Bound", "Limits", "Seen", "Noise", "Sampler", "ServerStep"),
     "event.md": ("Event", "Neighbours", "Promise", "PrivacyEvent", "LossPair"),
     "publisher.md": ("PublishingMechanism", "Rewriting"),
     "mechanism-that-trains.md": ("Mechanism", "TrainingMechanism", "Learner", "Federation"),

@@ -8,6 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ PAGES = (
     "task-in-stages",
     "publisher",
     "event",
+    "clipping-policy",
 )
 MAY_IMPORT = {"uedp_bench.api", "numpy", "torch", "pydantic", *sys.stdlib_module_names}
 
@@ -260,3 +262,17 @@ def test_the_event_is_accounted_for_as_zcdp(results, tmp_path, capsys):
     assert proven(runs[0.01], "record") > 1000
     error = {deviation: run["utility"]["error"]["value"] for deviation, run in runs.items()}
     assert error[0.01] < error[4]
+
+
+def test_the_policys_bound_steps_and_costs_what_was_planned(results):
+    few = {"users": 60, "users_per_round": 10, "rounds": 4}
+    own = {f"mechanism.{name}": value for name, value in few.items()}
+    (run,) = results("clipping-policy", sizes(**own)).values()
+    bounds = [bound for _, bound in run["series"]["clip_bound"]]
+    assert bounds[0] == 0.5
+    assert len(bounds) == 4
+    assert all(later / before in (0.5, 2.0) for before, later in pairwise(bounds))
+    (event,) = run["events"]  # one noise multiplier, whatever the bound
+    assert event["event"]["count"] == 4
+    assert event["event"]["event"]["event"]["noise_multiplier"] == 1.0
+    assert 0 < proven(run) < math.inf
