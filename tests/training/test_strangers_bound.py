@@ -65,6 +65,19 @@ def test_its_epsilon_is_the_composition_computed_by_hand(tmp_path: Path) -> None
     assert proven.epsilon > 1.1 * alone.get_epsilon(1e-5)
 
 
+def test_less_noise_than_the_plan_s_on_sum_and_count_is_told(tmp_path: Path) -> None:
+    real = GaussianNoise.add
+
+    def add(self: GaussianNoise, vector: Any, std: float, rng: np.random.Generator) -> Any:
+        return real(self, vector, std / 2, rng)
+
+    with patch.object(GaussianNoise, "add", add):
+        result = _result(tmp_path)
+    (proven,) = [g for g in result.guarantees if g.kind == "proven"]
+    assert (proven.status, proven.epsilon) == ("refused", math.inf)
+    assert "noise_multiplier was planned as 1.1 but happened as 0.55" in proven.reason
+
+
 def test_a_count_that_is_not_paid_for_fails_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
