@@ -28,8 +28,8 @@ class Posterior:
     """The posterior g of equation (3), with the channel f estimated by sampling it.
 
     g(w | v) = pi(w) f(v | w) / sum of pi(u) f(v | u) over all words u; the numerator that is
-    printed has v and w in each other's place. Of a substitute that no sample had, the adversary
-    knows nothing: the posterior is the prior.
+    printed has v and w in each other's place. The adversary knows nothing of a
+    substitute that no sample had: the posterior is the prior.
 
     Attributes:
         prior: pi.

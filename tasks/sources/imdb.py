@@ -42,8 +42,8 @@ class IMDB(Source[IMDBParams]):
 
     A row is a review. Its author is not in the data; its user is the movie, of which there are at
     most 30 reviews. The split valid, if there is no file of it, is cut off the training movies.
-    The published training and test files have one movie in common. Of the published files, ids and
-    stars are not used; the stars would give the label away.
+    The published training and test files have one movie in common. Ids and stars
+    of the published files are not used; the stars would give the label away.
     """
 
     name: ClassVar[str] = "imdb"

@@ -18,8 +18,8 @@ COPIED, REPLACED, DROPPED = 0, 1, 2
 class Alignment:
     """Pieces of old texts and the pieces of new texts that they became, row by row.
 
-    A span follows the pieces that it touches. Of a copied piece it keeps its part; a replaced piece
-    it covers whole, for nobody knows which part of a substitute stands for which part of a word. It
+    A span follows the pieces that it touches. It keeps its part of a copied piece, and covers a
+    replaced piece whole: no part of a substitute is known to stand for a part of the word. It
     becomes none where it touches a dropped piece, and where it touches a part only of a replaced
     piece that another span touches as well.
 
