@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import UnknownNameError
 from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard import headline as headlines
 from uedp_bench.leaderboard.metrics import metric
+from uedp_bench.leaderboard.promises_over_seeds import highest_bounds, same_point, worst_guarantees
 from uedp_bench.results import Headline, LowerBound, Result, RunSpec, SkippedAttack
 
 
@@ -95,11 +95,11 @@ class Row(_Frozen):
     @property
     def bounds(self) -> tuple[LowerBound, ...]:
         """The lower bounds at the row's own delta; at another where there is none of the point."""
-        at = {_point(bound) for bound in self.lower_bounds if bound.delta == self.spec.delta}
+        at = {same_point(bound) for bound in self.lower_bounds if bound.delta == self.spec.delta}
         return tuple(
             bound
             for bound in self.lower_bounds
-            if bound.delta == self.spec.delta or _point(bound) not in at
+            if bound.delta == self.spec.delta or same_point(bound) not in at
         )
 
     @property
@@ -186,8 +186,8 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         headline=ranked_by,
         floors=_stats("", [result.floors for result in done]),
         learned=headlines.learned(done, ranked_by, over_seeds),
-        guarantees=_worst([result.guarantees for result in done]),
-        lower_bounds=_highest([bound for result in done for bound in result.lower_bounds]),
+        guarantees=worst_guarantees([result.guarantees for result in done]),
+        lower_bounds=highest_bounds([bound for result in done for bound in result.lower_bounds]),
         leakage={
             name: _stats("leakage", [_values(r.leakage[name]) for r in done if name in r.leakage])
             for name in attacks
@@ -289,79 +289,6 @@ def _stat(values: list[float]) -> Stat | None:
 
 
 _HUGE = 1e150
-
-
-def _worst(runs: Sequence[Sequence[Guarantee]]) -> tuple[Guarantee, ...]:
-    """Values that are the same in every run."""
-    kept: dict[tuple[str, ...], Guarantee] = {}
-    for g in (found for run in runs for found in run):
-        key = (g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)
-        if key not in kept or _weight(g) > _weight(kept[key]):
-            kept[key] = g
-    of_all = [{_protects(g) for g in run if g.kind == "proven"} for run in runs]
-    without = {_protects(g) for g in kept.values() if math.isinf(g.epsilon)}
-    out: dict[tuple[Any, ...], Guarantee] = {}
-    for g in kept.values():
-        if g.kind == "proven" and math.isfinite(g.epsilon):
-            if _protects(g) in without:
-                continue
-            have = sum(_protects(g) in proven for proven in of_all)
-            if have < len(runs):
-                g = _missing(g, f"proven of {have} of {len(runs)} seeds only")
-        out[(g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)] = g
-    return tuple(out.values())
-
-
-def _protects(guarantee: Guarantee) -> tuple[str, str, str]:
-    return guarantee.kind, guarantee.unit, guarantee.adjacency
-
-
-def _missing(found: Guarantee, reason: str) -> Guarantee:
-    """Takes the place of a proof that some run does not have."""
-    return Guarantee(
-        kind="proven", notion="none", unit=found.unit, adjacency=found.adjacency,
-        epsilon=math.inf, delta=found.delta, accountant="none", status="refused", reason=reason,
-    )  # fmt: skip
-
-
-def _weight(guarantee: Guarantee) -> tuple[bool, float]:
-    return guarantee.status == "refuted", guarantee.epsilon
-
-
-def _point(bound: LowerBound) -> tuple[Any, ...]:
-    """A key of the guarantees that a bound is about, without their delta."""
-    return bound.unit, bound.adjacency, bound.spread, bound.sentences
-
-
-def _highest(bounds: Sequence[LowerBound]) -> tuple[LowerBound, ...]:
-    groups: dict[tuple[Any, ...], list[LowerBound]] = {}
-    for bound in bounds:
-        groups.setdefault((*_point(bound), bound.delta), []).append(bound)
-    return tuple(_combined(group) for group in groups.values())
-
-
-def _combined(bounds: Sequence[LowerBound]) -> LowerBound:
-    """The largest of several bounds on one epsilon; the errors of all of them add up.
-
-    Bounds that rest on assumptions count only where no other does. Of so many that little
-    confidence is left, the largest of the strict bounds; where not all have one, the first bound,
-    which nobody chose by its value.
-    """
-    bounds = [bound for bound in bounds if not bound.assumptions] or bounds
-    left = 1.0 - sum(1.0 - bound.confidence for bound in bounds)
-    strict = [bound.strict_epsilon for bound in bounds if bound.strict_epsilon is not None]
-    highest = max(bounds, key=lambda bound: bound.epsilon)
-    most = max(strict, default=None)
-    if left >= _LEAST_CONFIDENCE:
-        return highest.model_copy(update={"confidence": round(left, 9), "strict_epsilon": most})
-    if len(strict) < len(bounds):
-        return bounds[0]
-    loudest = max(bounds, key=lambda bound: bound.strict_epsilon or 0.0)
-    surely = 1.0 - STRICT_ERROR * len(bounds)
-    return loudest.model_copy(update={"epsilon": most, "confidence": surely})
-
-
-_LEAST_CONFIDENCE = 0.8
 
 
 def headline(row: Row) -> tuple[str | None, bool]:

@@ -40,8 +40,8 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.parallel import Parallel
+from uedp_bench.accounting.published_systems import Reading
 from uedp_bench.accounting.secure_computation import SecureComputation
-from uedp_bench.accounting.systems import Reading
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Component, MayBePath, Params
 from uedp_bench.corpus._columns import Facts

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor, nn
 
-    from uedp_bench.accounting.systems import Reading
+    from uedp_bench.accounting.published_systems import Reading
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
     from uedp_bench.model import Vocabulary

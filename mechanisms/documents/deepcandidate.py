@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.accounting.events import Claim
-from uedp_bench.accounting.systems import DeepCandidate as System
+from uedp_bench.accounting.published_systems import DeepCandidate as System
 from uedp_bench.errors import InputError
 from uedp_bench.files.array_cache import load_arrays, save_arrays
 from uedp_bench.mechanism import CorpusStats, Events

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting import systems
+from uedp_bench.accounting import published_systems
 from uedp_bench.accounting.accountants.word_dropout import before_dropout
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
-from uedp_bench.accounting.systems import Reading
+from uedp_bench.accounting.published_systems import Reading
 from uedp_bench.component import Params
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, RepresentationMechanism
@@ -177,7 +177,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
         return module, self._events(channel, split.width)
 
 
-def _system(epsilon: float, dimension: int, word_dropout: float) -> systems.DPNR:
+def _system(epsilon: float, dimension: int, word_dropout: float) -> published_systems.DPNR:
     params = {"epsilon": epsilon, "dimension": dimension, "word_dropout": word_dropout}
-    system: systems.DPNR = systems.DPNR.create(params)
+    system: published_systems.DPNR = published_systems.DPNR.create(params)
     return system

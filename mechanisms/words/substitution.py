@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
-from uedp_bench.accounting.systems import MetricDP as MetricSystem
-from uedp_bench.accounting.systems import Reading
+from uedp_bench.accounting.published_systems import MetricDP as MetricSystem
+from uedp_bench.accounting.published_systems import Reading
 from uedp_bench.component import Params
 from uedp_bench.corpus import Rewriting
 from uedp_bench.errors import InputError

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from uedp_bench import registry
-from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
 from uedp_bench.budget.account import DELTA
 from uedp_bench.budget.mechanisms_and_systems import names
 from uedp_bench.cli.main import run_cli

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from uedp_bench import registry
-from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
 from uedp_bench.errors import UnknownNameError
 from uedp_bench.harness.descriptions import describe_class
 

@@ -15,7 +15,7 @@ from uedp_bench.accounting.events import (
     SentenceSampledGaussian,
     one_and_count,
 )
-from uedp_bench.accounting.systems import ALIASES, Reading, System
+from uedp_bench.accounting.published_systems import ALIASES, Reading, System
 from uedp_bench.budget.given_sizes import SIZES, GivenSizes, whole_number
 from uedp_bench.budget.mechanisms_and_systems import (
     NOISE,

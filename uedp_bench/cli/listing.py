@@ -97,7 +97,7 @@ def describe_command(
 def _is_system(name: str) -> bool:
     """True if this names a published system that is accounted for only, and no mechanism."""
     from uedp_bench import registry
-    from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+    from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
 
     bare = name.removeprefix("system/")
     return bare in {*SYSTEMS, *ALIASES} and bare not in registry.mechanisms.names()
@@ -120,7 +120,7 @@ def _resolve(name: str) -> tuple[Any, str]:
     if found:
         choices = ", ".join(f"{registry.kind}/{name}" for registry in found)
         raise InputError(f"{name!r} names several things; say which: {choices}")
-    from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+    from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
 
     known = dict.fromkeys((*SYSTEMS, *ALIASES), "system")
     known |= {other: kind for kind, registry in by_kind.items() for other in registry.names()}

@@ -8,7 +8,7 @@ import pytest
 
 from uedp_bench import registry
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.accounting.systems import ALIASES, SYSTEMS
+from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
 from uedp_bench.budget.account import account
 from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import InputError
