@@ -145,6 +145,11 @@ def test_where_names_stand_is_published_for_those_that_read_it_only(corpus: Corp
         check_carried(pipeline, tagger)
         refused = not_carried(tagger, pipeline, task)  # as an attack on what was published
         assert (refused is None) == ("entities" in given)
+    reads = {"reads": lambda self: frozenset({"layer gold"})}
+    one = type("OneLayer", (Tagger,), {"name": "one-layer", **reads}).create()
+    two = replace(corpus, layers={"gold": corpus.layer("gold"), "pos": corpus.layer("gold")})
+    out, _ = publish_all(Pipeline.build([promising], plain), two, run_of(), one)
+    assert (out.layer("gold").spans.lost, out.layer("pos").spans.lost) == (False, True)
     between = Pipeline.build([promising, Deidentify.create()], plain)
     assert wanted(between, promising, nobody) == {"entities"}
 

@@ -29,7 +29,7 @@ LAYER = "layer "
 def wanted(
     pipeline: Pipeline, publisher: PublishingMechanism[Any], task: Component[Any]
 ) -> frozenset[str]:
-    """Content columns that a publisher gives on, if it carries them.
+    """Content columns, or layers by name, that a publisher gives on, if it carries them.
 
     Where names stand in a text is private, and no guarantee for words or sentences is about it. So
     a mechanism that promises something gives on what a mechanism after it or the task reads, and no
@@ -39,7 +39,11 @@ def wanted(
         return frozenset(CONTENT)
     place = next(at for at, part in enumerate(pipeline.parts) if part is publisher)
     readers = (*pipeline.parts[place + 1 :], task)
-    return frozenset(column_of(read, reader.name) for reader in readers for read in reader.reads())
+    return frozenset(read for reader in readers for read in reader.reads())
+
+
+def _gives(wanted: Collection[str], read: str) -> bool:
+    return read in wanted or (read.startswith(LAYER) and "layers" in wanted)
 
 
 def publish(
@@ -54,7 +58,7 @@ def publish(
         publisher: the mechanism.
         corpus: to publish.
         run: as the mechanism sees it.
-        wanted: content columns that it gives on if it carries them.
+        wanted: content columns, or layers by name, that it gives on if it carries them.
 
     Raises:
         PluginError: if mentions that it says it carries are not inside its texts.
@@ -62,20 +66,19 @@ def publish(
     out, events = publisher.publish(corpus, run)
     # Vectors stand in place of texts.
     kept: dict[str, Any] = {} if out.vectors is None else {"texts": ("",) * len(out)}
-    carries = publisher.carries & {*wanted}
+    texts, carries = kept.get("texts", out.texts), publisher.carries & {*wanted}
     for column in COLUMNS:
-        if column.content and column.name not in carries:
+        if column.content and (column.name == "layers" or column.name not in carries):
             given = getattr(corpus, column.name)
             lost = None if given is None else column.kind.lose(given, publisher.name, len(out))
             kept[column.name] = lost
     if "entities" in carries:
-        kept["entities"] = _inside(out.entities, out.texts, publisher, "entities")
+        kept["entities"] = _inside(out.entities, texts, publisher, "entities")
         _check_types(out.entities, out.entity_types, publisher)
-    if "layers" in carries:
-        kept["layers"] = {
-            name: replace(layer, spans=_inside(layer.spans, out.texts, publisher, f"layer {name}"))
-            for name, layer in out.layers.items()
-        }
+    for name, layer in out.layers.items() if "layers" in publisher.carries else ():
+        if _gives(wanted, LAYER + name):
+            spans = _inside(layer.spans, texts, publisher, LAYER + name)
+            kept["layers"][name] = replace(layer, spans=spans)
     published: Corpus = replace(out, **kept)
     return published, events
 
@@ -149,7 +152,7 @@ def not_carried(attack: Component[Any], pipeline: Pipeline, task: Component[Any]
         return why
     for part in pipeline.publishers:
         for column in sorted(attack.reads()):
-            if column_of(column, attack.name) not in wanted(pipeline, part, task):
+            if not _gives(wanted(pipeline, part, task), column):
                 return f"{attack.name} reads {column}, which {part.name} publishes for nobody here"
     return None
 
