@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import pytest
 from scipy.optimize import brentq
@@ -14,7 +15,7 @@ from scipy.stats import norm
 from tiny import plugged
 
 from uedp_bench import registry
-from uedp_bench.accounting.accountants.answers import Refusal
+from uedp_bench.accounting.accountants.answers import Accountant, Answer, Refusal
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair
 from uedp_bench.accounting.accountants.renyi import renyi
@@ -134,6 +135,31 @@ def test_promises_add_up_with_everything():
     answer = compose([PureDP(epsilon=0.5), NOISE, coin()], ANY, DELTA)
     assert answer.epsilon == pytest.approx(plain.epsilon + 0.5)
     assert answer.accountant == "pairs-pld + basic"
+
+
+def counted(rounds, adjacency, delta, asked):
+    return Answer(0.1 * sum(count for _, count in rounds), "counted")
+
+
+def test_an_event_may_bring_an_accountant_that_composes_its_like():
+    @registry.events.register
+    class Counted(Event):
+        kind: Literal["counted"] = "counted"
+        accountant: ClassVar[Accountant | None] = counted
+
+        def promise(self, adjacency):
+            return None
+
+        def renyi(self, neighbours, orders):
+            return 0.01 * orders
+
+    both = compose([Counted(), Repeated(count=4, event=Counted())], ANY, DELTA)
+    assert (both.epsilon, both.accountant, both.source) == (pytest.approx(0.5), "counted", "")
+    # Beside others, what it declares counts; where nothing is common, its accountant at its share.
+    assert compose([Counted(), NOISE], ANY, DELTA).accountant == "rdp"
+    assert compose([Counted(), coin()], ANY, DELTA).epsilon == pytest.approx(
+        0.1 + epsilon(coin(), delta=DELTA / 2)
+    )
 
 
 def test_it_composes_at_every_point_of_a_curve():
