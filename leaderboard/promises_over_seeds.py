@@ -12,7 +12,7 @@ from uedp_bench.results import LowerBound
 
 
 def worst_guarantees(runs: Sequence[Sequence[Guarantee]]) -> tuple[Guarantee, ...]:
-    """Of each kind of guarantee the largest epsilon, then the largest delta, of any run.
+    """The largest epsilon, then the largest delta, of any run, for each kind of guarantee.
 
     A proof that some run does not have is refused.
     """
