@@ -20,7 +20,8 @@ SEED = int(os.environ.get("UEDP_BENCH_KILL_SEED", "1"))
 SCRIPT = Path(__file__).parents[1] / "support" / "kills.py"
 GRID = ["--mechanism", "user-dp", "--set", "mechanism.user-dp.rounds=2",
         "--set", "mechanism.user-dp.users_per_round=10",
-        "--mechanism", "deidentify+user-dp", "--seeds", "1,2"]  # fmt: skip
+        "--mechanism", "noiseless", "--set", "mechanism.noiseless.epochs=[1,2]"]  # fmt: skip
+"""One run proves something, and computes for long; two prove nothing."""
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
@@ -54,7 +55,7 @@ def test_killed_at_random_moments_a_grid_ends_as_if_nothing_had_happened(tmp_pat
     assert len(folders) == told["grids"] + 1
     expected = {path.parent.name: stored_result(path)
                 for path in (tmp_path / "undisturbed").glob("*/result.json")}  # fmt: skip
-    assert len(expected) == 4
+    assert len(expected) == 3
     assert {result.status for result in expected.values()} == {"finished"}
     for out in folders:
         found = {path.parent.name: stored_result(path) for path in out.glob("*/result.json")}

@@ -16,6 +16,21 @@ import sys
 import time
 from pathlib import Path
 
+MODULES = """mlflow.tracking
+mlflow.store.tracking.sqlalchemy_store
+alembic
+uedp_bench.cli.main
+uedp_bench.harness.scheduler
+uedp_bench.harness.tracking
+uedp_bench.leaderboard.table
+uedp_bench.tasks.language.release
+uedp_bench.mechanisms.noiseless
+uedp_bench.mechanisms.private_training.user_dp
+uedp_bench.training.federated
+uedp_bench.accounting.accountants.dp_accounting
+torch"""
+"""What takes longest to load."""
+
 KINDS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 
 
@@ -70,12 +85,14 @@ def ended(pid: int, seconds: float) -> int | None:
 def main(folder: Path, wanted: int, seed: int, arguments: list[str]) -> None:
     rng = random.Random(seed)  # noqa: S311
     empty, modules = folder / "mlflow.db", folder / "modules.txt"
-    code = ended(started([*arguments, "--out", str(folder / "undisturbed")], modules), 120)
-    load(modules.read_text())
+    load(MODULES)
     ended(started_store(empty), 120)
-    again = folder / "again"
-    again.mkdir()
-    shutil.copy(empty, again)
+    undisturbed, again = folder / "undisturbed", folder / "again"
+    for out in (undisturbed, again):
+        out.mkdir()
+        shutil.copy(empty, out)
+    code = ended(started([*arguments, "--out", str(undisturbed)], modules), 120)
+    load(modules.read_text())  # and whatever else it took
     begun = time.monotonic()
     code = ended(started([*arguments, "--out", str(again)]), 120) or code
     whole = time.monotonic() - begun
@@ -87,7 +104,7 @@ def main(folder: Path, wanted: int, seed: int, arguments: list[str]) -> None:
         if grids:
             out.mkdir()
             shutil.copy(empty, out)
-            longest = whole
+            longest = whole / 2  # a try goes on where the one before ended: all moments are reached
         grids += 1
         while True:
             pid = started([*arguments, "--out", str(out)])
