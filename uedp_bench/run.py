@@ -37,7 +37,7 @@ def no_progress(phase: str, done: int, total: int) -> None:
 
 
 class Speed(BaseModel):
-    """How fast, never what: these settings do not enter the identity of a run.
+    """How fast, never what: these values do not enter the identity of a run.
 
     Attributes:
         chunk: users (or records) whose updates are computed at once, at most.

@@ -189,14 +189,14 @@ def select_for(
     return select(measure, float(mechanism.params["epsilon"]), budget)
 
 
-def study_of(run: RunSpec, **settings: Any) -> Study:
+def study_of(run: RunSpec, **options: Any) -> Study:
     """The study of the private rows of a run's source."""
     from uedp_bench.harness.components import build_sources
     from uedp_bench.harness.planting import load_corpus
 
     corpus = load_corpus(build_sources(run).first)
     rows = corpus.take(np.flatnonzero(corpus.where("train", "valid", "test")))
-    return Study(rows, **settings)
+    return Study(rows, **options)
 
 
 def plot(points: Sequence[Point], adversary: Adversary, path: Path) -> None:

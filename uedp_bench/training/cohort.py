@@ -81,35 +81,35 @@ class Cohort(NamedTuple):
         return found._replace(keys=order.random(shape))
 
 
-def draw_cohort(plan: Federation, taking_part: IntArray, here: Stream) -> tuple[Cohort, FloatArray]:
+def draw_cohort(how: Federation, taking_part: IntArray, here: Stream) -> tuple[Cohort, FloatArray]:
     """Rows of those who take part and have rows to use, and their unit weights.
 
     All that is random about the local work of a round is drawn here, for all of its units at once:
     which of them compute side by side, and where, decides nothing.
 
     Args:
-        plan: whose units they are.
+        how: whose units they are.
         taking_part: (units,) positions.
         here: secret streams of the round.
     """
     rng = here.rng("rows")
-    owner, rows = plan.units.take(taking_part)
+    owner, rows = how.units.take(taking_part)
     weights = np.ones(len(rows))
-    if plan.row_weights is not None:
-        weights = plan.row_weights(rng)[rows]
+    if how.row_weights is not None:
+        weights = how.row_weights(rng)[rows]
     keep = weights > 0
     owner, rows, weights = owner[keep], rows[keep], weights[keep]
-    if plan.rows_per_unit is not None:
+    if how.rows_per_unit is not None:
         order = np.lexsort((rng.random(len(owner)), owner))
         counts = np.bincount(owner, minlength=len(taking_part))
         rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        chosen = np.sort(order[rank < plan.rows_per_unit])
+        chosen = np.sort(order[rank < how.rows_per_unit])
         owner, rows, weights = owner[chosen], rows[chosen], weights[chosen]
     present, position = np.unique(owner, return_inverse=True)
     built = Cohort.build(position, rows, weights, len(present))
-    local = plan.local
+    local = how.local
     cohort = built.drawn(local.epochs, local.batch_size, rng, here.rng("dropout"))
     of_unit = np.ones(len(present))
-    if plan.unit_weights is not None:
-        of_unit = plan.unit_weights[taking_part[present]]
+    if how.unit_weights is not None:
+        of_unit = how.unit_weights[taking_part[present]]
     return cohort, of_unit

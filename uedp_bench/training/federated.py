@@ -97,7 +97,7 @@ class Trained:
     rounds: tuple[AnyEvent, ...]
 
 
-def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
+def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
     """Runs the rounds.
 
     Raises:
@@ -106,62 +106,62 @@ def train_federated(plan: Federation, learner: Learner, run: Run) -> Trained:
             of its inputs, which are released without clipping or noise, if limits cannot be
             proven, or if two-level clipping is combined with what its analysis excludes.
     """
-    _check_weights(plan)
-    plan = plan.of_its_own()
+    _check_weights(how)
+    how = how.of_its_own()
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
-    with executor_of(plan.local, learner, run) as executor:
+    with executor_of(how.local, learner, run) as executor:
         theta = executor.flat.vector.clone()
         layers, told, bounded = executor.flat.layers(), list[Told](), True
         diagnostics = Diagnostics(run, len(theta))
-        for step in range(plan.rounds):
+        for step in range(how.rounds):
             here = streams.child("round", step)
-            limits = _limits(plan, step, layers)
-            taking_part = plan.sampler.draw(here.rng("sample"))
-            cohort, weights = draw_cohort(plan, taking_part.units, here)
-            work = RoundWork(theta, limits, plan.clients and run.keeps_payload(step))
+            limits = _limits(how, step, layers)
+            taking_part = how.sampler.draw(here.rng("sample"))
+            cohort, weights = draw_cohort(how, taking_part.units, here)
+            work = RoundWork(theta, limits, how.clients and run.keeps_payload(step))
             parts = list(shares(cohort, weights, learner.row_size, len(theta), run.speed.chunk))
-            senders = _clients(plan, learner, parts)
+            senders = _clients(how, learner, parts)
             send_weights(run, step, theta, senders)
             found = executor.unit_sum(work, parts)
             send_updates(run, step, theta, senders, found.updates)
             # A round in which nobody takes part still adds noise: leaving it out would tell.
-            query = RoundQuery(limits, plan.weight_bound, plan.noise.multiplier)
-            noisy = plan.noise.add(query.vector(found), query.sensitivity, step, here.rng("noise"))
+            query = RoundQuery(limits, how.weight_bound, how.noise.multiplier)
+            noisy = how.noise.add(query.vector(found), query.sensitivity, step, here.rng("noise"))
             seen = query.seen(noisy, theta)
-            theta = plan.server.step(theta, seen.total / plan.denominator, step, plan.rounds)
-            plan.bound.learn(step, seen)
+            theta = how.server.step(theta, seen.total / how.denominator, step, how.rounds)
+            how.bound.learn(step, seen)
             told.append(taking_part.told)
             bounded = bounded and math.isfinite(limits.total)
-            diagnostics.round(step, found, limits, plan.noise.multiplier * query.sensitivity)
-            run.progress("train", step + 1, plan.rounds)
+            diagnostics.round(step, found, limits, how.noise.multiplier * query.sensitivity)
+            run.progress("train", step + 1, how.rounds)
         _check_trained(theta, executor, bounded)
     diagnostics.close()
     executor.flat.load(theta)
-    rounds = plan.noise.events(told) if bounded else (NonPrivate(reason="nothing was clipped"),)
+    rounds = how.noise.events(told) if bounded else (NonPrivate(reason="nothing was clipped"),)
     return Trained(executor.flat.module.eval(), rounds)
 
 
-def _check_weights(plan: Federation) -> None:
-    weights, bound = plan.unit_weights, plan.weight_bound
+def _check_weights(how: Federation) -> None:
+    weights, bound = how.unit_weights, how.weight_bound
     if weights is not None and not ((weights >= 0.0) & (weights <= bound)).all():
         raise PrivacyError(f"a unit weighs less than 0 or more than the bound {bound}")
 
 
-def _clients(plan: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
+def _clients(how: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
     """(clients,) the users of a round's units, in the order of their sums; none without clients."""
-    if not plan.clients or not parts:
+    if not how.clients or not parts:
         return np.empty(0, np.int64)
     first_rows = np.concatenate([part.cohort.rows[:, 0] for part in parts])
     users: IntArray = learner.corpus.users[first_rows]
     return users
 
 
-def _limits(plan: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:
+def _limits(how: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:
     """The limits of a round, checked: something can be proven of them."""
-    limits = plan.bound.limits(step, layers)
-    check_limits(limits, layers, plan.noise.multiplier)
-    check_two_level(plan, limits)
+    limits = how.bound.limits(step, layers)
+    check_limits(limits, layers, how.noise.multiplier)
+    check_two_level(how, limits)
     return limits
 
 

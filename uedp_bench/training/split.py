@@ -58,7 +58,7 @@ def in_two_parts(learner: Learner, name: str) -> SplitLearner:
 
 
 def train_split(
-    plan: SplitTraining, learner: SplitLearner, run: Run, losses: RowLosses, held: RowLosses
+    how: SplitTraining, learner: SplitLearner, run: Run, losses: RowLosses, held: RowLosses
 ) -> nn.Module:
     """A trained copy of the learner's module, in evaluation mode.
 
@@ -67,7 +67,7 @@ def train_split(
     where there are no such rows.
 
     Args:
-        plan: how.
+        how: to train.
         learner: rows and module.
         run: the series `train_loss` and `valid_loss` and the diagnostic `best_epoch` are its.
         losses: of training rows.
@@ -78,30 +78,30 @@ def train_split(
     """
     module = copy.deepcopy(learner.module).to(run.device).train()
     optimizer = torch.optim.AdamW(
-        module.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay
+        module.parameters(), lr=how.learning_rate, weight_decay=how.weight_decay
     )
     rows, valid = (np.flatnonzero(learner.corpus.where(name)) for name in ("train", "valid"))
     draws, of_valid = _draws(run.fresh("train")), run.fresh("valid")
     best, least = copy.deepcopy(module.state_dict()), np.inf
-    for epoch in range(plan.epochs):
+    for epoch in range(how.epochs):
         total, count = 0.0, 0
-        for chosen in _batches(draws.rng.permutation(rows), plan.batch_size):
+        for chosen in _batches(draws.rng.permutation(rows), how.batch_size):
             found = losses(module, chosen, draws)
             optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(found.nats.sum() / found.targets.sum())
             optimizer.step()
             total, count = total + float(found.nats.detach().sum()), count + len(chosen)
-            run.progress("train", epoch * len(rows) + count, plan.epochs * len(rows))
+            run.progress("train", epoch * len(rows) + count, how.epochs * len(rows))
         run.log("train_loss", epoch + 1, _finite(total / max(count, 1)))
         loss = float(-epoch)
         if len(valid):
-            loss = _held_loss(module, valid, held, plan.batch_size, _draws(of_valid))
+            loss = _held_loss(module, valid, held, how.batch_size, _draws(of_valid))
             run.log("valid_loss", epoch + 1, loss)
         if loss < least:
             best, least = copy.deepcopy(module.state_dict()), loss
             run.note(best_epoch=epoch + 1, simulation_only=["best_epoch"])
     module.load_state_dict(best)
-    run.count({"rows_train": plan.epochs * len(rows)})
+    run.count({"rows_train": how.epochs * len(rows)})
     return module.eval()
 
 

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from uedp_bench.training.federated import Federation
 
 
-def check_two_level(plan: Federation, limits: Limits) -> None:
+def check_two_level(how: Federation, limits: Limits) -> None:
     """Refuses what would make a row's contribution depend on other rows, or weigh it.
 
     Raises:
-        PrivacyError: naming the first such field of the plan.
+        PrivacyError: naming the first such field of the federation.
     """
     if limits.rows is None:
         return
-    local = plan.local
+    local = how.local
     broken = {
         "rows is not a positive number up to the bound of the whole update": not (
             0.0 < limits.rows <= limits.total < math.inf
@@ -45,9 +45,9 @@ def check_two_level(plan: Federation, limits: Limits) -> None:
         "local.epochs is above 1": local.epochs > 1,
         "local.batch_size is set": local.batch_size is not None,
         "local.optimizer is not sgd": isinstance(local, LocalTraining) and local.optimizer != "sgd",
-        "unit_weights are not all 1": plan.unit_weights is not None,
-        "row_weights are not all 1": plan.row_weights is not None,
-        "rows_per_unit lets other rows in where one is deleted": plan.rows_per_unit is not None,
+        "unit_weights are not all 1": how.unit_weights is not None,
+        "row_weights are not all 1": how.row_weights is not None,
+        "rows_per_unit lets other rows in where one is deleted": how.rows_per_unit is not None,
     }
     for reason, holds in broken.items():
         if holds:
