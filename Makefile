@@ -18,7 +18,7 @@ quickstart: install  ## six mechanisms on the embedded corpus: the table, a few 
 	$(BIN)/uedp-bench quickstart
 
 test: install-test  ## the test suite, one process a core
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: install-test  ## lint, format, types
 	$(BIN)/ruff check
