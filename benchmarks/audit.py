@@ -22,7 +22,7 @@ from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.grid import expand
-from uedp_bench.harness.scheduler import plan_jobs, run_jobs
+from uedp_bench.harness.scheduler import jobs_of, run_jobs
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.results import LowerBound, Result
 from uedp_bench.run import Speed
@@ -73,7 +73,7 @@ def run(seeds: int, out: Path, workers: int) -> dict[tuple[str, str], list[Resul
             }
             settings = Execution(out, device="cpu", speed=Speed(threads=1, chunk=128))
             start = time.perf_counter()
-            jobs = plan_jobs(expand(parse_spec(spec)), out)
+            jobs = jobs_of(expand(parse_spec(spec)), out)
             results = [job.done for job in jobs if job.done is not None]
             results += [result for _, result in run_jobs(jobs, settings, workers=workers)]
             spread = f" {attack['spread']}" if "spread" in attack else ""

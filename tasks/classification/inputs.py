@@ -12,7 +12,7 @@ from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Batch
 from uedp_bench.model import FeatureArray
-from uedp_bench.tasks._text_rows import Preprocessing, prepare
+from uedp_bench.tasks.tokens.rows import Preprocessing, prepare
 
 if TYPE_CHECKING:
     from uedp_bench.model import TextEncoder, Vocabulary

@@ -17,12 +17,12 @@ from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TextEncoder
 from uedp_bench.release import Classifier, Encoder, RowScorer, protected_rows
 from uedp_bench.task import Task
-from uedp_bench.tasks._pretraining import public_stage, roles_of
-from uedp_bench.tasks._text_rows import Preprocessing
-from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
 from uedp_bench.tasks.classification.inputs import InputReader
 from uedp_bench.tasks.classification.learner import ClassifierLearner
 from uedp_bench.tasks.classification.targets import with_target
+from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
+from uedp_bench.tasks.tokens.rows import Preprocessing
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary

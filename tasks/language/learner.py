@@ -9,7 +9,7 @@ import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.learner import Batch, Learner, Losses, Schedule
-from uedp_bench.tasks._text_rows import IGNORED, Preprocessing, TextRows, encode_targets
+from uedp_bench.tasks.tokens.rows import IGNORED, Preprocessing, TextRows, encode_targets
 
 if TYPE_CHECKING:
     from torch import nn

@@ -18,11 +18,11 @@ from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import LanguageModel
 from uedp_bench.release import Completer, Generator, RowScorer, Scorer, Tokenised
 from uedp_bench.task import Task
-from uedp_bench.tasks._pretraining import public_stage, roles_of
-from uedp_bench.tasks._text_rows import Preprocessing, TextRows, encode_targets, prepare
-from uedp_bench.tasks._vocabulary import DESCRIPTION, WORDS, make_vocabulary
 from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.tasks.language.ngrams import NGramModel
+from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
+from uedp_bench.tasks.tokens.rows import Preprocessing, TextRows, encode_targets, prepare
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
 
 if TYPE_CHECKING:
     from torch import nn

@@ -8,7 +8,7 @@ import numpy as np
 
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.tasks._text_rows import TextRows
+from uedp_bench.tasks.tokens.rows import TextRows
 
 
 @dataclass(frozen=True, eq=False)

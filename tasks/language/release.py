@@ -13,7 +13,7 @@ import numpy as np
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.release import TokenScores, TrainedRelease
-from uedp_bench.tasks._text_rows import (
+from uedp_bench.tasks.tokens.rows import (
     IGNORED,
     Preprocessing,
     TextRows,

@@ -397,7 +397,7 @@ def test_vectors_in_place_of_text_are_refused() -> None:
 
 def test_the_mark_of_unknown_words_in_published_text_stays_one():
     from uedp_bench.models.vocabularies.words import WordVocabulary
-    from uedp_bench.tasks._text_rows import encode_targets, prepare
+    from uedp_bench.tasks.tokens.rows import encode_targets, prepare
 
     texts = ["The <unk> sat, <unk>. x<unk>y < unk >", "<UNK> <unk>"]
     assert prepare(texts, "paper") == ["the <unk> sat unk xunky unk", "unk <unk>"]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from uedp_bench.errors import InputError
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.tasks._text_rows import IGNORED, TextRows, prepare
 from uedp_bench.tasks.language.ngrams import NGramModel
+from uedp_bench.tasks.tokens.rows import IGNORED, TextRows, prepare
 
 VOCABULARY = WordVocabulary(["a", "b", "c"], origin="test")
 SIZE = VOCABULARY.size

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.errors import InputError
-from uedp_bench.tasks._text_rows import Preprocessing, prepare
+from uedp_bench.tasks.tokens.rows import Preprocessing, prepare
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
