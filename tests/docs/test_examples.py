@@ -27,6 +27,7 @@ PAGES = (
     "source",
     "model",
     "attack",
+    "attack-on-messages",
     "mechanism-that-trains",
     "task",
     "task-in-stages",
@@ -158,6 +159,19 @@ def test_the_attack_tells_members_from_outsiders(results):
     assert auc["noiseless"]["low"] > 0.5  # it memorises, and the interval over users says so
     assert auc["user-dp"]["value"] < auc["noiseless"]["value"]
     assert proven(runs["noiseless"]) == math.inf
+
+
+def test_the_attack_on_messages_links_updates_where_there_are_clients(results):
+    few = {"users": 60, "users_per_round": 30, "rounds": 3}
+    own = {f"mechanism.user-dp.{name}": value for name, value in few.items()}
+    plain = {"mechanism.dp-sgd.steps": 2, "mechanism.dp-sgd.batch_size": 50}
+    runs = results("attack-on-messages", sizes(**own, **plain))
+    found = runs["user-dp"]
+    assert found["leakage"]["linked-updates"]["auc"]["low"] > 0.5
+    updates = found["details"]["linked-updates"]["updates"]
+    assert 0 < updates < found["cost"]["messages"] / 2  # of two rounds of three
+    (skipped,) = runs["dp-sgd"]["skipped_attacks"]
+    assert "Transcript" in skipped["reason"]
 
 
 def test_the_mechanism_trains_and_proves_what_it_planned(results, capsys):
