@@ -82,6 +82,19 @@ def specs() -> dict[str, dict[str, Any]]:
             "mechanisms": [LANGUAGE[1]],
             "attacks": ["membership"],
         },
+        "public-reference": {
+            "source": {
+                "name": "embedded",
+                "params": {**SOURCE, "users": 2300, "public_users": 200},
+            },
+            "seeds": [1],
+            "model": LSTM,
+            "mechanisms": [LANGUAGE[1]],
+            "attacks": [
+                SHARER,
+                {"name": "membership", "params": {"reference_rows": 100}},
+            ],
+        },
         "classes": {
             **shared,
             "task": {"name": "text-classification"},

@@ -101,7 +101,13 @@ class Retraining:
         kept = np.flatnonzero(corpus.where("public", *({"valid"} - set(splits))))
         taken = corpus.take(np.concatenate([kept, chosen]))
         train = np.arange(len(taken)) >= len(kept)
-        return replace(taken, split=np.where(train, SPLITS.index("train"), taken.split))
+        # Where a row stands twice, the copy that is trained on has its mentions.
+        twice = np.append(np.isin(kept, chosen), np.zeros(len(chosen), dtype=bool))
+        return replace(
+            taken,
+            split=np.where(train, SPLITS.index("train"), taken.split),
+            entities=taken.entities.outside(twice),
+        )
 
     def _key(self, chosen: Corpus, mechanism: str, seed: int) -> str:
         run, known = self._run, self._ready.identity.parts
