@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import os
 import random
@@ -230,10 +231,12 @@ def answer(
         Exit code, standard output, standard error.
     """
     out, err = StringIO(), StringIO()
+    gc.freeze()  # what other tests have left would be looked through within the time of this one
     memory, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with redirect_stdout(out), redirect_stderr(err):
         code = run_cli(arguments)
     took = time.process_time() - begun
+    gc.unfreeze()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
     said, complaint = out.getvalue(), err.getvalue()
     assert code in codes, (code, complaint)
