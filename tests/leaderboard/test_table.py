@@ -17,7 +17,6 @@ from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.loading import Loader
-from uedp_bench.leaderboard.promises_over_seeds import worst_guarantees
 from uedp_bench.leaderboard.rows import aggregate, select
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.table import render, to_csv, to_json, to_markdown
@@ -496,13 +495,3 @@ def test_exposures_by_spread_are_columns_in_order():
     assert values.index("1.25") < values.index("3.25") < values.index("10.2")
     assert "k + 1 users mention" in text
     assert "spread" not in shown(aggregate([result("uedp", 1)]))
-
-
-def test_over_seeds_the_largest_failure_of_a_simulation_counts():
-    simulated = [
-        Guarantee(kind="proven", notion="simulation", unit="computation", epsilon=0.0,
-                  adjacency="replace-one", delta=delta, accountant="simulation")
-        for delta in (1e-9, 1e-6, 1e-8)
-    ]  # fmt: skip
-    (kept,) = worst_guarantees([[one] for one in simulated])
-    assert (kept.epsilon, kept.delta) == (0.0, 1e-6)
