@@ -54,7 +54,7 @@ NO_UPDATE = "update canaries need a release that is Updates"
 
 
 class _Asked(NamedTuple):
-    """What scores are computed from beside the release, the same for all trainings."""
+    """Inputs of the scores beside the release, the same for all trainings."""
 
     planted: PlantedAudit
     corpus: Corpus

@@ -1,4 +1,4 @@
-"""How much a release looks as if a canary had been in its training data: high for included."""
+"""Scores of canaries, by what a release says of them: high for those that it was trained on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CANARY_ROWS = 4
 
 
 class TextProbe(NamedTuple):
-    """How texts are asked for.
+    """The way in which texts are asked for.
 
     Attributes:
         words: that references are made of.
@@ -109,7 +109,7 @@ def _suffixes(canary: AuditCanary, probe: TextProbe, run: Run) -> tuple[str, lis
 
 
 def _gap(found: FloatArray) -> float:
-    """How far the first loss is below the mean of the others, in their deviations."""
+    """Distance of the first loss below the mean of the others, in their standard deviations."""
     losses = np.minimum(checked(found, "losses of canaries"), LARGEST_LOSS)
     gap, deviation = losses[1:].mean() - losses[0], losses[1:].std()
     return float(gap / deviation if deviation > 0.0 else gap)

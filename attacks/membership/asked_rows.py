@@ -1,4 +1,4 @@
-"""What a release and its shadow models are asked about rows: true classes, or losses."""
+"""Questions about rows, for a release and its shadow models: true classes, or losses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Confidences(NamedTuple):
-    """How sure a release is of the truth about rows.
+    """Confidence of a release in the truth about rows.
 
     Attributes:
         logp: (rows,) log-probability (nats) of the truth.
@@ -30,7 +30,7 @@ class Confidences(NamedTuple):
 
 
 class Asked(ABC):
-    """What releases of one kind are asked about rows of a corpus.
+    """A question that all releases of one kind answer about rows of a corpus.
 
     Attributes:
         corpus: the planted corpus.
@@ -45,7 +45,7 @@ class Asked(ABC):
 
     @abstractmethod
     def of(self, release: object, rows: IntArray) -> Confidences:
-        """How sure a release is of the truth about these rows, all of them `known`.
+        """Confidence of a release in the truth about these rows, all of them `known`.
 
         Raises:
             CapabilityError: if the release is of another kind.

@@ -169,7 +169,7 @@ class Membership(Attack[MembershipParams]):
 
 
 def _asked(release: Release, corpus: Corpus) -> Asked:
-    """What releases of this kind are asked; classes say more than losses."""
+    """The question for releases of this kind; classes say more than losses."""
     if isinstance(release, Classifier):
         return AskedClasses(release, corpus)
     if isinstance(release, RowScorer):

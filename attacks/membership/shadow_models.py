@@ -35,14 +35,14 @@ TRAINED_ON = ("train", "held_out")
 
 
 class Shadows(NamedTuple):
-    """How many shadow models, and how they are trained ("same": by the run's mechanism)."""
+    """Number of shadow models, and the mechanism that trains them ("same": that of the run)."""
 
     models: int
     mechanism: Literal["same", "none"]
 
 
 class _Answers(NamedTuple):
-    """What shadow models said.
+    """Answers of the shadow models.
 
     Attributes:
         inside: (models, records) True where a model was trained on a record.
