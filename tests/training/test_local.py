@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -73,6 +75,34 @@ def test_several_local_steps_go_further_than_one() -> None:
     one = _updates(LocalTraining(learning_rate=0.1), USERS, vectorised=True)
     many = _updates(LocalTraining(learning_rate=0.1, epochs=5), USERS, vectorised=True)
     assert (many.norm(dim=1) > 3 * one.norm(dim=1)).all()
+
+
+@pytest.mark.parametrize("vectorised", [True, False])
+def test_momentum_is_that_of_torch(vectorised: bool) -> None:
+    local = LocalTraining(learning_rate=0.1, epochs=4, momentum=0.9)
+    updates = _updates(local, USERS, vectorised=vectorised)
+    points = torch.from_numpy(np.random.default_rng(7).normal(size=(9, 5))).float()
+    for row, rows in zip(updates, USERS, strict=True):
+        weight = torch.full((5,), 0.25, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+        for _ in range(4):
+            optimizer.zero_grad()
+            (0.5 * (weight - points[rows]).square().sum(dim=1).mean()).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        torch.testing.assert_close(row, weight.detach() - 0.25, rtol=1e-5, atol=1e-6)
+
+
+def test_momentum_waits_for_the_rows_of_the_next_epoch() -> None:
+    # Batches of 2: a step of the second user has no rows of the first, whose epoch is over.
+    local = LocalTraining(batch_size=2, learning_rate=0.1, epochs=2, momentum=0.9)
+    together = _updates(local, USERS, vectorised=True)
+    torch.testing.assert_close(together, _updates(local, USERS, vectorised=False))
+
+
+@pytest.mark.parametrize("bad", [{"momentum": 1.0}, {"momentum": 0.5, "optimizer": "adam"}])
+def test_momentum_that_no_optimiser_has_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="momentum"):
+        LocalTraining(**bad)
 
 
 def test_every_row_is_used_once_an_epoch() -> None:

@@ -69,6 +69,8 @@ class LocalTraining:
         epochs: passes over the unit's rows.
         batch_size: rows a step; None for all of them.
         learning_rate: of `optimizer`.
+        momentum: of "sgd", as `torch.optim.SGD` has it (no dampening); it starts at zero in every
+            round.
         reduction: "mean" over the tokens of a batch, or "sum" of the rows' mean losses.
         gradient_clip: bound on the norm of every local gradient, or None (updates are clipped
             elsewhere).
@@ -80,6 +82,18 @@ class LocalTraining:
     optimizer: Literal["sgd", "adam"] = "sgd"
     reduction: Literal["mean", "sum"] = "mean"
     gradient_clip: float | None = None
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuses what no optimiser would do.
+
+        Raises:
+            ValueError: if momentum is outside [0, 1), or is set where the optimiser is not sgd.
+        """
+        if not 0.0 <= self.momentum < 1.0:
+            raise ValueError(f"momentum is {self.momentum}: it must lie in [0, 1)")
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(f"momentum is of sgd alone, and the optimizer is {self.optimizer}")
 
     def trainer(self, learner: Learner, device: str) -> LocalTrainer:
         """See `LocalWork.trainer`."""
@@ -194,12 +208,21 @@ class _Steps:
             self._first = torch.zeros_like(self.weights)
             self._second = torch.zeros_like(self.weights)
             self._count = torch.zeros(units, 1, dtype=theta.dtype, device=theta.device)
+        elif local.momentum:
+            self._velocity = torch.zeros_like(self.weights)
 
     def move(self, gradient: Tensor, active: Tensor) -> None:
         """One step with gradients (units, d)."""
         local = self._local
-        if local.optimizer == "sgd":
+        if local.optimizer == "sgd" and not local.momentum:
             self.weights += _sgd_move(gradient, active, local)
+            return
+        if local.optimizer == "sgd":
+            moved = self._velocity * local.momentum + _clipped(gradient, local.gradient_clip)
+            # A unit without rows in this step keeps the velocity that its next step builds on.
+            self._velocity = torch.where(active[:, None], moved, self._velocity)
+            move = local.learning_rate * active[:, None].to(moved.dtype)
+            self.weights -= move * moved
             return
         gradient = _clipped(gradient, local.gradient_clip)
         mask = active[:, None].to(gradient.dtype)
