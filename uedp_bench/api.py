@@ -149,12 +149,19 @@ if TYPE_CHECKING:
         Sampler,
         TakingPart,
     )
-    from uedp_bench.training.server import AdamServer, ServerStep, SgdServer
+    from uedp_bench.training.server import (
+        AdagradServer,
+        AdamServer,
+        ServerStep,
+        SgdServer,
+        YogiServer,
+    )
 
 __all__ = [
     "CONTENT",
     "SPLITS",
     "Accountant",
+    "AdagradServer",
     "AdamServer",
     "AdaptiveBound",
     "Adjacency",
@@ -304,6 +311,7 @@ __all__ = [
     "WordParams",
     "WordText",
     "WordVocabulary",
+    "YogiServer",
     "add_entities",
     "attacks",
     "auc",
@@ -359,7 +367,13 @@ _WITH_TORCH: dict[str, tuple[str, ...]] = {
         "Sampler",
         "TakingPart",
     ),
-    "uedp_bench.training.server": ("AdamServer", "ServerStep", "SgdServer"),
+    "uedp_bench.training.server": (
+        "AdagradServer",
+        "AdamServer",
+        "ServerStep",
+        "SgdServer",
+        "YogiServer",
+    ),
 }
 """Names that are imported on first use, by the module that has them."""
 

@@ -16,10 +16,10 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     Repeated,
 )
-from uedp_bench.component import Params
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
 
 if TYPE_CHECKING:
     from torch import nn
@@ -35,7 +35,7 @@ ASSUMPTIONS = (
 )
 
 
-class DPSGDParams(Params):
+class DPSGDParams(ClipParams):
     """Parameters of DP-SGD."""
 
     records: int | None = Field(
@@ -62,6 +62,7 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
     def plan(self, stats: CorpusStats) -> Events:
         """One Poisson-sampled Gaussian a step."""
         p = self.params
+        p.count_noise(p.noise_multiplier, p.batch_size)
         gaussian = Gaussian(noise_multiplier=p.noise_multiplier)
         step = PoissonSampled(rate=self._rate(stats), event=gaussian)
         return self._events((Repeated(count=p.steps, event=step),))
@@ -92,7 +93,6 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A record is a unit of one row whose local training is one gradient."""
-        from uedp_bench.training.bounds import FlatBound
         from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.local import LocalTraining
         from uedp_bench.training.noise import IndependentGaussian
@@ -108,7 +108,7 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
                 units=Index(np.arange(len(rows) + 1), rows),
                 sampler=PoissonSampler(len(rows), self._rate(run.stats)),
                 local=LocalTraining(),
-                bound=FlatBound(p.clip),
+                bound=p.bound(p.clip, p.noise_multiplier, p.batch_size),
                 noise=IndependentGaussian(p.noise_multiplier),
                 denominator=float(p.batch_size),
                 server=server(p.learning_rate),
@@ -130,6 +130,7 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
         return p.batch_size / records
 
     def _events(self, rounds: Sequence[AnyEvent]) -> Events:
+        assumptions = (*ASSUMPTIONS, *CLIPPED[self.params.clip_policy])
         return tuple(
-            PrivacyEvent(unit="record", event=event, assumptions=ASSUMPTIONS) for event in rounds
+            PrivacyEvent(unit="record", event=event, assumptions=assumptions) for event in rounds
         )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from uedp_bench.component import Params
+from uedp_bench.component import Params, at
+from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
 
 if TYPE_CHECKING:
     from uedp_bench.training.local import LocalTraining
     from uedp_bench.training.server import ServerStep
+
+
+ServerOptimizer = Literal["sgd", "adam", "yogi", "adagrad"]
 
 
 class ServerParams(Params):
@@ -19,7 +23,7 @@ class ServerParams(Params):
     server_learning_rate: float = Field(
         default=1.0, gt=0, description="public constant that the noisy mean is multiplied by"
     )
-    server_optimizer: Literal["sgd", "adam"] = Field(
+    server_optimizer: ServerOptimizer = Field(
         default="sgd", description="what the server steps with; sgd is federated averaging"
     )
     server_momentum: float = Field(
@@ -28,34 +32,47 @@ class ServerParams(Params):
     server_schedule: Literal["constant", "linear"] = Field(
         default="constant", description="linear: the server's learning rate falls to 0"
     )
+    server_tau: float | None = Field(
+        default=None, gt=0,
+        description="tau: added to the root of the server's second moment, so that the larger it "
+        "is the less the step adapts; default: 1e-8 of adam, 1e-3 of yogi and adagrad",
+        exclude_if=at(None),
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _of_the_optimizer(self) -> ServerParams:
+        if self.server_optimizer == "sgd" and self.server_tau is not None:
+            raise ValueError(
+                f"server_tau is {self.server_tau:g}, but the server's sgd has none; leave it out"
+            )
+        if self.server_optimizer != "sgd" and self.server_momentum > 0.0:
+            raise ValueError(
+                f"server_momentum is {self.server_momentum:g}, but it is that of sgd, and "
+                f"server_optimizer is {self.server_optimizer!r}; leave it out"
+            )
+        return self
 
     def server(self) -> ServerStep:
         """The server's step."""
-        from uedp_bench.training.server import AdamServer, SgdServer
+        from uedp_bench.training import server
 
         rate, schedule = self.server_learning_rate, self.server_schedule
-        if self.server_optimizer == "adam":
-            return AdamServer(rate, schedule=schedule)
-        return SgdServer(rate, self.server_momentum, schedule=schedule)
+        if self.server_optimizer == "sgd":
+            return server.SgdServer(rate, self.server_momentum, schedule=schedule)
+        kinds: dict[str, type[server.AdamServer | server.YogiServer | server.AdagradServer]] = {
+            "adam": server.AdamServer,
+            "yogi": server.YogiServer,
+            "adagrad": server.AdagradServer,
+        }
+        kind = kinds[self.server_optimizer]
+        if self.server_tau is None:
+            return kind(rate, schedule=schedule)
+        return kind(rate, schedule=schedule, tau=self.server_tau)
 
 
-class FederatedParams(ServerParams):
-    """Parameters of training in rounds of sampled users."""
+class LocalParams(Params):
+    """Parameters of what a user does with its own rows."""
 
-    users: int | None = Field(
-        default=None, ge=1, description="public number of users; default: documented by the source"
-    )
-    users_per_round: int = Field(
-        default=100, ge=1, description="users of a round, in expectation (exact in fixed rounds)"
-    )
-    rounds: int = Field(default=60, ge=1, description="rounds T")
-    clip: float = Field(default=0.3, gt=0, description="l2 bound on a user's update")
-    user_cap: int = Field(
-        default=1, ge=1, description="per-user cap: weight min(rows of the user / cap, 1)"
-    )
-    rows_per_user: int | None = Field(
-        default=None, ge=1, description="rows of a user that a round uses at most; default: all"
-    )
     local_epochs: int = Field(default=1, ge=1, description="passes over the user's rows")
     local_batch_size: int | None = Field(
         default=None, ge=1, description="rows of a local step; default: all of the user's"
@@ -66,6 +83,20 @@ class FederatedParams(ServerParams):
     local_optimizer: Literal["sgd", "adam"] = Field(
         default="sgd", description="what users train with"
     )
+    local_momentum: float = Field(
+        default=0.0, ge=0, lt=1,
+        description="momentum of the users' sgd; it starts at zero in every round",
+        exclude_if=at(0.0),
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _momentum_is_of_sgd(self) -> LocalParams:
+        if self.local_optimizer != "sgd" and self.local_momentum > 0.0:
+            raise ValueError(
+                f"local_momentum is {self.local_momentum:g}, but it is that of sgd, and "
+                f"local_optimizer is {self.local_optimizer!r}; leave it out"
+            )
+        return self
 
     def local(self, reduction: Literal["mean", "sum"]) -> LocalTraining:
         """The local work: what a user does with its rows."""
@@ -76,5 +107,30 @@ class FederatedParams(ServerParams):
             batch_size=self.local_batch_size,
             learning_rate=self.local_learning_rate,
             optimizer=self.local_optimizer,
+            momentum=self.local_momentum,
             reduction=reduction,
         )
+
+
+class RoundParams(Params):
+    """Parameters of rounds of sampled users."""
+
+    users_per_round: int = Field(
+        default=100, ge=1, description="users of a round, in expectation (exact in fixed rounds)"
+    )
+    rounds: int = Field(default=60, ge=1, description="rounds T")
+    rows_per_user: int | None = Field(
+        default=None, ge=1, description="rows of a user that a round uses at most; default: all"
+    )
+
+
+class FederatedParams(ServerParams, LocalParams, ClipParams, RoundParams):
+    """Parameters of training in rounds of sampled users, with updates that are clipped."""
+
+    users: int | None = Field(
+        default=None, ge=1, description="public number of users; default: documented by the source"
+    )
+    clip: float = Field(default=0.3, gt=0, description="l2 bound on a user's update")
+    user_cap: int = Field(
+        default=1, ge=1, description="per-user cap: weight min(rows of the user / cap, 1)"
+    )

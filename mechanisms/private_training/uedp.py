@@ -24,6 +24,7 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
 from uedp_bench.mechanisms.private_training.users import (
@@ -85,10 +86,15 @@ class UeDPParams(FederatedParams):
     )
 
     @model_validator(mode="after")
-    def _sensitive_ones_are_sentences(self) -> UeDPParams:
+    def _fits(self) -> UeDPParams:
         most, given = self.sentences, self.sensitive_sentences
         if most is not None and given is not None and given > most:
             raise ValueError(f"sensitive_sentences is {given}; choose at most sentences={most}")
+        if self.noise == "released" and self.clip_policy != "flat":
+            raise ValueError(
+                f"clip_policy is {self.clip_policy!r}, but noise='released' clips no update; "
+                "take noise='published'"
+            )
         return self
 
 
@@ -117,8 +123,9 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One round of user sampling a round; noise z (q_u |U| + 1) on the sum."""
-        users = self._users(stats)
-        event = self._round(users)(self.params.users_per_round / users, self._noise_over_bound())
+        p, users, noise = self.params, self._users(stats), self._noise_over_bound()
+        p.count_noise(noise, p.users_per_round)
+        event = self._round(users)(p.users_per_round / users, noise)
         return self._events((Repeated(count=self.params.rounds, event=event),))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
@@ -164,7 +171,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.bounds import FlatBound, Unbounded
+        from uedp_bench.training.bounds import Unbounded
         from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
@@ -190,7 +197,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
                 units=units,
                 sampler=PoissonSampler(len(units), p.users_per_round / users),
                 local=local,
-                bound=Unbounded() if released else FlatBound(p.clip),
+                bound=Unbounded() if released else p.bound(p.clip, std, p.users_per_round),
                 noise=IndependentGaussian(std),
                 denominator=denominator,
                 server=p.server(),
@@ -276,7 +283,11 @@ class UeDP(TrainingMechanism[UeDPParams]):
             reason = "gradients are clipped before the local optimiser, updates after it are not"
             return (PrivacyEvent(unit="user-entity", event=NonPrivate(reason=reason)),)
         return tuple(
-            PrivacyEvent(unit="user-entity", event=event, assumptions=ASSUMPTIONS)
+            PrivacyEvent(
+                unit="user-entity",
+                event=event,
+                assumptions=(*ASSUMPTIONS, *CLIPPED[self.params.clip_policy]),
+            )
             for event in rounds
         )
 

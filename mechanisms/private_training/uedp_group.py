@@ -6,7 +6,7 @@ Statement, proof and limits: `docs/mechanisms/uedp-group.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -19,8 +19,9 @@ from uedp_bench.accounting.events import (
     SentenceSampledGaussian,
 )
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
-from uedp_bench.mechanisms.private_training.parameters import ServerParams
+from uedp_bench.mechanisms.private_training.parameters import ServerOptimizer, ServerParams
 from uedp_bench.mechanisms.private_training.users import capped_units, size_refusals, users_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ ASSUMPTIONS = (
 )
 
 
-class UeDPGroupParams(ServerParams):
+class UeDPGroupParams(ServerParams, ClipParams):
     """Parameters of sentence sampling, and the point of the curve that the noise is chosen for."""
 
     users: int | None = Field(
@@ -77,7 +78,7 @@ class UeDPGroupParams(ServerParams):
     server_learning_rate: float = Field(
         default=0.05, gt=0, description="public constant that the noisy mean is multiplied by"
     )
-    server_optimizer: Literal["sgd", "adam"] = Field(
+    server_optimizer: ServerOptimizer = Field(
         default="adam", description="what the server steps with; sgd is federated averaging"
     )
 
@@ -95,8 +96,9 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One round of sentence sampling a round."""
-        p = self.params
-        event = self._round(self._users(stats))(p.sampling_rate, self._noise())
+        p, users, noise = self.params, self._users(stats), self._noise()
+        p.count_noise(noise, self._expected(users))
+        event = self._round(users)(p.sampling_rate, noise)
         return self._events((Repeated(count=p.rounds, event=event),))
 
     def units(self, stats: CorpusStats) -> PublicUnits:
@@ -111,7 +113,6 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A sentence is a unit of one row whose local training is one gradient."""
         from uedp_bench.corpus import Index
-        from uedp_bench.training.bounds import FlatBound
         from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.local import LocalTraining
         from uedp_bench.training.noise import IndependentGaussian
@@ -121,16 +122,17 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         capped = capped_units(units, p.sentences_per_user, run.shared(self.name, "cap"))
         rows, users = np.sort(capped.rows), self._users(run.stats)
         run.note(sentences_dropped_by_cap=len(units.rows) - len(rows))
+        # A public constant: the expected number of sentences of a round, at most.
+        expected, noise = self._expected(users), self._noise()
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=Index(np.arange(len(rows) + 1), rows),
                 sampler=PoissonSampler(len(rows), p.sampling_rate),
                 local=LocalTraining(),
-                bound=FlatBound(p.clip),
-                noise=IndependentGaussian(self._noise()),
-                # A public constant: the expected number of sentences of a round, at most.
-                denominator=p.sampling_rate * p.sentences_per_user * users,
+                bound=p.bound(p.clip, noise, expected),
+                noise=IndependentGaussian(noise),
+                denominator=expected,
                 server=p.server(),
             ),
             learner,
@@ -154,6 +156,9 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     def _users(self, stats: CorpusStats) -> int:
         return stats.users if self.params.users is None else self.params.users
 
+    def _expected(self, users: int) -> float:
+        return self.params.sampling_rate * self.params.sentences_per_user * users
+
     def _noise(self) -> float:
         """Noise on the sum, in units of the clip bound of one sentence."""
         from uedp_bench.accounting.noise_search import sentence_noise
@@ -174,9 +179,10 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         )
 
     def _events(self, rounds: Sequence[AnyEvent]) -> Events:
+        assumptions = (*ASSUMPTIONS, *CLIPPED[self.params.clip_policy])
         return tuple(
             PrivacyEvent(
-                unit="user-entity", event=event, assumptions=ASSUMPTIONS, protected=self.point
+                unit="user-entity", event=event, assumptions=assumptions, protected=self.point
             )
             for event in rounds
         )

@@ -19,6 +19,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
 from uedp_bench.mechanisms.private_training.users import (
@@ -104,7 +105,8 @@ class UeDPSpreadParams(FederatedParams):
             )
         # Theorem B: a sentence counts with weight 1, alone, in the only step, in every round.
         allowed = {"local_epochs": 1, "local_batch_size": None, "local_optimizer": "sgd",
-                   "user_cap": 1, "rows_per_user": None}  # fmt: skip
+                   "local_momentum": 0.0, "user_cap": 1, "rows_per_user": None,
+                   "clip_policy": "flat"}  # fmt: skip
         for name, value in allowed.items():
             if (given := getattr(self, name)) != value:
                 raise ValueError(
@@ -135,8 +137,9 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
     def plan(self, stats: CorpusStats) -> Events:
         """One round of user sampling a round."""
         users = public_users(self.params, stats, self.name)
-        rate = self.params.users_per_round / users
-        event = self._round(users)(rate, self._noise(users))
+        rate, noise = self.params.users_per_round / users, self._noise(users)
+        self.params.count_noise(noise, self.params.users_per_round)
+        event = self._round(users)(rate, noise)
         return self._events((Repeated(count=self.params.rounds, event=event),))
 
     def units(self, stats: CorpusStats) -> PublicUnits:
@@ -161,20 +164,22 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
         return trained.module, self._events(rounds)
 
     def _federation(self, units: Index, users: int) -> Federation:
-        from uedp_bench.training.bounds import FlatBound, TwoLevelBound
+        from uedp_bench.training.bounds import TwoLevelBound
         from uedp_bench.training.federated import Federation
         from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
 
-        p = self.params
+        p, noise = self.params, self._noise(users)
         two_level = p.clipping == "two-level"
         return Federation(
             rounds=p.rounds,
             units=units,
             sampler=PoissonSampler(len(units), p.users_per_round / users),
             local=p.local("mean"),
-            bound=TwoLevelBound(p.clip, p.two_level_clip) if two_level else FlatBound(p.clip),
-            noise=IndependentGaussian(self._noise(users)),
+            bound=TwoLevelBound(p.clip, p.two_level_clip)
+            if two_level
+            else p.bound(p.clip, noise, p.users_per_round),
+            noise=IndependentGaussian(noise),
             # q |U|, a public constant whatever the weights.
             denominator=float(p.users_per_round),
             server=p.server(),
@@ -221,7 +226,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
             PrivacyEvent(
                 unit="user-entity",
                 event=event,
-                assumptions=(*ASSUMPTIONS, own),
+                assumptions=(*ASSUMPTIONS, own, *CLIPPED[self.params.clip_policy]),
                 protected=self.point,
             )
             for event in rounds

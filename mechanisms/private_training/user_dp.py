@@ -10,6 +10,7 @@ from pydantic import Field
 
 from uedp_bench.accounting.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Repeated
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
 from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
@@ -46,7 +47,7 @@ class UserDPParams(FederatedParams):
 
 
 class UserDP(TrainingMechanism[UserDPParams]):
-    """DP-FedAvg: estimator f_f (fixed denominator q W) with flat clipping."""
+    """DP-FedAvg: estimator f_f (fixed denominator q W), flat, per-layer or adaptive clipping."""
 
     name = "user-dp"
     version = 2
@@ -94,7 +95,6 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.bounds import FlatBound
         from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.noise import IndependentGaussian
 
@@ -106,7 +106,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
                 units=units,
                 sampler=self._sampler(users, len(units)),
                 local=p.local("mean"),
-                bound=FlatBound(p.clip),
+                bound=p.bound(p.clip, p.noise_multiplier, p.users_per_round),
                 noise=IndependentGaussian(p.noise_multiplier),
                 # q W with W <= |U|, a public constant whatever the cap.
                 denominator=float(p.users_per_round),
@@ -129,6 +129,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
         return PoissonSampler(population or users, self.params.users_per_round / users)
 
     def _planned(self, stats: CorpusStats, noise_multiplier: float) -> Events:
+        self.params.count_noise(self.params.noise_multiplier, self.params.users_per_round)
         sampler = self._sampler(public_users(self.params, stats, self.name), None)
         event = sampler.event(Gaussian(noise_multiplier=noise_multiplier))
         return self._events((Repeated(count=self.params.rounds, event=event),))
@@ -140,7 +141,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
                 unit="user",
                 adjacency="add-or-remove" if poisson else "replace-one",
                 event=event,
-                assumptions=ASSUMPTIONS,
+                assumptions=(*ASSUMPTIONS, *CLIPPED[self.params.clip_policy]),
             )
             for event in rounds
         )

@@ -53,8 +53,13 @@ class SgdServer(_Scheduled):
 
 @dataclass
 class AdamServer(_Scheduled):
-    """Adam on the estimates (Reddi et al. 2021, FedAdam, with bias correction)."""
+    """Adam on the estimates (Reddi et al. 2021, FedAdam, with bias correction).
 
+    Attributes:
+        tau: added to the root of the second moment.
+    """
+
+    tau: float = field(default=1e-8, kw_only=True)
     _first: Tensor | None = field(default=None, init=False, repr=False)
     _second: Tensor | None = field(default=None, init=False, repr=False)
     _count: int = field(default=0, init=False, repr=False)
@@ -68,4 +73,60 @@ class AdamServer(_Scheduled):
         self._second = 0.999 * self._second + 0.001 * estimate**2
         mean = self._first / (1 - 0.9**self._count)
         variance = self._second / (1 - 0.999**self._count)
-        return theta + self.rate(step, rounds) * mean / (variance.sqrt() + 1e-8)
+        return theta + self.rate(step, rounds) * mean / (variance.sqrt() + self.tau)
+
+
+@dataclass
+class _Adaptive(_Scheduled):
+    """Algorithm 2 of Reddi et al. 2021 (arXiv:2003.00295), without bias correction.
+
+    The second moment v starts at tau^2, and a step is rate * m / (sqrt(v) + tau).
+
+    Attributes:
+        tau: how adaptive the step is; the larger, the closer to a plain one (1e-3 in the paper).
+    """
+
+    tau: float = field(default=1e-3, kw_only=True)
+    _first: Tensor | None = field(default=None, init=False, repr=False)
+    _second: Tensor | None = field(default=None, init=False, repr=False)
+
+    def step(self, theta: Tensor, estimate: Tensor, step: int, rounds: int) -> Tensor:
+        """See `ServerStep.step`."""
+        if self._first is None or self._second is None:
+            self._first = torch.zeros_like(theta)
+            self._second = torch.full_like(theta, self.tau**2)
+        self._first = self._mean(self._first, estimate)
+        self._second = self._second_moment(self._second, estimate**2)
+        return theta + self.rate(step, rounds) * self._first / (self._second.sqrt() + self.tau)
+
+    def _mean(self, before: Tensor, estimate: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def _second_moment(self, before: Tensor, squared: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+@dataclass
+class YogiServer(_Adaptive):
+    """FedYogi of Reddi et al. 2021, beta1 = 0.9 and beta2 = 0.99.
+
+    The second moment moves by a fixed part of the squared estimate, towards it: after a round of
+    large noise it comes down slower than that of Adam.
+    """
+
+    def _mean(self, before: Tensor, estimate: Tensor) -> Tensor:
+        return 0.9 * before + 0.1 * estimate
+
+    def _second_moment(self, before: Tensor, squared: Tensor) -> Tensor:
+        return before - 0.01 * squared * torch.sign(before - squared)
+
+
+@dataclass
+class AdagradServer(_Adaptive):
+    """FedAdagrad of Reddi et al. 2021, beta1 = 0: squared estimates add up."""
+
+    def _mean(self, before: Tensor, estimate: Tensor) -> Tensor:
+        return estimate
+
+    def _second_moment(self, before: Tensor, squared: Tensor) -> Tensor:
+        return before + squared

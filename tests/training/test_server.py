@@ -1,0 +1,94 @@
+"""The server's steps against torch, against their closed form, and against the paper's loop."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from uedp_bench.training.server import AdagradServer, AdamServer, SgdServer, YogiServer
+
+ROUNDS = 7
+ALL = [SgdServer(0.3, 0.9), AdamServer(0.3), YogiServer(0.3), AdagradServer(0.3, tau=0.1)]
+
+
+def _estimates() -> list[Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    return [torch.randn(6, generator=generator) for _ in range(ROUNDS)]
+
+
+def _walk(server: Any, estimates: list[Tensor]) -> Tensor:
+    theta = torch.ones(6)
+    for step, estimate in enumerate(estimates):
+        theta = server.step(theta, estimate, step, len(estimates))
+    return theta
+
+
+def _torch(make: Any) -> Tensor:
+    theta = torch.ones(6, requires_grad=True)
+    optimizer = make([theta])
+    for estimate in _estimates():
+        theta.grad = -estimate  # an estimate is a move, a gradient its opposite
+        optimizer.step()
+    return theta.detach()
+
+
+@pytest.mark.parametrize(
+    ("server", "optimizer"),
+    [
+        (SgdServer(0.3, 0.9), lambda p: torch.optim.SGD(p, 0.3, momentum=0.9)),
+        (AdamServer(0.3), lambda p: torch.optim.Adam(p, 0.3)),
+        (AdamServer(0.3, tau=0.5), lambda p: torch.optim.Adam(p, 0.3, eps=0.5)),
+        (
+            AdagradServer(0.3, tau=0.1),
+            lambda p: torch.optim.Adagrad(p, 0.3, initial_accumulator_value=0.1**2, eps=0.1),
+        ),
+    ],
+    ids=["sgd", "adam", "adam tau", "adagrad"],
+)
+def test_a_step_is_that_of_torch(server: Any, optimizer: Any) -> None:
+    torch.testing.assert_close(_walk(server, _estimates()), _torch(optimizer))
+
+
+def test_yogi_of_a_constant_estimate_has_a_closed_form() -> None:
+    tau, delta, rate = 0.01, 2.0, 0.5
+    found = _walk(YogiServer(rate, tau=tau), [torch.full((6,), delta)] * 3)
+    expected = 1.0
+    for t in (1, 2, 3):  # v starts below delta^2 and climbs by 0.01 delta^2 a round
+        v = tau**2 + t * 0.01 * delta**2
+        expected += rate * (1 - 0.9**t) * delta / (v**0.5 + tau)
+    torch.testing.assert_close(found, torch.full((6,), expected))
+
+
+def test_yogi_s_second_moment_comes_down_by_a_part_of_the_estimate_not_of_itself() -> None:
+    server = YogiServer(1.0, tau=3.0)
+    server.step(torch.zeros(1), torch.ones(1), 0, 2)
+    assert server._second is not None
+    assert float(server._second) == pytest.approx(9.0 - 0.01 * 1.0)
+    server.step(torch.zeros(1), torch.full((1,), 4.0), 1, 2)
+    assert float(server._second) == pytest.approx(8.99 + 0.01 * 16.0)
+
+
+@pytest.mark.parametrize("server", ALL, ids=lambda server: type(server).__name__)
+def test_a_server_that_is_pickled_between_rounds_goes_on_with_the_same_steps(server: Any) -> None:
+    server, estimates = copy.deepcopy(server), _estimates()
+    theta = other = _walk(server, estimates[:3])
+    again = pickle.loads(pickle.dumps(server))  # noqa: S301
+    for step, estimate in enumerate(estimates[3:], start=3):
+        theta = server.step(theta, estimate, step, ROUNDS)
+        other = again.step(other, estimate, step, ROUNDS)
+    assert torch.equal(theta, other)
+
+
+@pytest.mark.parametrize("kind", [SgdServer, AdamServer, YogiServer, AdagradServer])
+def test_a_linear_schedule_scales_the_step_of_its_round(kind: Any) -> None:
+    plain, linear = kind(0.4), kind(0.4, schedule="linear")
+    zero, estimate = torch.zeros(4), torch.arange(4.0)
+    for step in range(4):
+        left = 1.0 - step / 4
+        a, b = plain.step(zero, estimate, step, 4), linear.step(zero, estimate, step, 4)
+        torch.testing.assert_close(b, left * a)
