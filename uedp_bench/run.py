@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.checkpoints import Checkpoints
 from uedp_bench.corpus import SPLITS
 from uedp_bench.randomness.streams import Name, Stream, shared_stream
 from uedp_bench.transcript import Message, MessageLog, Sent
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 """Called with (phase, steps done, steps in all)."""
 
+Points = Callable[[str, int, float], None]
+"""Called with each point (name, step, value) that a run adds to a series."""
+
 Retrain = Callable[..., "Release"]
 """Trains again on the rows of some users; called as `Run.retrain` is."""
 
@@ -33,6 +37,10 @@ _ONLY = "simulation_only"
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
+    """Shows nothing."""
+
+
+def no_points(name: str, step: int, value: float) -> None:
     """Shows nothing."""
 
 
@@ -93,6 +101,8 @@ class Run:
         noise_source: where they come from.
         public_stages: where models after training on public text are kept for other runs.
         diary: what was written down so far.
+        checkpoints: where its trainings are found again after a kill (`checkpointed`).
+        points: hears of every point of a series when it is logged.
     """
 
     seed: int
@@ -108,9 +118,12 @@ class Run:
     public_stages: PublicStages | None = None
     downstream: Corpus | None = None
     diary: Diary = field(default_factory=Diary)
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    points: Points = no_points
 
     def __post_init__(self) -> None:
-        self._secret = Stream.root(self.seed, self.scope, self.noise_source)
+        drawn = Stream.root(self.seed, self.scope, self.noise_source)
+        self._secret = self.checkpoints.root(drawn)
         self._number = 1
         self._whole = True
 
@@ -207,7 +220,9 @@ class Run:
 
     def log(self, name: str, step: int, value: float) -> None:
         """Adds one point to a series."""
-        self.diary.series.setdefault(self._told_as(name), []).append((step, float(value)))
+        name = self._told_as(name)
+        self.diary.series.setdefault(name, []).append((step, float(value)))
+        self.points(name, step, float(value))
 
     def note(self, **values: Any) -> None:
         """Adds diagnostics; those that `simulation_only` names are joined to those named before."""
@@ -228,6 +243,24 @@ class Run:
 
     def _told_as(self, name: str) -> str:
         return name if self._number == 1 else f"{name}_{self._number}"
+
+    def checkpointed(self, name: str, steps: int, /, **parts: Any) -> Iterator[int]:
+        """The steps of a training that are still to be done, from 0; all, unless it was killed.
+
+        Between two steps the state of the parts is written from time to time (`Pace`), with what
+        the run noted so far. When the same run starts again, the parts are what they were after
+        the last step that was written, and the steps after it follow. Draw from streams that are
+        keyed by the step, or name the generators among the parts.
+
+        Args:
+            name: of the training, for progress.
+            steps: how many there are.
+            parts: everything that changes from step to step: modules, optimisers, generators,
+                tensors, lists, and objects of your own, whose attributes are their state unless
+                they have `state_dict` and `load_state_dict`. Each is changed where it is; give the
+                same objects, or a plain value that a checkpoint must have been written with.
+        """
+        return self.checkpoints.steps(name, self, steps, parts)
 
     def count(self, values: Mapping[str, float]) -> None:
         """Adds to the counters that the cost reports (users, rows, tokens trained on)."""
