@@ -45,7 +45,8 @@ def state_of(value: Any, where: str = "state") -> Node:
 
     Plain values, containers of them, tensors, arrays and generators of random numbers are written
     as they are. An object with `state_dict` and `load_state_dict` says itself what its state is;
-    any other is the state of its attributes. Functions and classes have none.
+    any other is the state of its attributes. Functions and classes have none, and what has a
+    fingerprint (a corpus) must be the same again.
 
     Args:
         value: anything.
@@ -120,6 +121,8 @@ def _written(value: Any, where: str, depth: int) -> Node:
             return _MARK, "torch generator", value.get_state()
         case _ if isinstance(value, (*_NEVER_CHANGE, torch.dtype, torch.device)):
             return _MARK, "constant", _name_of(value)
+        case _ if isinstance(getattr(value, "fingerprint", None), str):
+            return _MARK, "constant", value.fingerprint
         case Mapping():
             return _MARK, "dict", _written_pairs(value, where, deeper)
         case list() | tuple() | set() | deque():

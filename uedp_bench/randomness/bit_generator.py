@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import threading
 from collections.abc import Iterator
+from operator import length_hint
 from typing import Any
 
 import numpy as np
@@ -69,12 +70,51 @@ class HashGenerator(WordGenerator):
     """
 
     def __init__(self, key: bytes) -> None:
-        super().__init__(_hashed(key))
+        self._words = _HashedWords(key)
+        super().__init__(iter(self._words))
+
+    @property
+    def state(self) -> dict[str, int]:
+        """How many words were drawn; the key is no part of it."""
+        return {"drawn": self._words.drawn}
+
+    @state.setter
+    def state(self, state: dict[str, int]) -> None:
+        self._words.go_to(state["drawn"])
 
 
-def _hashed(key: bytes) -> Iterator[int]:
-    block = 0
-    while True:
-        content = hashlib.shake_256(key + block.to_bytes(8, "little")).digest(_BLOCK)
-        yield from np.frombuffer(content, dtype=np.uint64).tolist()
-        block += 1
+class _HashedWords:
+    """Blocks of hashed words, one after the other; drawing one costs no more than in a list."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self.go_to(0)
+
+    def go_to(self, drawn: int) -> None:
+        """Makes the word after so many the next."""
+        block, skipped = divmod(drawn, _BLOCK // 8)
+        self._block, self._left = block - 1, iter(list[int]())
+        if skipped:
+            self._next_block()
+            for _ in range(skipped):
+                next(self._left)
+
+    @property
+    def drawn(self) -> int:
+        """Words so far."""
+        return (self._block + 1) * (_BLOCK // 8) - length_hint(self._left)
+
+    def _next_block(self) -> None:
+        self._block += 1
+        content = hashlib.shake_256(self._key + self._block.to_bytes(8, "little")).digest(_BLOCK)
+        self._left = iter(np.frombuffer(content, dtype=np.uint64).tolist())
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            left = self._left
+            for word in left:
+                yield word
+                if left is not self._left:  # somebody went elsewhere
+                    break
+            else:
+                self._next_block()

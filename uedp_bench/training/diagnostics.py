@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,6 +54,14 @@ class Diagnostics:
         self._dropped += found.dropped
         self._dropped_rows += found.dropped_rows
         self._empty += found.units == 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was collected so far; the run keeps its own."""
+        return {name: value for name, value in vars(self).items() if name != "_run"}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from there."""
+        vars(self).update(state)
 
     def close(self) -> None:
         """Notes the whole training."""

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from uedp_bench.accounting.events import AnyEvent, NonPrivate
 from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
+from uedp_bench.randomness.streams import Stream
 from uedp_bench.run import Run
 from uedp_bench.training.bounds import Bound, Limits, NetworkLayer, check_limits
 from uedp_bench.training.cohort import RowWeights, draw_cohort
@@ -31,7 +33,7 @@ from uedp_bench.training.local import LocalWork
 from uedp_bench.training.messages import send_updates, send_weights
 from uedp_bench.training.noise import Noise
 from uedp_bench.training.round_query import RoundQuery
-from uedp_bench.training.sampling import Sampler, Told
+from uedp_bench.training.sampling import Sampler, TakingPart, Told
 from uedp_bench.training.server import ServerStep
 from uedp_bench.training.two_level import check_two_level
 from uedp_bench.training.unit_sums import RoundWork, Share, shares
@@ -111,13 +113,16 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
     with executor_of(how.local, learner, run) as executor:
-        theta = executor.flat.vector.clone()
-        layers, told, bounded = executor.flat.layers(), list[Told](), True
-        diagnostics = Diagnostics(run, len(theta))
-        for step in range(how.rounds):
-            here = streams.child("round", step)
+        now, layers = _Shared(executor), executor.flat.layers()
+        diagnostics = Diagnostics(run, len(now.theta))
+        rounds = _Rounds(how.sampler, streams)
+        for step in run.checkpointed(
+            "train", how.rounds, shared=now, diagnostics=diagnostics, bound=how.bound,
+            noise=how.noise, server=how.server, corpus=learner.corpus,
+        ):  # fmt: skip
+            here, theta = streams.child("round", step), now.theta
             limits = _limits(how, step, layers)
-            taking_part = how.sampler.draw(here.rng("sample"))
+            taking_part = rounds.draw(step)
             cohort, weights = draw_cohort(how, taking_part.units, here)
             work = RoundWork(theta, limits, how.clients and run.keeps_payload(step))
             parts = list(shares(cohort, weights, learner.row_size, len(theta), run.speed.chunk))
@@ -129,17 +134,85 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
             query = RoundQuery(limits, how.weight_bound, how.noise.multiplier)
             noisy = how.noise.add(query.vector(found), query.sensitivity, step, here.rng("noise"))
             seen = query.seen(noisy, theta)
-            theta = how.server.step(theta, seen.total / how.denominator, step, how.rounds)
+            now.theta = how.server.step(theta, seen.total / how.denominator, step, how.rounds)
             how.bound.learn(step, seen)
-            told.append(taking_part.told)
-            bounded = bounded and math.isfinite(limits.total)
+            now.bounded = now.bounded and math.isfinite(limits.total)
             diagnostics.round(step, found, limits, how.noise.multiplier * query.sensitivity)
             run.progress("train", step + 1, how.rounds)
-        _check_trained(theta, executor, bounded)
+        now.check()
     diagnostics.close()
-    executor.flat.load(theta)
-    rounds = how.noise.events(told) if bounded else (NonPrivate(reason="nothing was clipped"),)
-    return Trained(executor.flat.module.eval(), rounds)
+    executor.flat.load(now.theta)
+    if not now.bounded:
+        return Trained(executor.flat.module.eval(), (NonPrivate(reason="nothing was clipped"),))
+    return Trained(executor.flat.module.eval(), how.noise.events(rounds.told(how.rounds)))
+
+
+class _Shared:
+    """The shared weights between two rounds, and the network's buffers: one state of a checkpoint.
+
+    Args:
+        executor: of the training.
+
+    Attributes:
+        theta: (d,) the weights.
+        bounded: every round so far bounded what a unit adds.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self.theta, self.bounded = executor.flat.vector.clone(), True
+        self._executor = executor
+
+    def check(self) -> None:
+        """Refuses weights and buffers that nobody is to go on from.
+
+        Raises:
+            InputError: if the weights are not finite.
+            PrivacyError: if buffers hold statistics of private inputs that were to be bounded.
+        """
+        if not bool(torch.isfinite(self.theta).all()):
+            raise InputError(
+                "training diverged: weights are not finite; lower the learning rate or the noise"
+            )
+        if self.bounded and (kept := self._executor.changed_buffers()):
+            raise PrivacyError(
+                f"the network keeps statistics of private inputs in {kept[0]!r}, and neither "
+                "clipping nor noise covers them; take a network without batch normalisation"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights and buffers, which other processes may have changed: they are looked at here."""
+        self.check()
+        buffers = dict(self._executor.flat.module.named_buffers())
+        return {"theta": self.theta, "bounded": self.bounded, "buffers": buffers}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Puts both back."""
+        self.theta, self.bounded = state["theta"], state["bounded"]
+        for name, buffer in self._executor.flat.module.named_buffers():
+            buffer.copy_(state["buffers"][name])
+
+
+class _Rounds:
+    """Who takes part in each round. Rounds before a checkpoint are drawn again, all alike."""
+
+    def __init__(self, sampler: Sampler, streams: Stream) -> None:
+        self._sampler, self._streams = sampler, streams
+        self._told: list[Told] = []
+
+    def draw(self, step: int) -> TakingPart:
+        """The units of a round; rounds are asked for in their order, some perhaps left out."""
+        while True:
+            here = self._streams.child("round", len(self._told))
+            taking_part = self._sampler.draw(here.rng("sample"))
+            self._told.append(taking_part.told)
+            if len(self._told) > step:
+                return taking_part
+
+    def told(self, rounds: int) -> list[Told]:
+        """How the units of each round were drawn."""
+        if len(self._told) < rounds:
+            self.draw(rounds - 1)
+        return self._told
 
 
 def _check_weights(how: Federation) -> None:
@@ -163,15 +236,3 @@ def _limits(how: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Lim
     check_limits(limits, layers, how.noise.multiplier)
     check_two_level(how, limits)
     return limits
-
-
-def _check_trained(theta: Tensor, executor: Executor, bounded: bool) -> None:
-    if not bool(torch.isfinite(theta).all()):
-        raise InputError(
-            "training diverged: weights are not finite; lower the learning rate or the noise"
-        )
-    if bounded and (kept := executor.changed_buffers()):
-        raise PrivacyError(
-            f"the network keeps statistics of private inputs in {kept[0]!r}, and neither clipping "
-            "nor noise covers them; take a network without batch normalisation"
-        )

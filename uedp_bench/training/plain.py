@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import nn
 
+from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Schedule, on_device, row_seeds
 from uedp_bench.run import Run
@@ -38,22 +40,37 @@ def train_plain(
     )
     rng = run.rng(phase, "batches") if rng is None else rng
     rows = np.flatnonzero(learner.corpus.where("train"))
-    steps = -(-len(rows) // schedule.batch_size)
-    for epoch in range(schedule.epochs):
-        order = rng.permutation(rows)
-        nats, targets = 0.0, 0
-        for step in range(steps):
-            chosen = order[step * schedule.batch_size : (step + 1) * schedule.batch_size]
+    steps = max(-(-len(rows) // schedule.batch_size), 1)
+    now = _Epoch(rows)
+    for at in run.checkpointed(
+        phase, schedule.epochs * steps, module=module, optimizer=optimizer, rng=rng, epoch=now,
+        corpus=learner.corpus,
+    ):  # fmt: skip
+        epoch, step = divmod(at, steps)
+        if step == 0:
+            now.order, now.nats, now.targets = rng.permutation(rows), 0.0, 0
+        chosen = now.order[step * schedule.batch_size : (step + 1) * schedule.batch_size]
+        if len(chosen):
             batch = on_device(learner.batch(chosen, row_seeds(rng, chosen.shape)), run.device)
             losses = learner.losses(module, batch)
             optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(losses.nats.sum() / losses.targets.sum())
             optimizer.step()
-            nats += float(losses.nats.detach().sum())
-            targets += int(losses.targets.sum())
-            run.progress(phase, epoch * steps + step + 1, schedule.epochs * steps)
-        if not np.isfinite(nats):
-            raise InputError("training diverged: the loss is not finite; lower learning_rate")
-        run.log(f"{phase}_loss", epoch + 1, nats / max(targets, 1))
+            now.nats += float(losses.nats.detach().sum())
+            now.targets += int(losses.targets.sum())
+            run.progress(phase, at + 1, schedule.epochs * steps)
+        if step + 1 == steps:
+            if not np.isfinite(now.nats):
+                raise InputError("training diverged: the loss is not finite; lower learning_rate")
+            run.log(f"{phase}_loss", epoch + 1, now.nats / max(now.targets, 1))
     run.count({f"rows_{phase}": schedule.epochs * len(rows)})
     return module.eval()
+
+
+@dataclass
+class _Epoch:
+    """A pass over the rows: their order, and the sums of its losses so far."""
+
+    order: IntArray
+    nats: float = 0.0
+    targets: int = 0
