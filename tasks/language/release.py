@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.errors import InputError
+from uedp_bench.pool_completer import AskedByText
 from uedp_bench.release import TokenScores, TrainedRelease
+from uedp_bench.tasks.language.continuations import Continuations, no_nan, padded
+from uedp_bench.tasks.language.word_pool import WordPool, common_prefix
 from uedp_bench.tasks.tokens.rows import (
     IGNORED,
     Preprocessing,
@@ -98,60 +101,74 @@ class LanguageModelRelease(TrainedRelease):
             InputError: if filler and `after` are longer than the model allows.
             UedpBenchError: if a loss is NaN.
         """
-        import torch
-
         if not len(fillers):
             return np.empty(0)
-        texts = prepare([before, *(before + filler + after for filler in fillers)],
-                        self.preprocessing)  # fmt: skip
-        prefix, *full = self.vocabulary.encode(texts)
-        common = _common_prefix(prefix, full)
+        prefix, *full = self._encoded([before, *(before + filler + after for filler in fillers)])
+        common = common_prefix(prefix, full)
         tails = [tokens[common:] for tokens in full]
         if not all(tails):
             raise InputError("filler: a filler without any token cannot be ranked")
-        rows = TextRows.build(tails, self.vocabulary)
-        start = self._fitting_prefix(prefix[:common], int(rows.lengths.max()))
-        out = np.empty(len(fillers))
-        with torch.no_grad():
-            state = self._prefix_state(start[:-1])
-            for chosen in self._batches(rows):
-                tokens, targets = rows.padded(chosen)
-                tokens[:, 0] = start[-1]
-                logits = self._resume(tokens, start[:-1], state)
-                losses = torch.nn.functional.cross_entropy(
-                    logits.reshape(-1, logits.shape[-1]).float(),
-                    self._tensor(targets).reshape(-1),
-                    reduction="none",
-                    ignore_index=IGNORED,
-                )
-                out[chosen] = losses.reshape(targets.shape).double().sum(dim=1).cpu().numpy()
-        return _no_nan(out)
+        rows = padded(tails)
+        return self._after(prefix[:common], rows.shape[1]).losses(rows)
+
+    def pool_losses(self, before: str, words: Sequence[str], suffixes: IntArray) -> FloatArray:
+        """See `PoolCompleter`; every word is split into tokens once, not every text.
+
+        Raises:
+            InputError: if a suffix is longer than the model allows.
+            UedpBenchError: if a loss is NaN.
+        """
+        pool = WordPool.of(self._encoded, before, words)
+        if pool is None or not len(suffixes):
+            return AskedByText(self).pool_losses(before, words, suffixes)
+        rows = pool.rows(suffixes)
+        return self._after(pool.prefix, rows.shape[1]).losses(rows)
+
+    def pool_rank(self, before: str, words: Sequence[str], suffix: IntArray) -> int:
+        """See `PoolCompleter`; what suffixes share is computed once.
+
+        Raises:
+            InputError: if a suffix is longer than the model allows.
+            UedpBenchError: if a loss is NaN.
+        """
+        pool = WordPool.of(self._encoded, before, words)
+        if pool is None:
+            return AskedByText(self).pool_rank(before, words, suffix)
+        levels = pool.levels(len(suffix))
+        longest = sum(level.tokens.shape[1] for level in levels)
+        return self._after(pool.prefix, longest).rank(levels, suffix.tolist())
 
     def next_logprobs(self, prefixes: Sequence[Sequence[int]]) -> FloatArray:
         """See `Generator`; a prefix past the model's limit loses its oldest tokens.
+
+        What prefixes share is computed once.
 
         Raises:
             UedpBenchError: if a log-probability is NaN.
         """
         import torch
 
+        from uedp_bench.models.networks.token_tree import TokenTree
+
         table = np.asarray(prefixes, dtype=np.int64).reshape(len(prefixes), -1)
         limit = self.model.max_length()
         if limit is not None:
             table = table[:, max(0, table.shape[1] - limit + 2) :]
-        begin = np.full((len(table), 1), self.vocabulary.begin, dtype=np.int64)
-        tokens = np.concatenate([begin, table], axis=1)
-        size = self._rows_at_once(tokens.shape[1])
-        parts = []
+        tree, ends = TokenTree.of(table)
+        asked = np.zeros(tree.size, dtype=bool)
+        asked[ends] = True
+        place = np.cumsum(asked) - 1
+        found = np.empty((int(asked.sum()), self.vocabulary.size))
+        start = self._tensor(np.array([[self.vocabulary.begin]]))
+        rows = self._rows_at_once(1 + table.shape[1])
         with torch.no_grad():
-            for at in range(0, len(tokens), size):
-                logits = self.module(self._tensor(tokens[at : at + size]))[:, -1]
-                parts.append(torch.log_softmax(logits.double(), dim=-1).cpu().numpy())
-        return _no_nan(np.concatenate(parts) if parts else np.empty((0, self.vocabulary.size)))
+            for nodes, logits in Continuations(self.module, start, rows).logits(tree, asked):
+                found[place[nodes]] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
+        return no_nan(found[place[ends]])
 
     def encode(self, text: str) -> list[int]:
         """See `Generator`."""
-        return self.vocabulary.encode(prepare([text], self.preprocessing))[0]
+        return self._encoded([text])[0]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """See `Generator`."""
@@ -230,7 +247,7 @@ class LanguageModelRelease(TrainedRelease):
             std = (p * centred).sum(dim=-1).sqrt()
             values = [v.double().cpu().numpy() for v in (logs.gather(1, wanted)[:, 0], mean, std)]
             correct = (logs.argmax(dim=-1) == wanted[:, 0]).cpu().numpy()
-        return _no_nan(values[0]), _no_nan(values[1]), _no_nan(values[2]), correct
+        return no_nan(values[0]), no_nan(values[1]), no_nan(values[2]), correct
 
     def _batches(self, rows: TextRows) -> Iterator[IntArray]:
         """Row numbers, rows of similar length together."""
@@ -269,34 +286,11 @@ class LanguageModelRelease(TrainedRelease):
             raise InputError(f"filler: {tail} tokens do not fit the model's {limit}")
         return start[-(limit - tail) :]
 
-    def _prefix_state(self, prefix: list[int]) -> Any:
-        """What a network that can continue a prefix remembers of it; None for others."""
-        if not prefix or not hasattr(self.module, "prefix_state"):
-            return None
-        start: Any = self.module.prefix_state
-        return start(self._tensor(np.array([prefix])))
+    def _encoded(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.vocabulary.encode(prepare(texts, self.preprocessing))
 
-    def _resume(self, tokens: IntArray, prefix: list[int], state: Any) -> Tensor:
-        """Logits (rows, length, vocabulary) of tokens that follow the prefix."""
-        if state is not None:
-            resume: Any = self.module.resume
-            logits: Tensor = resume(self._tensor(tokens), state)
-            return logits
-        before = np.tile(np.array(prefix, dtype=np.int64), (len(tokens), 1))
-        full = self.module(self._tensor(np.concatenate([before, tokens], axis=1)))
-        return full[:, len(prefix) :]  # type: ignore[no-any-return]
-
-
-def _common_prefix(prefix: list[int], full: list[list[int]]) -> int:
-    """Length of the longest part of `prefix` with which every sequence begins."""
-    common = len(prefix)
-    for tokens in full:
-        while tokens[:common] != prefix[:common]:
-            common -= 1
-    return common
-
-
-def _no_nan(values: FloatArray) -> FloatArray:
-    if np.isnan(values).any():
-        raise UedpBenchError("the released model gives NaN: its weights or logits are not finite")
-    return values
+    def _after(self, prefix: list[int], tail: int) -> Continuations:
+        """What follows the prefix; its continuations have at most `tail` tokens."""
+        start = self._fitting_prefix(prefix, tail)
+        rows = self._rows_at_once(len(start) + tail)
+        return Continuations(self.module, self._tensor(np.array([start])), rows)

@@ -10,8 +10,16 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from uedp_bench.models.networks.token_tree import (
+    LOGITS_AT_ONCE,
+    BoolArray,
+    NodeLogits,
+    TokenTree,
+)
 
 State = tuple[tuple[Tensor, Tensor], ...]
 """Per layer: recurrent output (rows, outputs) and memory cells (rows, units)."""
@@ -220,6 +228,30 @@ class RecurrentNetwork(nn.Module):
         many = tuple((a.expand(rows, -1), b.expand(rows, -1)) for a, b in state)
         return self._logits(self._features(tokens, many, None)[0])
 
+    def tree_logits(self, start: Tensor, tree: TokenTree, asked: BoolArray) -> NodeLogits:
+        """See `TreeNetwork`: one step for each node, from the state of its parent."""
+        size = max(1, LOGITS_AT_ONCE // self.shape.vocabulary)
+        values, state = self._features(start, self._zero_state(1), None)
+        if asked[0]:
+            yield np.zeros(1, dtype=np.int64), self._logits(values[:, -1])
+        first, levels = 0, tree.levels()
+        for level in levels:
+            ends = []
+            for at in range(level.start, level.stop, size):
+                nodes = np.arange(at, min(at + size, level.stop))
+                parents = torch.from_numpy(tree.parents[nodes - 1] - first).to(start.device)
+                tokens = torch.from_numpy(tree.tokens[nodes - 1]).to(start.device)
+                before = tuple((a[parents], b[parents]) for a, b in state)
+                values, end = self._features(tokens[:, None], before, None)
+                if level is not levels[-1]:
+                    ends.append(end)
+                wanted = asked[nodes]
+                if wanted.any():
+                    rows = torch.from_numpy(np.flatnonzero(wanted)).to(start.device)
+                    yield nodes[wanted], self._logits(values[:, 0][rows])
+            if ends:
+                first, state = level.start, _joined(ends)
+
     def _layers(self) -> list[RecurrentLayer]:
         return [layer for layer in self.layers if isinstance(layer, RecurrentLayer)]
 
@@ -241,3 +273,11 @@ class RecurrentNetwork(nn.Module):
 
     def _logits(self, features: Tensor) -> Tensor:
         return nn.functional.linear(features, self.embedding, self.output_bias)
+
+
+def _joined(states: list[State]) -> State:
+    """The states of some rows and of others as those of all rows."""
+    return tuple(
+        (torch.cat([a for a, _ in layer]), torch.cat([b for _, b in layer]))
+        for layer in zip(*states, strict=True)
+    )

@@ -1,0 +1,267 @@
+"""Losses of many continuations of one start under a language model, shared work done once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from uedp_bench.corpus import BoolArray, FloatArray, IntArray
+from uedp_bench.errors import UedpBenchError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from uedp_bench.models.networks.token_tree import NodeLogits, TokenTree
+
+ROWS_AT_ONCE = 2**15
+"""Continuations whose tree is held at once."""
+
+CELLS_AT_ONCE = 2**20
+"""Sequences of one word more that a level of the whole space is cut into."""
+
+ROUNDING = 1e-3
+"""Nats by which rounding may lower the loss of a longer text, with much to spare."""
+
+
+class Pieces(NamedTuple):
+    """Token sequences of which continuations are made; several words may have the same.
+
+    Attributes:
+        tokens: (pieces, length) ids, filled up with -1; no two pieces are equal.
+        words: (words,) the piece of each word.
+    """
+
+    tokens: IntArray
+    words: IntArray
+
+    @staticmethod
+    def of(sequences: list[list[int]]) -> Pieces:
+        """The pieces of words with these tokens."""
+        tokens, words = np.unique(padded(sequences), axis=0, return_inverse=True)
+        return Pieces(tokens, words.reshape(-1))
+
+    @property
+    def counts(self) -> IntArray:
+        """(pieces,) number of words of each piece."""
+        return np.bincount(self.words, minlength=len(self.tokens))
+
+
+@dataclass(frozen=True, eq=False)
+class Continuations:
+    """What follows one start under a network.
+
+    Attributes:
+        module: in evaluation mode; maps tokens to logits.
+        start: (1, length) token ids before the continuations, at least one.
+        rows: sequences at once, for networks that know nothing of trees.
+    """
+
+    module: nn.Module
+    start: Tensor
+    rows: int
+
+    def losses(self, rows: IntArray) -> FloatArray:
+        """(rows,) negative log-likelihoods (nats) of token sequences.
+
+        Equal rows have equal losses to the last bit.
+
+        Args:
+            rows: (rows, length) ids, filled up with -1; none is empty.
+        """
+        found, place = _distinct(rows)
+        parts = [
+            self._tree_losses(found[at : at + ROWS_AT_ONCE])
+            for at in range(0, len(found), ROWS_AT_ONCE)
+        ]
+        return no_nan(np.concatenate([np.empty(0), *parts])[place])
+
+    def rank(self, levels: list[Pieces], own: list[int]) -> int:
+        """1 + the number of other continuations, one word a level, with a lower or equal loss.
+
+        Every continuation is compared, the loss of a beginning being computed once for all that
+        begin so. A beginning whose loss is above the own one's is left with all that begins so:
+        losses of further tokens are not negative.
+
+        Args:
+            levels: the words that stand at each place.
+            own: the word at each place of the continuation that is ranked.
+        """
+        pieces = [int(level.words[word]) for level, word in zip(levels, own, strict=True)]
+        one = [level.tokens[piece] for level, piece in zip(levels, pieces, strict=True)]
+        limit = float(self.losses(joined([tokens[None] for tokens in one]))[0])
+        place = _WholeSpace(self, levels, pieces, limit)
+        count = place.count(np.zeros((1, 0), dtype=np.int64), np.zeros(1))
+        same = np.prod([level.counts[p] for level, p in zip(levels, pieces, strict=True)])
+        return count + int(same)
+
+    def logits(self, tree: TokenTree, asked: BoolArray) -> NodeLogits:
+        """Logits after the nodes of a tree that are asked for; see `TreeNetwork`."""
+        from uedp_bench.models.networks.token_tree import tree_logits
+
+        return tree_logits(self.module, self.start, tree, asked=asked, rows=self.rows)
+
+    def _tree_losses(self, rows: IntArray) -> FloatArray:
+        import torch
+
+        from uedp_bench.models.networks.token_tree import TokenTree
+
+        tree, ends = TokenTree.of(rows)
+        inner, nodes = tree.inner()
+        first = np.searchsorted(tree.parents, nodes)
+        count = np.searchsorted(tree.parents, nodes, side="right") - first
+        nats = np.empty(len(tree.tokens))
+        with torch.no_grad():
+            for asked, logits in self.logits(inner, np.ones(inner.size, dtype=bool)):
+                row = np.repeat(np.arange(len(asked)), count[asked])
+                before = np.cumsum(count[asked]) - count[asked]
+                child = np.arange(len(row)) + np.repeat(first[asked] - before, count[asked])
+                nats[child] = token_losses(logits, row, tree.tokens[child])
+        return tree.sums(nats)[ends]
+
+
+@dataclass(frozen=True, eq=False)
+class _WholeSpace:
+    """Counts continuations that are as likely as one of them, which is left out.
+
+    Attributes:
+        asked: the start and the network.
+        levels: the words that stand at each place.
+        own: the piece at each place of the continuation that is ranked.
+        limit: its loss in nats.
+    """
+
+    asked: Continuations
+    levels: list[Pieces]
+    own: list[int]
+    limit: float
+
+    def count(self, paths: IntArray, losses: FloatArray) -> int:
+        """Continuations that begin with one of these paths (n, words) and have at most the limit.
+
+        Args:
+            paths: pieces of the words so far.
+            losses: (n,) of these words.
+        """
+        level = self.levels[paths.shape[1]]
+        last = paths.shape[1] + 1 == len(self.levels)
+        size = max(1, CELLS_AT_ONCE // len(level.tokens))
+        found = 0
+        for at in range(0, len(paths), size):
+            here = paths[at : at + size]
+            total = losses[at : at + size, None] + self._next_losses(here)
+            if last:
+                mine = np.flatnonzero((here == self.own[:-1]).all(axis=1))
+                total[mine, self.own[-1]] = np.inf
+                found += int(((total <= self.limit) @ level.counts) @ self._multiplicity(here))
+            else:
+                row, piece = np.nonzero(total <= self.limit + ROUNDING)
+                longer = np.concatenate([here[row], piece[:, None]], axis=1)
+                found += self.count(longer, total[row, piece])
+        return found
+
+    def _multiplicity(self, paths: IntArray) -> IntArray:
+        """(n,) how many sequences of words have these pieces."""
+        out = np.ones(len(paths), dtype=np.int64)
+        for column, level in zip(paths.T, self.levels, strict=False):
+            out *= level.counts[column]
+        return out
+
+    def _next_losses(self, paths: IntArray) -> FloatArray:
+        """(n, pieces) losses in nats of every piece of the next level after each path."""
+        import torch
+
+        from uedp_bench.models.networks.token_tree import TokenTree
+
+        pool, ends = TokenTree.of(self.levels[paths.shape[1]].tokens)
+        inside, nodes = pool.inner()
+        words = [self.levels[j].tokens[paths[:, j]] for j in range(paths.shape[1])]
+        before = joined([np.empty((len(paths), 0), dtype=np.int64), *words])
+        starts = inside.sequences()
+        rows = joined([np.repeat(before, len(starts), axis=0), np.tile(starts, (len(before), 1))])
+        tree, at = TokenTree.of(rows)
+        row_of = np.full(tree.size, -1)
+        row_of[at] = np.arange(len(rows))
+        first = np.searchsorted(pool.parents, nodes)
+        stop = np.searchsorted(pool.parents, nodes, side="right")
+        out = np.empty((len(paths), len(pool.tokens)))
+        with torch.no_grad():
+            for asked, logits in self.asked.logits(tree, row_of >= 0):
+                path, node = np.divmod(row_of[asked], len(starts))
+                for each in np.unique(node).tolist():
+                    chosen = np.flatnonzero(node == each)
+                    child = slice(int(first[each]), int(stop[each]))
+                    out[path[chosen], child] = every_loss(logits, chosen, pool.tokens[child])
+        for level in pool.levels()[1:]:
+            at = np.arange(level.start, level.stop)
+            out[:, at - 1] += out[:, pool.parents[at - 1] - 1]
+        return no_nan(out[:, ends - 1])
+
+
+def token_losses(logits: Tensor, rows: IntArray, tokens: IntArray) -> FloatArray:
+    """(n,) nats of tokens (n,), each after the row of logits (rows, vocabulary) that is named."""
+    import torch
+
+    logits = logits.float()
+    row = torch.from_numpy(rows).to(logits.device)
+    token = torch.from_numpy(tokens).to(logits.device)
+    nats = _log_sum_exp(logits)[row] - logits[row, token]
+    return nats.double().cpu().numpy()
+
+
+def every_loss(logits: Tensor, rows: IntArray, tokens: IntArray) -> FloatArray:
+    """(rows, tokens) nats of every token after each of these rows of logits."""
+    import torch
+
+    row = torch.from_numpy(rows).to(logits.device)
+    chosen = (logits if len(rows) == len(logits) else logits[row]).float()
+    token = torch.from_numpy(tokens).to(logits.device)
+    nats = _log_sum_exp(chosen)[:, None] - chosen[:, token]
+    return nats.double().cpu().numpy()
+
+
+def _log_sum_exp(logits: Tensor) -> Tensor:
+    import torch
+
+    return torch.logsumexp(logits, dim=1)
+
+
+def padded(sequences: list[list[int]]) -> IntArray:
+    """(sequences, longest) ids, filled up with -1."""
+    out = np.full((len(sequences), max(map(len, sequences), default=0)), -1, dtype=np.int64)
+    for row, tokens in zip(out, sequences, strict=True):
+        row[: len(tokens)] = tokens
+    return out
+
+
+def joined(parts: list[IntArray]) -> IntArray:
+    """Rows of several padded tables one after the other, padded on the right alone."""
+    table = np.concatenate(parts, axis=1)
+    if not (table == -1).any():
+        return table
+    order = np.argsort(table == -1, axis=1, kind="stable")
+    longest = int((table != -1).sum(axis=1).max(initial=0))
+    return np.take_along_axis(table, order[:, :longest], axis=1)
+
+
+def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Different rows in lexicographic order, and the place (rows,) of each row among them."""
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    place = np.empty(len(rows), dtype=np.int64)
+    place[order] = np.cumsum(new) - 1
+    return ordered[new], place
+
+
+def no_nan(values: FloatArray) -> FloatArray:
+    """The values.
+
+    Raises:
+        UedpBenchError: if one is NaN.
+    """
+    if np.isnan(values).any():
+        raise UedpBenchError("the released model gives NaN: its weights or logits are not finite")
+    return values
