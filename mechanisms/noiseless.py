@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.component import Params
+from uedp_bench.component import Params, at
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
 
 if TYPE_CHECKING:
@@ -22,16 +22,33 @@ _EVENTS = (PrivacyEvent(unit="user", event=NonPrivate(reason="trained without no
 
 
 class NoiselessParams(Params):
-    """Parameters of ordinary minibatch training with Adam."""
+    """Parameters of ordinary minibatch training."""
 
     epochs: int = Field(default=10, ge=1, description="passes over the training rows")
     batch_size: int = Field(default=64, ge=1, description="rows a step")
-    learning_rate: float = Field(default=5e-3, gt=0, description="learning rate of Adam")
-    weight_decay: float = Field(default=0.0, ge=0, description="decoupled (AdamW)")
+    learning_rate: float = Field(default=5e-3, gt=0, description="learning rate of the optimiser")
+    weight_decay: float = Field(
+        default=0.0, ge=0, description="decoupled for adamw, added to the gradient for sgd"
+    )
+    optimizer: Literal["adamw", "sgd"] = Field(
+        default="adamw", description="steps with this", exclude_if=at("adamw")
+    )
+    momentum: float = Field(
+        default=0.0, ge=0, lt=1, description="momentum of sgd", exclude_if=at(0.0)
+    )
+
+    @model_validator(mode="after")
+    def _momentum_is_of_sgd(self) -> NoiselessParams:
+        if self.optimizer != "sgd" and self.momentum > 0.0:
+            raise ValueError(
+                f"momentum is {self.momentum:g}, but it is that of sgd, and optimizer is "
+                f"{self.optimizer!r}; leave it out"
+            )
+        return self
 
 
 class Noiseless(TrainingMechanism[NoiselessParams]):
-    """Ordinary training: shuffled minibatches, Adam, no clipping, no noise."""
+    """Ordinary training: shuffled minibatches, AdamW or SGD, no clipping, no noise."""
 
     name = "noiseless"
     version = 2

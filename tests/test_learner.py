@@ -83,3 +83,4 @@ def test_a_learner_is_trained_by_the_mechanism_unless_it_says_otherwise() -> Non
 def test_a_result_holds_a_weight_decay_where_there_is_one() -> None:
     assert Schedule(1, 2, 0.5).recorded() == {"epochs": 1, "batch_size": 2, "learning_rate": 0.5}
     assert Schedule(1, 2, 0.5, 0.1).recorded()["weight_decay"] == 0.1
+    assert Schedule(1, 2, 0.5, optimizer="sgd").recorded()["optimizer"] == "sgd"

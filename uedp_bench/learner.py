@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -34,17 +34,28 @@ Rows = Literal["source", "downstream"]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Ordinary training: epochs of shuffled minibatches with AdamW on the mean loss a target."""
+    """Ordinary training: epochs of shuffled minibatches on the mean loss a target.
+
+    Attributes:
+        epochs: passes over the rows.
+        batch_size: rows a step.
+        learning_rate: of `optimizer`.
+        weight_decay: decoupled for "adamw", added to the gradient for "sgd".
+        optimizer: of torch.
+        momentum: of "sgd".
+    """
 
     epochs: int
     batch_size: int
     learning_rate: float
     weight_decay: float = 0.0
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    momentum: float = 0.0
 
     def recorded(self) -> dict[str, Any]:
-        """As results hold it: a weight decay is left out where there is none."""
-        return {name: value for name, value in asdict(self).items() if name != "weight_decay"
-                or value}  # fmt: skip
+        """As results hold it: what has a default is left out there."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return {n: value for n, value in asdict(self).items() if value != defaults[n]}
 
 
 def row_seeds(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:

@@ -27,6 +27,24 @@ def test_one_step_is_adamw_on_the_mean_loss_a_target() -> None:
     torch.testing.assert_close(flat(found), flat(by_hand), rtol=1e-5, atol=1e-6)
 
 
+def test_plain_sgd_is_that_of_torch() -> None:
+    learner = NetworkLearner(6)
+    mechanism = Noiseless.create(
+        {"epochs": 3, "batch_size": 6, "learning_rate": 0.02, "optimizer": "sgd", "momentum": 0.9}
+    )
+    found, _ = mechanism.train(learner, learner.corpus, run_of(learner))
+    by_hand = copy.deepcopy(learner.module)
+    optimizer = torch.optim.SGD(by_hand.parameters(), lr=0.02, momentum=0.9)
+    for _ in range(3):
+        optimizer.zero_grad()
+        torch.autograd.backward(((by_hand(learner.points) - learner.goals) ** 2).mean())
+        optimizer.step()
+    torch.testing.assert_close(flat(found), flat(by_hand), rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match=r"momentum is 0\.5, but it is that of sgd"):
+        Noiseless.create({"momentum": 0.5})
+    assert "optimizer" not in Noiseless.create({}).params.model_dump()
+
+
 def test_every_epoch_sees_each_training_row_once_and_no_other() -> None:
     learner = NetworkLearner(9, held_out=2)
     before = flat(learner.module).clone()

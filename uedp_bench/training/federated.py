@@ -50,7 +50,8 @@ class Federation:
         local: how a unit trains.
         bound: what no unit's update exceeds.
         noise: on the weighted sum of updates.
-        denominator: public constant that the noisy sum is divided by.
+        denominator: public constant that the noisy sum is divided by; None for the weights of
+            those who take part, which are private: nothing is promised then, and no noise is added.
         server: the server's step.
         unit_weights: (units,) weights in [0, weight_bound], or None for all 1; each a constant or
             a function of the unit's own data.
@@ -67,7 +68,7 @@ class Federation:
     local: LocalWork
     bound: Bound
     noise: Noise
-    denominator: float
+    denominator: float | None
     server: ServerStep
     unit_weights: FloatArray | None = None
     weight_bound: float = 1.0
@@ -104,9 +105,10 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
 
     Raises:
         InputError: if the weights of the network stop being finite.
-        PrivacyError: if a unit's weight exceeds `weight_bound`, if the network keeps statistics
-            of its inputs, which are released without clipping or noise, if limits cannot be
-            proven, or if two-level clipping is combined with what its analysis excludes.
+        PrivacyError: if a unit's weight exceeds `weight_bound`, if noise is to hide a sum that is
+            divided by private weights, if the network keeps statistics of its inputs, which are
+            released without clipping or noise, if limits cannot be proven, or if two-level
+            clipping is combined with what its analysis excludes.
     """
     _check_weights(how)
     how = how.of_its_own()
@@ -134,7 +136,8 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
             query = RoundQuery(limits, how.weight_bound, how.noise.multiplier)
             noisy = how.noise.add(query.vector(found), query.sensitivity, step, here.rng("noise"))
             seen = query.seen(noisy, theta)
-            now.theta = how.server.step(theta, seen.total / how.denominator, step, how.rounds)
+            estimate = seen.total / _denominator(how, weights)
+            now.theta = how.server.step(theta, estimate, step, how.rounds)
             how.bound.learn(step, seen)
             now.bounded = now.bounded and math.isfinite(limits.total)
             diagnostics.round(step, found, limits, how.noise.multiplier * query.sensitivity)
@@ -142,9 +145,8 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
         now.check()
     diagnostics.close()
     executor.flat.load(now.theta)
-    if not now.bounded:
-        return Trained(executor.flat.module.eval(), (NonPrivate(reason="nothing was clipped"),))
-    return Trained(executor.flat.module.eval(), how.noise.events(rounds.told(how.rounds)))
+    happened = _events(how, rounds.told(how.rounds), now.bounded)
+    return Trained(executor.flat.module.eval(), happened)
 
 
 class _Shared:
@@ -219,6 +221,24 @@ def _check_weights(how: Federation) -> None:
     weights, bound = how.unit_weights, how.weight_bound
     if weights is not None and not ((weights >= 0.0) & (weights <= bound)).all():
         raise PrivacyError(f"a unit weighs less than 0 or more than the bound {bound}")
+    if how.denominator is None and how.noise.multiplier > 0.0:
+        raise PrivacyError(
+            "denominator is None: the sum is divided by the weights of those who take part, which "
+            "noise does not hide; give a public constant, or noise of multiplier 0"
+        )
+
+
+def _denominator(how: Federation, weights: FloatArray) -> float:
+    """What the sum of a round is divided by; `weights` are those of the units that take part."""
+    if how.denominator is not None:
+        return how.denominator
+    return float(weights.sum()) or 1.0  # nobody, or nobody that counts: the sum is 0
+
+
+def _events(how: Federation, told: Sequence[Told], bounded: bool) -> tuple[AnyEvent, ...]:
+    if how.denominator is None:
+        return (NonPrivate(reason="sums were divided by private weights"),)
+    return how.noise.events(told) if bounded else (NonPrivate(reason="nothing was clipped"),)
 
 
 def _clients(how: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:

@@ -35,9 +35,7 @@ def train_plain(
         InputError: if the loss stops being finite.
     """
     module = copy.deepcopy(learner.module).to(run.device).train()
-    optimizer = torch.optim.AdamW(
-        module.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
-    )
+    optimizer = _optimizer(schedule, module)
     rng = run.rng(phase, "batches") if rng is None else rng
     rows = np.flatnonzero(learner.corpus.where("train"))
     steps = max(-(-len(rows) // schedule.batch_size), 1)
@@ -74,3 +72,11 @@ class _Epoch:
     order: IntArray
     nats: float = 0.0
     targets: int = 0
+
+
+def _optimizer(schedule: Schedule, module: nn.Module) -> torch.optim.Optimizer:
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    rate, decay = schedule.learning_rate, schedule.weight_decay
+    if schedule.optimizer == "sgd":
+        return torch.optim.SGD(weights, lr=rate, momentum=schedule.momentum, weight_decay=decay)
+    return torch.optim.AdamW(weights, lr=rate, weight_decay=decay)

@@ -1,0 +1,159 @@
+"""Federated averaging without noise (McMahan, Moore, Ramage, Hampson, Aguera y Arcas 2017)."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
+from uedp_bench.mechanisms.private_training.parameters import (
+    LocalParams,
+    RoundParams,
+    ServerParams,
+)
+from uedp_bench.mechanisms.private_training.users import users_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.learner import Learner
+    from uedp_bench.run import Run
+    from uedp_bench.training.bounds import Bound
+    from uedp_bench.training.sampling import Sampler
+
+_EVENTS = (PrivacyEvent(unit="user", event=NonPrivate(reason="trained without noise")),)
+
+
+class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams):
+    """Parameters of federated averaging, of its one-step case, and of clipping alone."""
+
+    algorithm: Literal["fedavg", "fedsgd"] = Field(
+        default="fedavg",
+        description="fedavg: users train on their own rows and the server averages what they send; "
+        "fedsgd: every user sends one gradient of all its rows, and server_learning_rate is the "
+        "learning rate",
+    )
+    sampling: Literal["fixed", "poisson"] = Field(
+        default="fixed", description="exactly users_per_round users, or independent coins"
+    )
+    weighting: Literal["rows", "users"] = Field(
+        default="rows",
+        description="rows: a user counts by the number of its rows; users: everybody counts alike",
+    )
+    clip: float | None = Field(
+        default=None, gt=0,
+        description="l2 bound on a user's update, without any noise; default: nothing is clipped",
+    )  # fmt: skip
+    iid: bool = Field(
+        default=False,
+        description="deal the training rows anew among the users, at random, so that everybody "
+        "keeps its number of rows and nobody its own text",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> FedAvgParams:
+        if self.clip is None and self.clip_policy != "flat":
+            raise ValueError(
+                f"clip_policy is {self.clip_policy!r}, but nothing is clipped; give clip"
+            )
+        if self.clip_count_noise is not None:
+            raise ValueError("clip_count_noise: there is no noise here, on counts or on sums")
+        if self.algorithm == "fedsgd":
+            for name, field in LocalParams.model_fields.items():
+                if (given := getattr(self, name)) != field.default:
+                    raise ValueError(
+                        f"{name} is {given!r}, but users of fedsgd send one gradient; leave it "
+                        "out, or take algorithm='fedavg'"
+                    )
+        return self
+
+    def bounded(self) -> Bound:
+        """What a user's update is clipped to."""
+        from uedp_bench.training.bounds import Unbounded
+
+        if self.clip is None:
+            return Unbounded()
+        return self.bound(self.clip, 0.0, self.users_per_round)
+
+    def sampler(self, population: int) -> Sampler:
+        """The sampler of so many users.
+
+        Raises:
+            InputError: if a round needs more users than there are.
+        """
+        from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler
+
+        fixed = FixedSizeSampler(population, self.users_per_round)  # looks if there are enough
+        if self.sampling == "fixed":
+            return fixed
+        return PoissonSampler(population, self.users_per_round / population)
+
+
+class FedAvg(TrainingMechanism[FedAvgParams]):
+    """Federated averaging without noise: the upper end of what a federation can learn.
+
+    It promises nothing, with clipping or without. Its rounds are those of `user-dp`, but the server
+    divides by the weights of the users who came, as published, and not by a public constant.
+    """
+
+    name = "fedavg"
+    source = "McMahan et al. 2017 (arXiv:1602.05629), Algorithm 1"
+    Params = FedAvgParams
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """Private text is used without protection."""
+        return _EVENTS
+
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """Trains on the users of the training split."""
+        from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.noise import IndependentGaussian
+
+        p = self.params
+        if p.iid:
+            learner = dealt_anew(learner, run.shared(self.name, "iid"))
+        units = users_of(learner.corpus)
+        counts = units.counts
+        trained = train_federated(
+            Federation(
+                rounds=p.rounds,
+                units=units,
+                sampler=p.sampler(len(units)),
+                local=p.local("mean"),
+                bound=p.bounded(),
+                noise=IndependentGaussian(0.0),
+                denominator=None,
+                server=p.server(),
+                unit_weights=counts / counts.max() if p.weighting == "rows" else None,
+                rows_per_unit=p.rows_per_user,
+                clients=True,
+            ),
+            learner,
+            run,
+        )
+        return trained.module, _EVENTS
+
+
+def dealt_anew(learner: Learner, rng: np.random.Generator) -> Learner:
+    """The learner with its training rows dealt among their users, each with as many as before.
+
+    Which rows train is the same. It is for studies of data that are identically distributed over
+    users; no guarantee speaks of users whose rows are others'.
+
+    Args:
+        learner: not changed.
+        rng: draws who gets which row.
+    """
+    corpus = learner.corpus
+    train, users = corpus.where("train"), corpus.users.copy()
+    users[train] = rng.permutation(users[train])
+    other = copy.copy(learner)
+    other.corpus = replace(corpus, groups={**corpus.groups, "user": users})
+    return other
