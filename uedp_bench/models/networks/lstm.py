@@ -1,7 +1,6 @@
-"""Recurrent networks in plain tensor operations.
+"""Recurrent networks whose cells are written out (`recurrence`).
 
-`torch.nn.LSTM` works neither under `torch.func.vmap` nor with masks drawn by row, so the cells are
-written out: input products of all time steps in one matrix product, then a lean loop over time.
+`torch.nn.LSTM` works neither under `torch.func.vmap` nor with masks drawn by row.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.models.networks.recurrence import recurrence
+from uedp_bench.models.networks.recurrence_tables import CellWeights
 from uedp_bench.models.networks.token_tree import (
     LOGITS_AT_ONCE,
     BoolArray,
@@ -164,24 +165,8 @@ class RecurrentLayer(nn.Module):
 
         `mask` (rows, outputs) multiplies the recurrent output at every step.
         """
-        recurrent, cells = state
-        weight = self.weight_recurrent.t()
-        down = None if self.projection is None else self.projection.t()
-        outputs = []
-        for gates in (inputs @ self.weight_input.t() + self.bias).unbind(1):
-            seen = recurrent if mask is None else recurrent * mask
-            parts = (gates + seen @ weight).chunk(3 if self.shape.coupled else 4, dim=1)
-            forget, out = torch.sigmoid(parts[0]), torch.sigmoid(parts[1])
-            candidate = torch.tanh(parts[2])
-            if self.shape.coupled:
-                cells = candidate + forget * (cells - candidate)
-            else:
-                cells = forget * cells + torch.sigmoid(parts[3]) * candidate
-            recurrent = out * torch.tanh(cells)
-            if down is not None:
-                recurrent = recurrent @ down
-            outputs.append(recurrent)
-        return torch.stack(outputs, dim=1), (recurrent, cells)
+        weights = CellWeights(self.weight_input, self.weight_recurrent, self.bias, self.projection)
+        return recurrence(inputs, state, weights, mask, coupled=self.shape.coupled)
 
 
 class RecurrentNetwork(nn.Module):

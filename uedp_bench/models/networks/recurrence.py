@@ -1,0 +1,168 @@
+"""LSTM and CIFG recurrences over a whole sequence, with the gradient written out.
+
+Autograd keeps a node for every operation of every time step, and makes and adds as many gradients
+of the weights as there are steps. Here the loops run on preallocated tables (`recurrence_tables`),
+and the gradient of each weight is one product over all time steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
+
+from uedp_bench.models.networks.recurrence_tables import (
+    CellWeights,
+    ForwardTables,
+    State,
+    backward_tables,
+    forward_tables,
+    weight_gradients,
+)
+
+
+def recurrence(
+    inputs: Tensor, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool
+) -> tuple[Tensor, State]:
+    """Outputs (rows, T, outputs) and last state of inputs (rows, T, inputs).
+
+    It works under `torch.func.grad` and `vmap` and has no second derivative. Tensors that override
+    torch's functions override this one as well (`torch.overrides`).
+
+    Args:
+        inputs: of all time steps.
+        state: before the first.
+        weights: of the layer.
+        mask: (rows, outputs) multiplies the recurrent output at every step, or None.
+        coupled: input gate = 1 - forget gate (CIFG, Greff et al. 2017).
+    """
+    relevant = (inputs, *weights)
+    if has_torch_function(relevant):
+        found: tuple[Tensor, State] = handle_torch_function(
+            recurrence, relevant, inputs, state, weights, mask, coupled=coupled
+        )
+        return found
+    outputs, cells, *_ = _Recurrence.apply(  # type: ignore[no-untyped-call]
+        inputs.transpose(0, 1), *state, mask, *weights, coupled
+    )
+    return outputs.transpose(0, 1), (outputs[-1], cells)
+
+
+def by_steps(
+    inputs: Tensor, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool
+) -> tuple[Tensor, State]:
+    """What `recurrence` computes, operation by operation, with torch's own derivatives."""
+    recurrent, cells = state
+    outputs = []
+    for gates in (inputs @ weights.input.t() + weights.bias).unbind(1):
+        seen = recurrent if mask is None else recurrent * mask
+        parts = (gates + seen @ weights.recurrent.t()).chunk(3 if coupled else 4, dim=1)
+        forget, out, candidate = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh()
+        if coupled:
+            cells = candidate + forget * (cells - candidate)
+        else:
+            cells = forget * cells + torch.sigmoid(parts[3]) * candidate
+        recurrent = out * torch.tanh(cells)
+        if weights.projection is not None:
+            recurrent = recurrent @ weights.projection.t()
+        outputs.append(recurrent)
+    return torch.stack(outputs, dim=1), (recurrent, cells)
+
+
+class _Recurrence(torch.autograd.Function):
+    """Arguments: inputs (time first), two of the state, the mask, four weights, whether coupled."""
+
+    @staticmethod
+    def forward(*given: Any) -> tuple[Tensor, ...]:
+        inputs, recurrent, cells, mask, *weights, coupled = given
+        tables = forward_tables(
+            inputs, (recurrent, cells), CellWeights(*weights), mask, coupled=coupled
+        )
+        outputs, gates, cells, squashed = tables
+        return outputs, cells[-1].clone(), gates, cells, squashed
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[:-1], output[0], *output[2:])
+        ctx.mark_non_differentiable(*output[2:])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+        inputs, recurrent, cells, mask, *weights = ctx.saved_tensors[:8]
+        of_outputs, of_cells = gradients[:2]
+        if of_outputs is None:
+            of_outputs = torch.zeros_like(ctx.saved_tensors[8])
+        found = _Backward.apply(  # type: ignore[no-untyped-call]
+            of_outputs, of_cells, inputs, recurrent, cells, mask, *weights, *ctx.saved_tensors[8:]
+        )
+        of_inputs, of_recurrent, before, *of_weights = found
+        if weights[3] is None:
+            of_weights[3] = None
+        return of_inputs, of_recurrent, before, None, *of_weights, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+        units = info.batch_size
+        data = _with_units(units, zip(given[:4], in_dims[:4], (1, 0, 0, 0), strict=True))
+        weights = _weights_with_units(units, given[4:8], in_dims[4:8])
+        found = _Recurrence.apply(*data, *weights, given[8])  # type: ignore[no-untyped-call]
+        return found, (1, 0, 1, 1, 1)
+
+
+class _Backward(torch.autograd.Function):
+    """The gradient as a function of its own, so that users side by side have one each."""
+
+    @staticmethod
+    def forward(*given: Any) -> tuple[Tensor, ...]:
+        of_outputs, of_cells, inputs, recurrent, cells, mask, *rest = given
+        state, weights = (recurrent, cells), CellWeights(*rest[:4])
+        tables = ForwardTables(*rest[4:])
+        back = backward_tables(of_outputs, of_cells, tables, state, weights, mask)
+        found = weight_gradients(inputs, tables, back, state, weights, mask)
+        down = back.inputs.new_empty(*found.bias.shape[:-1], 0)
+        down = down if found.projection is None else found.projection
+        return back.inputs, *back.state, *found[:3], down
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.mark_non_differentiable(*output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+        raise RuntimeError("a recurrence has no second derivative")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+        units, at = info.batch_size, (1, 0, 1, 0, 0, 0)
+        data = _with_units(units, zip(given[:6], in_dims[:6], at, strict=True))
+        weights = _weights_with_units(units, given[6:10], in_dims[6:10])
+        tables = _with_units(units, zip(given[10:], in_dims[10:], (1,) * 4, strict=True))
+        found = _Backward.apply(*data, *weights, *tables)  # type: ignore[no-untyped-call]
+        return found, (1, 0, 0, 0, 0, 0, 0)
+
+
+def _with_units(units: int, parts: Any) -> list[Tensor | None]:
+    """Tensors with the dimension of units where `forward_tables` wants it."""
+    found: list[Tensor | None] = []
+    for value, dim, wanted in parts:
+        if value is None:
+            found.append(None)
+        elif dim is None:
+            found.append(value.unsqueeze(wanted).expand(
+                *value.shape[:wanted], units, *value.shape[wanted:]
+            ))  # fmt: skip
+        else:
+            found.append(value.movedim(dim, wanted))
+    return found
+
+
+def _weights_with_units(
+    units: int, weights: tuple[Any, ...], dims: tuple[Any, ...]
+) -> list[Tensor | None]:
+    """Weights of each unit, or the shared ones as they are."""
+    if all(dim is None for dim in dims):
+        return list(weights)
+    return _with_units(units, zip(weights, dims, (0,) * 4, strict=True))
