@@ -1,0 +1,103 @@
+"""Users per second of DP-FedAvg with several local steps: this engine, a plain loop, and peers.
+
+All sides train the same users on the same network on one thread, each in a fresh process, in turns.
+First all of them are checked to end at the same weights: a few users, all rows a step, no noise.
+A peer that is not installed is skipped, with a word on how to install it.
+
+    python benchmarks/federated_peers.py [--models gpt,lstm,default] [--sides ...] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import torch
+from federated_sides import Work, needs, weights_of
+from turns import Found, Stopwatch, arguments, chosen, in_turns, missing, print_ratios, ratios
+from workloads import MODELS, Sizes
+
+from uedp_bench.training.device import keep_freed_memory
+
+SIDES = ("plain loop", "plain loop, kept memory", "plain loop, nn.LSTM", "engine",
+         "pfl-research", "Flower")  # fmt: skip
+
+
+def work_of(options: argparse.Namespace) -> Work:
+    """What a process does for `--model`."""
+    small, checked = options.quick, bool(options.weights)
+    rows = 4 if small else 16
+    users = 4 if small else (6 if checked else options.users)
+    if options.models == "default" and not checked and not small:
+        users = 100  # users_per_round of user-dp
+    work = Work(options.models, Sizes(users, rows), small, options.rounds, device=options.device)
+    if checked:  # what the order of rows and the noise cannot change
+        return work._replace(rounds=2, epochs=2, batch_size=0, noise=0.0)
+    if options.models == "default":  # most users have fewer rows than a batch
+        return work._replace(epochs=5, batch_size=0)
+    return work
+
+
+def one_side(options: argparse.Namespace) -> Found:
+    """What the process of one side prints."""
+    side = options.side
+    for package, how in needs(side):
+        if (answer := missing(package, how)) is not None:
+            return answer
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    if side == "plain loop, kept memory":
+        keep_freed_memory()
+        side = "plain loop"
+    work, watch = work_of(options), Stopwatch()
+    weights = weights_of(side, work, watch)
+    if options.weights:
+        torch.save(weights, options.weights)
+    return watch.found(work.sizes.users)
+
+
+def check(sides: list[str], same: list[str]) -> None:
+    """Raises `AssertionError` if a side ends at other weights than the plain loop."""
+    with tempfile.TemporaryDirectory() as folder:
+        ends = {}
+        for number, side in enumerate(sides):
+            path = Path(folder) / f"{number}.pt"
+            found = in_turns(__file__, [side], [*same, "--weights", str(path)], turns=1)
+            if "missing" not in found[side][0]:
+                ends[side] = torch.load(path)
+        for side, weights in ends.items():
+            torch.testing.assert_close(
+                weights, ends[sides[0]], rtol=1e-3, atol=1e-5,
+                msg=lambda text, side=side: f"{side} ends elsewhere: {text}",
+            )  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments(parser)
+    parser.add_argument("--models", default=",".join(MODELS), help="by commas")
+    parser.add_argument("--users", type=int, default=40, help="of a round; 100 for default")
+    parser.add_argument("--rounds", type=int, default=4, help="the first does not count")
+    parser.add_argument("--weights", default="", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.side:
+        print(json.dumps(one_side(options)))
+        return
+    out = {}
+    for model in options.models.split(","):
+        sides = chosen(options, [s for s in SIDES if s != "plain loop, nn.LSTM" or model == "lstm"])
+        same = ["--models", model, "--users", str(options.users), "--rounds", str(options.rounds),
+                "--device", options.device, *(["--quick"] if options.quick else [])]  # fmt: skip
+        check(sides, same)
+        found = in_turns(__file__, sides, same, options.turns)
+        out[model] = ratios(found, sides[0], options.clock)
+        if not options.json:
+            print_ratios(f"{model}: users per second, {sides[0]} = 1", out[model])
+    if options.json:
+        print(json.dumps(out, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Networks, rows and users that the benchmarks of speed train, the same for all sides.
+
+`gpt` (4 layers of 128, 2,000 tokens) and `lstm` (embedding and projection of 96, 256 units, 10,000
+words) read synthetic rows of 20 tokens whose frequencies fall as 1 / rank; both tie their output.
+`default` is the source `embedded` with the model `lstm-small`, both with their default parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.models.networks.lstm import LayerShape, NetworkShape, RecurrentNetwork
+from uedp_bench.registry import models, sources, tasks
+from uedp_bench.run import Run
+from uedp_bench.tasks.language.learner import LanguageModelLearner
+
+MODELS = ("gpt", "lstm", "default")
+
+
+class Numbers:
+    """A vocabulary whose words are the numbers of their ids; 0 and 1 begin and end a row."""
+
+    begin, end, unknown, private = 0, 1, None, False
+    origin = fingerprint = "numbers"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[int(word) for word in text.split()] for text in texts]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return " ".join(map(str, tokens))
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError("nobody saves it")
+
+
+class Sizes(NamedTuple):
+    """Users of a round, the rows of each and their tokens."""
+
+    users: int = 40
+    rows: int = 16
+    tokens: int = 20
+
+
+def numbers_corpus(sizes: Sizes, vocabulary: int) -> Corpus:
+    """Rows of `tokens` targets (the end among them), token frequencies as 1 / rank."""
+    rng = np.random.default_rng(7)
+    share = 1.0 / np.arange(1, vocabulary - 1)
+    drawn = rng.choice(np.arange(2, vocabulary), p=share / share.sum(),
+                       size=(sizes.users * sizes.rows, sizes.tokens - 1))  # fmt: skip
+    return Corpus(
+        texts=tuple(" ".join(map(str, row)) for row in drawn),
+        groups={"user": np.repeat(np.arange(sizes.users), sizes.rows)},
+        split=np.full(len(drawn), SPLITS.index("train")),
+    )
+
+
+def lstm_network(vocabulary: int, embedding: int, units: int) -> RecurrentNetwork:
+    """LSTM with a projection to the size of its embedding, which is the output as well."""
+    layer = LayerShape(embedding, units, projection=embedding, coupled=False)
+    shape = NetworkShape(vocabulary, embedding, (layer,), output_bias=False, embedding_range=0.1)
+    return RecurrentNetwork(shape, seed=1)
+
+
+def language_learner(name: str, sizes: Sizes, small: bool = False) -> Any:
+    """The learner of next-word prediction for a model by name.
+
+    Args:
+        name: one of `MODELS`.
+        sizes: of a round; of `default` the number of users alone.
+        small: networks that only show that a script runs.
+    """
+    if name == "default":
+        return _default(sizes.users)
+    if name == "lstm":
+        return lstm_learner(sizes, *((200, 16, 24) if small else ()))
+    words = Numbers(200 if small else 2_000)
+    model = models.create("gpt2", {})
+    corpus = numbers_corpus(sizes, words.size)
+    return LanguageModelLearner(model, model.build(words, seed=1), words, corpus)
+
+
+def lstm_learner(
+    sizes: Sizes, vocabulary: int = 10_000, embedding: int = 96, units: int = 256
+) -> Any:
+    """The learner of the model `lstm`, at other sizes too."""
+    words = Numbers(vocabulary)
+    module = lstm_network(vocabulary, embedding, units)
+    corpus = numbers_corpus(sizes, vocabulary)
+    return LanguageModelLearner(models.create("cifg-lstm", {}), module, words, corpus)
+
+
+def _default(users: int) -> Learner:
+    corpus = sources.create("embedded", {"users": max(users, 50)}).load()
+    task = tasks.create("next-word", {})
+    task.model = models.create("lstm-small", {})
+    kept = corpus.take(np.flatnonzero((corpus.users < users) & corpus.where("train")))
+    vocabulary = task.vocabulary(corpus)
+    return task.stages(kept, vocabulary, Run(1, stats_of(kept)))[-1]
+
+
+def stats_of(corpus: Corpus) -> CorpusStats:
+    """Public sizes of a corpus whose rows are all training rows."""
+    users = len(np.unique(corpus.users))
+    return CorpusStats(users, len(corpus), 0, 0, public=True)
+
+
+def flat_weights(module: nn.Module) -> Tensor:
+    """(d,) all trained weights, in the order of their names in our networks."""
+    return torch.cat([p.detach().reshape(-1).cpu() for p in module.parameters() if p.requires_grad])
+
+
+class BertClassifier(nn.Module):
+    """A small BERT and a linear layer on its first token, as one writes it with `transformers`.
+
+    Position ids are those of every row, contiguous: ghost clipping of Opacus 1.6 wants them so.
+    """
+
+    def __init__(self, vocabulary: int, tokens: int, classes: int = 4) -> None:
+        from transformers import BertConfig, BertModel
+
+        super().__init__()
+        torch.manual_seed(1)
+        config = BertConfig(
+            vocab_size=vocabulary, num_hidden_layers=2, hidden_size=128, num_attention_heads=4,
+            intermediate_size=512, max_position_embeddings=tokens, type_vocab_size=1,
+            hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        )  # fmt: skip
+        self.encoder = BertModel(config, add_pooling_layer=False)
+        self.head = nn.Linear(128, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(rows, classes) of (rows, tokens)."""
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        positions = positions.expand(tokens.shape[0], -1).contiguous()
+        hidden = self.encoder(
+            input_ids=tokens, position_ids=positions, token_type_ids=torch.zeros_like(tokens)
+        ).last_hidden_state
+        return self.head(hidden[:, 0])
+
+
+class BertRows(Learner):
+    """Rows of random tokens with random labels, and `BertClassifier`."""
+
+    vectorised = False  # as the model `bert` says
+
+    def __init__(self, rows: int, tokens: int, vocabulary: int) -> None:
+        rng = np.random.default_rng(7)
+        self.module = BertClassifier(vocabulary, tokens)
+        self.corpus = numbers_corpus(Sizes(rows, 1, tokens + 1), vocabulary)
+        texts = [[int(word) for word in text.split()] for text in self.corpus.texts]
+        self._tokens = torch.tensor(texts)
+        self._labels = torch.from_numpy(rng.integers(4, size=rows))
+        self.row_size = tokens * 512
+
+    def batch(self, rows: Any, seeds: Any) -> Batch:
+        chosen = torch.as_tensor(np.asarray(rows))
+        return {"tokens": self._tokens[chosen], "targets": self._labels[chosen]}
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        logits = module(batch["tokens"])
+        nats = nn.functional.cross_entropy(logits, batch["targets"], reduction="none")
+        return Losses(nats, torch.ones_like(nats))
+
+    def release(self, module: nn.Module) -> Any:
+        raise NotImplementedError("nobody asks for it")
+
+
+class TorchLSTM(nn.Module):
+    """Embedding, one LSTM layer of the same size, the embedding again as output; torch's own parts.
+
+    Args:
+        vocabulary, size: sizes.
+        layer: makes the recurrent layer: `nn.LSTM`, or `DPLSTM` of Opacus.
+    """
+
+    def __init__(self, vocabulary: int, size: int, layer: Any = nn.LSTM) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.embedding = nn.Embedding(vocabulary, size)
+        self.lstm = layer(size, size, batch_first=True)
+        self.output = nn.Linear(size, vocabulary, bias=False)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(rows, length, vocabulary) of (rows, length)."""
+        return self.output(self.lstm(self.embedding(tokens))[0])
+
+
+def square_lstm(vocabulary: int, size: int) -> RecurrentNetwork:
+    """`TorchLSTM` in this project's parts."""
+    layer = LayerShape(size, size, projection=None, coupled=False)
+    shape = NetworkShape(vocabulary, size, (layer,), output_bias=False, embedding_range=0.1)
+    return RecurrentNetwork(shape, seed=1)
