@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
     from uedp_bench.run import Diary, Run
 
-FOLDER = "checkpoint"
-"""Folder of a run's checkpoints, in the run's own."""
-
 _HEADER = "run.json"
 _FORMAT = 1
 _MOST_SHARE = 20.0
@@ -63,9 +60,11 @@ class Checkpoints:
         made_by: what must be the same for a training to go on to the bit, by name: identity of the
             run, code, libraries, device. It is asked when there is something to write or to find.
         pace: how often to write.
+        around: the run for which a model is trained that others share; it is the one that says how
+            often it was resumed.
 
     Attributes:
-        folder: see above.
+        folder, pace: see above.
         resumed: how often the run was resumed, this attempt included.
         earlier_seconds: that attempts before spent on the steps which this one did not repeat.
         said: why something that was found could not be gone on from, or a training cannot be
@@ -77,11 +76,12 @@ class Checkpoints:
         folder: Path | None = None,
         made_by: Callable[[], Mapping[str, str]] = dict,
         pace: Pace | None = None,
+        around: Checkpoints | None = None,
     ) -> None:
-        self.folder = folder
+        self.folder, self.pace = folder, pace or Pace()
         self.resumed, self.earlier_seconds = 0, 0.0
         self.said: list[str] = []
-        self._made_by, self._pace = made_by, pace or Pace()
+        self._made_by, self._around = made_by, around
         self._root: Stream | None = None
         self._begun, self._resuming, self._header_written = 0, False, False
         if folder is not None and folder.is_dir() and not folder.is_symlink():
@@ -89,7 +89,7 @@ class Checkpoints:
 
     @property
     def _on(self) -> bool:
-        return self.folder is not None and bool(self._pace.seconds or self._pace.steps)
+        return self.folder is not None and bool(self.pace.seconds or self.pace.steps)
 
     def root(self, drawn: Stream) -> Stream:
         """The root of the run's secret streams: the one of the attempt before, if it was kept.
@@ -113,17 +113,25 @@ class Checkpoints:
         writes = self._can_be_written(training)
         first = self._found(training, run) if writes else 0
         began = written = time.monotonic()
-        wait, last = self._pace.seconds, first
+        wait, last = self.pace.seconds, first
         for step in range(first, total):
             yield step
             now = time.monotonic()
-            by_time = self._pace.seconds > 0 and now - written >= wait
-            by_steps = self._pace.steps > 0 and (step + 1) % self._pace.steps == 0
-            whole = step + 1 == total and (last > 0 or now - began >= self._pace.seconds > 0)
+            by_time = self.pace.seconds > 0 and now - written >= wait
+            by_steps = self.pace.steps > 0 and (step + 1) % self.pace.steps == 0
+            whole = step + 1 == total and (last > 0 or now - began >= self.pace.seconds > 0)
             if writes and (by_time or by_steps or whole):
                 writes = self._write(training, step + 1, now - began)
                 written, last = time.monotonic(), step + 1
-                wait = max(self._pace.seconds, _MOST_SHARE * (written - now))
+                wait = max(self.pace.seconds, _MOST_SHARE * (written - now))
+
+    def went_on(self) -> None:
+        """Counts that this attempt goes on from what another did, once."""
+        if not self._resuming:
+            self._resuming = True
+            self.resumed += 1
+            if self._on:
+                self._write_header()
 
     def forget(self) -> None:
         """Removes all checkpoints: the run has ended, and nobody is to read secrets in them."""
@@ -169,10 +177,7 @@ class Checkpoints:
             self._say(f"starts {training.name} anew, without its checkpoint: {error}", run)
             return 0
         self.earlier_seconds += seconds
-        if not self._resuming:
-            self._resuming = True
-            self.resumed += 1
-            self._write_header()
+        (self._around or self).went_on()
         run.progress(f"resumed {training.name}", step, training.total)
         return step
 

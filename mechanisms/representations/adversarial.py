@@ -112,7 +112,11 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
             return losses._replace(nats=losses.nats + p.adversary_weight * fooled)
 
         plan = SplitTraining(p.epochs, p.batch_size, p.learning_rate, p.weight_decay)
-        return train_split(plan, split, run, misleading, main), _EVENTS
+        module = train_split(
+            plan, split, run, misleading, main, attackers=attackers,
+            optimizer_of_attackers=attackers.optimizer,
+        )  # fmt: skip
+        return module, _EVENTS
 
     def _private(
         self, corpus: Corpus, target: str

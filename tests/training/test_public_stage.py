@@ -35,8 +35,9 @@ def test_the_second_run_reads_what_the_first_trained(tmp_path: Path) -> None:
     assert torch.equal(flat(one), flat(two))
     assert torch.equal(flat(one), flat(train_public(PLAN, NetworkLearner(8), alone)))
     assert not torch.equal(flat(one), flat(reader.module))
-    # The diary of both says the same: as if each had been alone.
-    assert first.counts == second.counts
+    # The diary of both says the same, as if each had been alone, and what was shared.
+    shared = {"pretraining_shared_seconds": first.counts["pretraining_seconds"]}
+    assert {**first.counts, **shared} == second.counts
     assert first.counts["rows_pretrain"] == 16
     assert first.counts["pretraining_seconds"] > 0
     assert first.series == second.series
@@ -44,7 +45,8 @@ def test_the_second_run_reads_what_the_first_trained(tmp_path: Path) -> None:
     assert first.public_stages is not None
     assert second.public_stages is not None
     assert first.public_stages.saved_seconds == 0
-    assert second.public_stages.saved_seconds == first.counts["pretraining_seconds"]
+    saved = second.public_stages.saved_seconds
+    assert saved == pytest.approx(first.counts["pretraining_seconds"], abs=0.5)
 
 
 def test_whatever_decides_the_weights_decides_the_file(tmp_path: Path) -> None:

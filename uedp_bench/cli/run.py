@@ -61,6 +61,21 @@ Threads = Annotated[
         metavar="N", min=1, help="Threads of a process; another number may change last digits."
     ),
 ]
+CheckpointSeconds = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="Write a training down so often, so that the same command goes on from there after a "
+        "kill; 0: never by time.",
+    ),
+]
+CheckpointSteps = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=0, help="The same after so many rounds or batches; 0: never by number."
+    ),
+]
 MaxRetrain = Annotated[
     int | None,
     typer.Option(
@@ -152,6 +167,8 @@ def run_command(
     threads: Threads = 1,
     processes: Processes = 1,
     run_timeout: RunTimeout = None,
+    checkpoint_seconds: CheckpointSeconds = 60.0,
+    checkpoint_steps: CheckpointSteps = 0,
     retry_failed: RetryFailed = False,
     max_retrain: MaxRetrain = None,
     max_runs: MaxRuns = MOST_RUNS,
@@ -210,6 +227,7 @@ def run_command(
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
         max_runs, run_timeout, retry_failed, log_release, not no_release, processes,
+        (checkpoint_seconds, checkpoint_steps),
     )  # fmt: skip
     benchmark(wanted.model_dump(), options, as_json)
 
@@ -244,7 +262,8 @@ class Options:
         run_timeout: seconds that a run may take; None for any.
         retry_failed: run again what failed too often to be tried again unasked.
         log_release: log releases that nothing is proven about.
-        keep_release: keep releases and reference models.
+        keep_release: keep releases, reference models and checkpoints of what did not end.
+        pace: seconds and steps of a training between two checkpoints.
     """
 
     out: Path
@@ -261,6 +280,7 @@ class Options:
     log_release: bool = False
     keep_release: bool = True
     processes: int = 1
+    pace: tuple[float, int] = (60.0, 0)
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
@@ -280,6 +300,7 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
 
 
 def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
+    from uedp_bench.checkpoints import Pace
     from uedp_bench.cli.progress import display
     from uedp_bench.files.output_folder import only_process
     from uedp_bench.harness.execution import Execution
@@ -310,7 +331,9 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
             # Results of earlier runs are logged too where this server has not seen them.
             results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
             speed = Speed(threads=options.threads, processes=options.processes)
-            how = Execution(options.out, options.device, speed, keep_release=options.keep_release)
+            seconds, steps = options.pace
+            how = Execution(options.out, options.device, speed, keep_release=options.keep_release,
+                            pace=Pace(seconds=seconds, steps=steps))  # fmt: skip
             running = run_jobs(
                 jobs, how, workers=workers, plugins=options.plugins,
                 timeout=options.run_timeout, listen=screen.update,

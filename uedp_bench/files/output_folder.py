@@ -21,6 +21,9 @@ from uedp_bench.errors import InputError
 LOCK, HOLDER = ".lock", ".in-use.json"
 """The lock of a folder, and who holds it, for people who are refused."""
 
+CHECKPOINT = "checkpoint"
+"""Folder of the checkpoints of a run, in the run's own."""
+
 PARTIAL = ".partial"
 """Ending of files that are being written."""
 
@@ -40,7 +43,8 @@ def only_process(folder: Path, *, keep_cache: bool = True) -> Iterator[None]:
 
     Args:
         folder: of results.
-        keep_cache: keep models that attacks asked for, for the runs of another command.
+        keep_cache: keep models that attacks asked for, and checkpoints of runs that did not end,
+            for another command.
 
     Raises:
         InputError: if another process holds it (the message says which), or it is no folder that
@@ -62,7 +66,8 @@ def only_process(folder: Path, *, keep_cache: bool = True) -> Iterator[None]:
         yield
     finally:
         if not keep_cache:
-            shutil.rmtree(folder / "cache", ignore_errors=True)
+            for path in (folder / "cache", *folder.glob(f"*/{CHECKPOINT}")):
+                shutil.rmtree(path, ignore_errors=True)
         with contextlib.suppress(OSError):
             holder.unlink(missing_ok=True)
         lock.release()
@@ -113,7 +118,7 @@ def refuse_links(folder: Path, identifier: str) -> None:
         InputError: naming the link.
     """
     run = folder / identifier
-    for path in (run, run / "release", folder / "cache"):
+    for path in (run, run / "release", run / CHECKPOINT, folder / "cache"):
         if path.is_symlink():
             raise InputError(f"--out {folder}: {path} is a link, and runs write into no links")
 
@@ -121,13 +126,19 @@ def refuse_links(folder: Path, identifier: str) -> None:
 def remove_partial(folder: Path) -> None:
     """Removes what a process that is gone was writing when it ended."""
     # SQLite keeps a journal beside a store that is being set up.
-    for pattern in (f"*{PARTIAL}", f"*/*{PARTIAL}", f".*{PARTIAL}-journal"):
+    for pattern in (
+        f"*{PARTIAL}", f"*/*{PARTIAL}", f".*{PARTIAL}-journal", f"*/{CHECKPOINT}/*{PARTIAL}",
+        f"cache/*/{CHECKPOINT}/*{PARTIAL}",
+    ):  # fmt: skip
         for path in folder.glob(pattern):
             with contextlib.suppress(OSError):
                 path.unlink()
     for started in folder.glob("cache/retrain-*/"):
         if not (started / "done.json").is_file() and not started.is_symlink():
-            shutil.rmtree(started, ignore_errors=True)
+            left = [path for path in started.iterdir() if path.name != CHECKPOINT]
+            whole = not (started / CHECKPOINT).is_dir()
+            for path in [started] if whole else left:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def write_atomically(path: Path, text: str, *, private: bool = False) -> None:

@@ -15,6 +15,7 @@ from uedp_bench.harness.simulation import counts_sizes, marked
 from uedp_bench.harness.utility import judged
 from uedp_bench.model import Vocabulary
 from uedp_bench.results import Cost, Result
+from uedp_bench.run import Run
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,18 @@ def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
         diagnostics=dict(run.diagnostics),
         selection=found.selection,
         stored=found.stored,
-        cost=Cost(**cost, **run.counts, **run.diary.messages.cost()),
+        cost=Cost(**cost, **run.counts, **run.diary.messages.cost(), **_resumed(run)),
         provenance=provenance(ready.identity.parts, ready.there.data, ready.there.corpus)
         | {"vocabulary": _told(found.made.vocabulary), "release": found.made.release.view},
         **vars(found.attacked),
     )
     counted = counts_sizes(ready.parts.pipeline, run.stats)
     return marked(result, type(task), counted_sizes=counted)
+
+
+def _resumed(run: Run) -> dict[str, int]:
+    """How often the run went on from a checkpoint; nothing for one that was never interrupted."""
+    return {"resumed": run.checkpoints.resumed} if run.checkpoints.resumed else {}
 
 
 def _told(vocabulary: Vocabulary | None) -> dict[str, Any] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from uedp_bench.run import Progress, Speed, no_progress
+from uedp_bench.checkpoints import Pace
+from uedp_bench.run import Points, Progress, Speed, no_points, no_progress
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,10 @@ class Execution:
         out: folder of results; a run writes into `out/<id>/`.
         device: "auto", "cpu", "cuda" or any torch device.
         failures: how often the run has failed before, other than on bad input.
-        keep_release: what was released is kept beside the result.
+        keep_release: what was released is kept beside the result, and checkpoints of a run that
+            failed.
+        pace: how often trainings are written down.
+        points: hears of the series of a run while it trains.
     """
 
     out: Path
@@ -25,3 +29,5 @@ class Execution:
     progress: Progress = no_progress
     failures: int = 0
     keep_release: bool = True
+    pace: Pace = field(default_factory=Pace)
+    points: Points = no_points

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.harness.identity import Identity
@@ -30,13 +31,14 @@ def reason_of(error: BaseException, phase: str, before: int) -> RunError:
     )
 
 
-def failed(spec: RunSpec, identity: Identity, error: RunError) -> Result:
-    """The result of a run that failed."""
+def failed(spec: RunSpec, identity: Identity, error: RunError, stored: Mapping[str, str]) -> Result:
+    """The result of a run that failed; `stored` is what its folder holds."""
     return Result(
         id=identity.id,
         group=identity.group,
         status="failed",
         error=error,
         spec=spec,
+        stored=dict(stored),
         provenance=provenance(identity.parts),
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from uedp_bench.harness.checkpointing import checkpoints_beside, checkpoints_in
 from uedp_bench.harness.components import Components, Sources, build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.identity import Identity
@@ -71,7 +73,14 @@ def prepare(
     with meter("plant"):
         there = plant(parts.attacks, *source, spec.seed)
     cache = how.out / "cache"
-    stages = public_stages(identity, cache)
+    folder = how.out / identity.id
+    checkpoints = checkpoints_in(folder, identity.id, device, how.speed, how.pace)
+    for said in checkpoints.said:
+        how.progress(said, 0, 1)
+    beside = partial(checkpoints_beside, checkpoints, device=device, speed=how.speed)
+    # They depend on task and model.
+    shared = [identity.parts["task"], identity.parts["model"]]
+    stages = PublicStages(cache, json.dumps(shared, sort_keys=True), beside)
     run = Run(
         spec.seed,
         there.stats,
@@ -85,12 +94,8 @@ def prepare(
         public_stages=stages,
         downstream=there.data.visible_downstream,
         diary=Diary(messages=MessageLog(parts.keeps_messages, parts.payload_rounds)),
+        checkpoints=checkpoints,
+        points=how.points,
     )
     check_units(parts.pipeline, there.corpus, run)
     return Prepared(spec, identity, parts, there, run, stages, cache)
-
-
-def public_stages(identity: Identity, cache: Path) -> PublicStages:
-    """Where a run finds models after training on public text: they depend on task and model."""
-    shared = [identity.parts["task"], identity.parts["model"]]
-    return PublicStages(cache, json.dumps(shared, sort_keys=True))

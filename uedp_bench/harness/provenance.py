@@ -35,7 +35,7 @@ def provenance(
         "commit": _commit(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
-        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+        "libraries": library_versions(),
     }
     if (parts := recorded(identity)) is not None:
         out["identity"] = parts
@@ -81,6 +81,11 @@ def names_place(value: Any) -> bool:
         return False
     rooted = PurePath(value).is_absolute() or PureWindowsPath(value).drive != ""
     return rooted or value.startswith(("/", "~", "..", "file:"))
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of the main libraries that are installed."""
+    return {name: found for name in LIBRARIES if (found := _version(name))}
 
 
 def _version(name: str) -> str | None:

@@ -16,12 +16,12 @@ from filelock import FileLock
 from uedp_bench import registry
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.files.output_folder import private_folder
+from uedp_bench.files.output_folder import private_folder, write_json
 from uedp_bench.harness.components import spec_of
 from uedp_bench.harness.identity import component_identity
 from uedp_bench.harness.impossible_pairs import expected
 from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.harness.preparing import Prepared, public_stages
+from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import protect
 from uedp_bench.harness.saved_release import load_release, save_release
 from uedp_bench.results import RunSpec
@@ -74,18 +74,18 @@ class Retraining:
         if mechanism == "none":
             plain, rows = parts.unprotected, parts.task.private_rows()
             parts = replace(parts, pipeline=Pipeline.build([plain], plain, rows), attacks=())
-        stages = public_stages(self._ready.identity, self._cache)
+        stages = replace(self._ready.public_stages, saved_seconds=0.0)
+        checkpoints = stages.checkpoints(folder)
         inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
                     progress=_renamed(run), scope=f"retraining {folder.name}",
                     noise_source=run.noise_source, public_stages=stages,
-                    downstream=run.downstream)  # fmt: skip
+                    downstream=run.downstream, checkpoints=checkpoints)  # fmt: skip
         made = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
         save_release(made.release, folder / "release")
-        seconds = time.perf_counter() - start + stages.saved_seconds
+        seconds = time.perf_counter() - start + stages.saved_seconds + checkpoints.earlier_seconds
         done = {"seconds": round(seconds, 3), "mechanism": mechanism}
-        partial = folder / "done.partial"
-        partial.write_text(json.dumps(done), encoding="utf-8")
-        partial.replace(folder / "done.json")
+        write_json(folder / "done.json", done)
+        checkpoints.forget()
 
     def _chosen(self, users: BoolArray, splits: tuple[str, ...]) -> Corpus:
         """Rows of the chosen users as training split, after the public rows as they are.

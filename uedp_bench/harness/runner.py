@@ -8,6 +8,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.files.output_folder import disk_is_full
 from uedp_bench.harness.assembly import Outcome, assemble
 from uedp_bench.harness.attacking import attack_all, with_messages
+from uedp_bench.harness.checkpointing import after_failure, forget
 from uedp_bench.harness.components import build_sources
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed, reason_of
@@ -51,15 +52,21 @@ def execute(spec: RunSpec, how: Execution, identity: Identity | None = None) -> 
     except BaseException as error:  # sys.exit() in a component is no end of the benchmark
         if disk_is_full(error, how.out):
             raise OSError(errno.ENOSPC, "no space left on device", str(how.out)) from error
-        result = failed(spec, known, reason_of(error, meter.phase, how.failures))
+        goes_on = how.keep_release and not isinstance(error, InputError)
+        stored = after_failure(how.out / known.id, goes_on=goes_on)
+        result = failed(spec, known, reason_of(error, meter.phase, how.failures), stored)
     keep_result(result, how.out)
+    if result.error is None:
+        forget(how.out / known.id)
     return result
 
 
 def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     with meter("train"):
         made = protect(ready.parts, ready.there.corpus, ready.run)
-    meter.add("train", ready.public_stages.saved_seconds)  # as if it had been alone
+    # As if it had been alone, and not been interrupted.
+    before = ready.run.checkpoints.earlier_seconds
+    meter.add("train", ready.public_stages.saved_seconds + before)
     with meter("save"):
         keeper.save(made.release, ready.there, ready.parts.task)
     with meter("score"):
@@ -68,6 +75,7 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     with meter("attack"):
         retraining = Retraining(ready, made.vocabulary)
         attacked = attack_all(ready, made.release, retraining.bound())
+    meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):
         given, selection = guarantees(ready, made, attacked.lower_bounds)
         stored = keeper.stored(ready, made, given, attacked.details)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from uedp_bench import registry
 from uedp_bench.errors import is_input_error
 from uedp_bench.files.output_folder import refuse_links
+from uedp_bench.harness.checkpointing import after_failure, forget
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
@@ -159,6 +160,9 @@ def run_jobs(
         OSError: if a run cannot write its result, for then no other can.
     """
     todo = [job for job in jobs if job.todo]
+    for job in jobs:
+        if job.done is not None:  # killed after its result, and before it was done with
+            forget(how.out / job.id)
     if workers == 0:
         for job in todo:
             heard = partial(_heard, job, listen)
@@ -217,7 +221,8 @@ def _crashed(job: Job, how: Execution, crash: Crash) -> Result:
         traceback=crash.stack,
         failures=job.failures + 1,
     )
-    result = failed(job.spec, job.identity, error)
+    stored = after_failure(how.out / job.id, goes_on=how.keep_release)
+    result = failed(job.spec, job.identity, error, stored)
     keep_result(result, how.out)
     return result
 

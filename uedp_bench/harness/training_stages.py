@@ -138,7 +138,8 @@ class _Floor:
         if learner.role == "private":
             self._module = copy.deepcopy(learner.module).to(run.device)
         else:  # what this costs and how it went is no part of the run's diary
-            aside = Run(run.seed, run.stats, run.device, run.speed, progress=run.progress)
+            aside = Run(run.seed, run.stats, run.device, run.speed, progress=run.progress,
+                        checkpoints=run.checkpoints)  # fmt: skip
             self._module = train_plainly(learner, aside, keep=False)
         if last:
             self.release = learner.release(self._module)

@@ -31,7 +31,7 @@ class Attackers(nn.Module):
 
     def start(self, learning_rate: float) -> None:
         """Makes the optimiser; call it when the weights are on their device."""
-        self._optimizer = torch.optim.Adam(self.parameters(), lr=learning_rate)
+        self.optimizer = torch.optim.Adam(self.parameters(), lr=learning_rate)
 
     def truth(self, values: Mapping[str, IntArray], rows: IntArray) -> list[Tensor]:
         """(rows,) values of each variable on the device, -1 for unknown."""
@@ -48,9 +48,9 @@ class Attackers(nn.Module):
                 loss = loss + nn.functional.cross_entropy(network(fixed[known]), truth[known])
         if not loss.requires_grad:
             return
-        self._optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
-        self._optimizer.step()
+        self.optimizer.step()
 
     def fooling_nats(self, z: Tensor, private: list[Tensor]) -> Tensor:
         """(rows,) sums over variables of -log P(not z | r), 0 for unknown values.

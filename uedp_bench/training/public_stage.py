@@ -6,10 +6,12 @@ all mechanisms of a seed start from the same weights, to the bit.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import pickle
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,13 @@ import torch
 from filelock import FileLock
 from torch import nn
 
+from uedp_bench.checkpoints import Checkpoints
+from uedp_bench.files.output_folder import new_file
 from uedp_bench.learner import Learner, Schedule
 from uedp_bench.run import Run
 from uedp_bench.training.plain import train_plain
 
-_PHASE, _SECONDS = "pretrain", "pretraining_seconds"
+_PHASE, _SECONDS, _SHARED = "pretrain", "pretraining_seconds", "pretraining_shared_seconds"
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else
 
 
@@ -33,11 +37,15 @@ class PublicStages:
     Attributes:
         folder: shared by all runs of an output folder, across processes.
         identity: of the task and the model, as JSON.
-        saved_seconds: what the training took that this run did not repeat.
+        checkpoints: makes those of a model in a folder: a run that is killed while it trains for
+            all leaves them to whichever comes next.
+        saved_seconds: what the training took that this run did not repeat, less what it waited for
+            the run that did.
     """
 
     folder: Path
     identity: str
+    checkpoints: Callable[[Path], Checkpoints] = lambda folder: Checkpoints()
     saved_seconds: float = 0.0
 
     def saved(self, seconds: float) -> None:
@@ -50,7 +58,7 @@ def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool =
 
     With `run.public_stages` it is read from there if it was trained before, and kept otherwise; a
     file that is damaged is replaced. `pretraining_seconds` in the cost is what the training took,
-    whoever did it.
+    whoever did it, and `pretraining_shared_seconds` what another run did of it.
 
     Args:
         schedule: how.
@@ -59,29 +67,42 @@ def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool =
         keep: False where the module has seen private rows before: nobody else may read it.
     """
     if run.public_stages is None or not keep:
-        return _trained(schedule, learner, run)[0]
-    file = run.public_stages.folder / f"{_key(run.public_stages, schedule, learner, run)}.pt"
+        return _trained(schedule, learner, run, run.checkpoints)[0]
+    stages = run.public_stages
+    key = _key(stages, schedule, learner, run)
+    file = stages.folder / f"{key}.pt"
     file.parent.mkdir(parents=True, exist_ok=True)
+    start = time.perf_counter()
     with FileLock(f"{file}.lock"):
-        before = run.counts.get(_SECONDS, 0.0)
+        waited, before = time.perf_counter() - start, run.counts.get(_SECONDS, 0.0)
         kept = _read(file, learner, run)
         if kept is not None:
-            run.public_stages.saved(run.counts[_SECONDS] - before)
+            seconds = run.counts[_SECONDS] - before
+            run.count({_SHARED: seconds})
+            stages.saved(seconds - waited)
             return kept
-        module, done = _trained(schedule, learner, run)
-        part = file.with_suffix(".part")
-        torch.save({"weights": module.state_dict(), **done}, part)
-        part.replace(file)
+        checkpoints = stages.checkpoints(stages.folder / key)
+        module, done = _trained(schedule, learner, run, checkpoints)
+        stages.saved(checkpoints.earlier_seconds)
+        with new_file(file) as out:
+            torch.save({"weights": module.state_dict(), **done}, out)
+        checkpoints.forget()
+        with contextlib.suppress(OSError):
+            (stages.folder / key).rmdir()
     return module
 
 
-def _trained(schedule: Schedule, learner: Learner, run: Run) -> tuple[nn.Module, dict[str, Any]]:
+def _trained(
+    schedule: Schedule, learner: Learner, run: Run, checkpoints: Checkpoints
+) -> tuple[nn.Module, dict[str, Any]]:
     """The module, and what the diary of every run says of its training."""
-    inner = Run(run.seed, run.stats, run.device, run.speed, progress=run.progress)
-    start = time.perf_counter()
+    inner = Run(run.seed, run.stats, run.device, run.speed, progress=run.progress,
+                checkpoints=checkpoints)  # fmt: skip
+    start, before = time.perf_counter(), checkpoints.earlier_seconds
     # Equal for all mechanisms of a seed: nothing in public text is to be hidden.
     module = train_plain(schedule, learner, inner, phase=_PHASE, rng=run.shared(_PHASE, "batches"))
-    seconds = round(time.perf_counter() - start, 3)
+    seconds = time.perf_counter() - start + checkpoints.earlier_seconds - before
+    seconds = round(seconds, 3)
     done = {"seconds": seconds, "counts": dict(inner.counts), "series": dict(inner.series)}
     _tell(run, done)
     return module, done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -58,7 +58,12 @@ def in_two_parts(learner: Learner, name: str) -> SplitLearner:
 
 
 def train_split(
-    how: SplitTraining, learner: SplitLearner, run: Run, losses: RowLosses, held: RowLosses
+    how: SplitTraining,
+    learner: SplitLearner,
+    run: Run,
+    losses: RowLosses,
+    held: RowLosses,
+    **learns_too: Any,
 ) -> nn.Module:
     """A trained copy of the learner's module, in evaluation mode.
 
@@ -72,6 +77,8 @@ def train_split(
         run: the series `train_loss` and `valid_loss` and the diagnostic `best_epoch` are its.
         losses: of training rows.
         held: of `valid` rows.
+        learns_too: what `losses` changes beside the module and the draws, by name, for
+            `Run.checkpointed`.
 
     Raises:
         InputError: if a loss stops being finite.
@@ -82,27 +89,53 @@ def train_split(
     )
     rows, valid = (np.flatnonzero(learner.corpus.where(name)) for name in ("train", "valid"))
     draws, of_valid = _draws(run.fresh("train")), run.fresh("valid")
-    best, least = copy.deepcopy(module.state_dict()), np.inf
-    for epoch in range(how.epochs):
-        total, count = 0.0, 0
-        for chosen in _batches(draws.rng.permutation(rows), how.batch_size):
+    now = _Progress(rows, copy.deepcopy(module.state_dict()))
+    steps = max(-(-len(rows) // how.batch_size), 1)
+    for at in run.checkpointed(
+        "train", how.epochs * steps, module=module, optimizer=optimizer, rng=draws.rng,
+        noise=draws.noise, now=now, corpus=learner.corpus, **learns_too,
+    ):  # fmt: skip
+        epoch, step = divmod(at, steps)
+        if step == 0:
+            now.begin(draws.rng.permutation(rows))
+        chosen = now.order[step * how.batch_size : (step + 1) * how.batch_size]
+        if len(chosen):
             found = losses(module, chosen, draws)
             optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(found.nats.sum() / found.targets.sum())
             optimizer.step()
-            total, count = total + float(found.nats.detach().sum()), count + len(chosen)
-            run.progress("train", epoch * len(rows) + count, how.epochs * len(rows))
-        run.log("train_loss", epoch + 1, _finite(total / max(count, 1)))
+            now.total, now.count = (
+                now.total + float(found.nats.detach().sum()),
+                now.count + len(chosen),
+            )
+            run.progress("train", epoch * len(rows) + now.count, how.epochs * len(rows))
+        if step + 1 < steps:
+            continue
+        run.log("train_loss", epoch + 1, _finite(now.total / max(now.count, 1)))
         loss = float(-epoch)
         if len(valid):
             loss = _held_loss(module, valid, held, how.batch_size, _draws(of_valid))
             run.log("valid_loss", epoch + 1, loss)
-        if loss < least:
-            best, least = copy.deepcopy(module.state_dict()), loss
+        if loss < now.least:
+            now.best, now.least = copy.deepcopy(module.state_dict()), loss
             run.note(best_epoch=epoch + 1, simulation_only=["best_epoch"])
-    module.load_state_dict(best)
+    module.load_state_dict(now.best)
     run.count({"rows_train": how.epochs * len(rows)})
     return module.eval()
+
+
+@dataclass
+class _Progress:
+    """A pass over the rows so far, and the weights of the best pass before."""
+
+    order: IntArray
+    best: dict[str, Any]
+    least: float = float("inf")
+    total: float = 0.0
+    count: int = 0
+
+    def begin(self, order: IntArray) -> None:
+        self.order, self.total, self.count = order, 0.0, 0
 
 
 def _held_loss(
