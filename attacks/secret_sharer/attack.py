@@ -16,18 +16,21 @@ from pydantic import Field, model_validator
 from uedp_bench.attack import Attack, Leakage
 from uedp_bench.attacks.secret_sharer.beam import BeamSearch
 from uedp_bench.attacks.secret_sharer.canary import (
+    KEPT,
     PlantedCanaries,
     Ranking,
     canary_details,
-    random_suffixes,
+    random_suffix_words,
     split_canary,
+    word_numbers,
 )
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
-from uedp_bench.component import Params
+from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
+from uedp_bench.pool_completer import by_pool
 from uedp_bench.release import Completer, Generator
 from uedp_bench.results import Estimate
-from uedp_bench.statistics.exposure import rank_exposure, ranks
+from uedp_bench.statistics.exposure import ranks
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
 from uedp_bench.statistics.resampling import checked
 
@@ -79,6 +82,13 @@ class SecretSharerParams(Params):
         ge=2,
         description="random suffixes that a canary is ranked among; exposure cannot exceed their "
         "log2. Scoring them costs less than one epoch on a few thousand users",
+    )
+    exact_up_to: int = Field(
+        default=0,
+        ge=0,
+        exclude_if=at(0),
+        description="rank a canary among every suffix that the words make where there are at most "
+        "so many; `references` then serve the fit alone. 0 ranks among references always",
     )
     beam_width: int = Field(default=5, ge=1, description="continuations that beam search returns")
 
@@ -150,7 +160,7 @@ class SecretSharer(Attack[SecretSharerParams]):
         metrics = {
             "exposure_max_repeats": mean_estimate(bits[most], rng),
             "exposure_mean": mean_estimate(bits, rng),
-            "exposure_limit": Estimate(value=math.log2(self.params.references)),
+            "exposure_limit": Estimate(value=math.log2(rankings[0].among)),
             "extracted_random_sampling": fraction_estimate(int(first[word].sum()), int(word.sum())),
         }
         if not word.all():
@@ -159,6 +169,9 @@ class SecretSharer(Attack[SecretSharerParams]):
             these = np.array([c.spread == spread for c in canaries])
             metrics[f"exposure_entity_spread_{spread}"] = mean_estimate(bits[these], rng)
         notes = list(planted.notes)
+        space = len(planted.words) ** (self.params.canary_words - self.params.prefix_words)
+        if space <= self.params.exact_up_to:
+            notes.append(f"exact ranks: each canary among all {space} suffixes of the words")
         beamed: list[bool | None] = [None] * count
         if isinstance(release, Generator):
             beamed = self._beam(release, planted, run)
@@ -171,21 +184,27 @@ class SecretSharer(Attack[SecretSharerParams]):
     def _rank(self, release: Completer, planted: PlantedCanaries, index: int, run: Run) -> Ranking:
         prefix, suffix = split_canary(planted.canaries[index].text, self.params.prefix_words)
         rng = run.shared("secret-sharer", "references", index)
-        others = random_suffixes(planted.words, suffix, self.params.references, rng)
+        words, own = planted.words, word_numbers(planted.words, suffix)
+        space = len(words) ** len(own)
+        count = min(self.params.references, space - 1)
+        others = random_suffix_words(len(words), own, count, rng)
         # A release joins texts as they stand: the space belongs to what comes before.
-        found = release.filler_losses(f"{prefix} ", "", [suffix, *others])
+        asked, before = by_pool(release), f"{prefix} "
+        found = asked.pool_losses(before, words, np.concatenate([own[None], others]))
         losses = checked(found, "losses of canaries")
-        own, rest = losses[:1], losses[1:]
-        return Ranking(
-            float(own[0]), rest, int(ranks(own, rest)[0]), float(rank_exposure(own, rest)[0])
-        )
+        loss, kept = float(losses[0]), losses[1 : 1 + KEPT].copy()
+        if space <= self.params.exact_up_to:
+            return Ranking(loss, kept, asked.pool_rank(before, words, own), space)
+        return Ranking(loss, kept, int(ranks(losses[:1], losses[1:])[0]), count)
 
     def _beam(self, release: Generator, planted: PlantedCanaries, run: Run) -> list[bool | None]:
         anchor = tuple(release.encode(planted.words[0]))
         search = BeamSearch(release, anchor, self.params.beam_width)
-        found: list[bool | None] = []
-        for i, canary in enumerate(planted.canaries):
-            run.progress("secret-sharer: beam search", i, len(planted.canaries))
-            words = canary.text.split()
-            found.append(canary.text in search.run(words[0], len(words)))
-        return found
+        texts = [canary.text for canary in planted.canaries]
+        starts = [(text.split()[0], len(text.split())) for text in texts]
+
+        def show(done: int) -> None:
+            run.progress("secret-sharer: beam search", done, len(texts))
+
+        found = search.run_all(starts, show)
+        return [text in likely for text, likely in zip(texts, found, strict=True)]

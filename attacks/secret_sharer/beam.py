@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.statistics.resampling import checked
+
 if TYPE_CHECKING:
-    from uedp_bench.corpus import BoolArray
+    from uedp_bench.corpus import BoolArray, FloatArray
     from uedp_bench.release import Generator
 
 TOKENS_PER_WORD = 8
 """A search gives up on words of more tokens than this."""
+
+NUMBERS_AT_ONCE = 2**23
+"""Log-probabilities that are asked for at once (64 MB)."""
 
 
 class Hypothesis(NamedTuple):
@@ -22,6 +28,27 @@ class Hypothesis(NamedTuple):
     score: float
     tokens: tuple[int, ...]
     words: int
+
+
+@dataclass(eq=False)
+class _Search:
+    """One search on its way.
+
+    Attributes:
+        words: of the texts that are looked for.
+        live: hypotheses that are not complete, best first; none when the search has ended.
+        done: scores and texts that are complete, best first.
+        steps: tokens added so far.
+    """
+
+    words: int
+    live: list[Hypothesis]
+    done: list[tuple[float, str]] = field(default_factory=list)
+    steps: int = 0
+
+
+def _silent(done: int) -> None:
+    """Shows nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,39 +86,82 @@ class BeamSearch:
 
     def run(self, prefix: str, words: int) -> list[str]:
         """The most likely texts of `words` words, best first, words joined by single spaces."""
-        live = [Hypothesis(0.0, tuple(self.generator.encode(prefix)), len(prefix.split()))]
-        done: list[tuple[float, str]] = []
-        for _ in range(TOKENS_PER_WORD * words):
-            live = self._step(live, words, done)
-            done = sorted(done, key=lambda found: (-found[0], found[1]))[: self.width]
-            full = len(done) == self.width
-            if not live or (full and live[0].score <= done[-1][0]):
-                break
-        return [text for _, text in done]
+        return self.run_all([(prefix, words)])[0]
 
-    def _step(
-        self, live: list[Hypothesis], words: int, done: list[tuple[float, str]]
-    ) -> list[Hypothesis]:
-        """The best hypotheses one token longer; those that are complete are added to `done`.
+    def run_all(
+        self, starts: Sequence[tuple[str, int]], progress: Callable[[int], None] = _silent
+    ) -> list[list[str]]:
+        """The texts that `run` finds for each prefix and number of words, side by side.
 
-        All live hypotheses have equally many tokens: each step adds one to each.
+        Args:
+            starts: prefixes, each with the number of words of its texts.
+            progress: called with the number of searches that have ended.
+        """
+        searches = [
+            _Search(
+                words, [Hypothesis(0.0, tuple(self.generator.encode(prefix)), len(prefix.split()))]
+            )
+            for prefix, words in starts
+        ]
+        progress(0)
+        while going := [search for search in searches if search.live]:
+            # The generator takes prefixes of equal length.
+            shortest = min(len(search.live[0].tokens) for search in going)
+            same = [search for search in going if len(search.live[0].tokens) == shortest]
+            for search, logp in self._asked(same):
+                self._step(search, logp)
+            progress(sum(not search.live for search in searches))
+        return [[text for _, text in search.done] for search in searches]
+
+    def _asked(self, searches: list[_Search]) -> Iterator[tuple[_Search, FloatArray]]:
+        """Searches with next-token log-probabilities (live, tokens) of their hypotheses."""
+        at_once = max(1, NUMBERS_AT_ONCE // (self.width * self._size))
+        for at in range(0, len(searches), at_once):
+            part = searches[at : at + at_once]
+            asked = [h.tokens for search in part for h in search.live]
+            found = checked(self.generator.next_logprobs(asked), "next-token log-probabilities")
+            table = found.reshape(len(asked), -1)
+            ends = np.cumsum([len(search.live) for search in part])[:-1]
+            yield from zip(part, np.split(table, ends), strict=True)
+
+    def _step(self, search: _Search, logp: FloatArray) -> None:
+        """Makes the hypotheses of a search one token longer; adds those that are complete.
+
+        All live hypotheses of a search have equally many tokens: each step adds one to each.
         """
         starts, silent = self._shown
-        logp = np.asarray(self.generator.next_logprobs([h.tokens for h in live]))
+        live, words = search.live, search.words
         last = np.array([h.words == words for h in live])
         for at in np.flatnonzero(last).tolist():
             ends = float(np.logaddexp.reduce(logp[at][starts | silent]))
             text = " ".join(self.generator.decode(live[at].tokens).split())
-            done.append((live[at].score + ends, text))
+            search.done.append((live[at].score + ends, text))
+        search.done.sort(key=lambda found: (-found[0], found[1]))
+        del search.done[self.width :]
         total = logp + np.array([h.score for h in live])[:, None]
         total = np.where(silent | (last[:, None] & starts), -np.inf, total)
-        best = np.argsort(-total, axis=None, kind="stable")[: self.width].tolist()
-        pairs = [divmod(flat, self._size) for flat in best if np.isfinite(total.flat[flat])]
-        return [
+        search.live = [
             Hypothesis(
                 float(total[at, token]),
                 (*live[at].tokens, token),
                 live[at].words + int(starts[token]),
             )
-            for at, token in pairs
+            for at, token in _largest(total, self.width)
         ]
+        search.steps += 1
+        full = len(search.done) == self.width
+        found = full and search.live and search.live[0].score <= search.done[-1][0]
+        if found or search.steps == TOKENS_PER_WORD * words:
+            search.live = []
+
+
+def _largest(table: FloatArray, count: int) -> list[tuple[int, int]]:
+    """Places (row, column) of the largest finite numbers, largest first, ties in their order."""
+    flat = table.reshape(-1)
+    if len(flat) > count:
+        least = np.partition(flat, len(flat) - count)[len(flat) - count]
+        places = np.flatnonzero(flat >= least)
+    else:
+        places = np.arange(len(flat))
+    best = places[np.argsort(-flat[places], kind="stable")][:count]
+    return [divmod(at, table.shape[1]) for at in best.tolist() if np.isfinite(flat[at])]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from uedp_bench.attack import Planted
+from uedp_bench.pool_completer import texts_of
 from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import FloatArray
+    from uedp_bench.corpus import FloatArray, IntArray
 
 BINS = 30
 """Bins of the histogram of reference losses."""
+
+KEPT = 2**16
+"""Losses of references that are kept for the fit and the histogram: the first that were drawn."""
 
 
 class Canary(BaseModel):
@@ -72,12 +77,24 @@ class PlantedCanaries(Planted):
 
 
 class Ranking(NamedTuple):
-    """How one canary compares with its references; `bits` is its exposure by rank."""
+    """How one canary compares with others.
+
+    Attributes:
+        loss: of the canary, in nats.
+        references: losses of random suffixes, at most `KEPT` of them.
+        rank: 1 + the suffixes with a lower or equal loss among those that it is ranked with.
+        among: references that it is ranked with, or all suffixes that there are.
+    """
 
     loss: float
     references: FloatArray
     rank: int
-    bits: float
+    among: int
+
+    @property
+    def bits(self) -> float:
+        """Exposure by rank."""
+        return float(math.log2(self.among) - np.log2(self.rank))
 
 
 def split_canary(text: str, prefix_words: int) -> tuple[str, str]:
@@ -86,17 +103,40 @@ def split_canary(text: str, prefix_words: int) -> tuple[str, str]:
     return " ".join(words[:prefix_words]), " ".join(words[prefix_words:])
 
 
+def word_numbers(words: Sequence[str], text: str) -> IntArray:
+    """Places in the pool of the words of a text that is made of them."""
+    places = {word: i for i, word in enumerate(words)}
+    return np.array([places[word] for word in text.split()], dtype=np.int64)
+
+
 def random_suffixes(
     words: tuple[str, ...], suffix: str, count: int, rng: np.random.Generator
 ) -> list[str]:
     """`count` different suffixes of as many words, uniform among all but the canary's own."""
-    base, places = len(words), {word: i for i, word in enumerate(words)}
-    powers = base ** np.arange(len(suffix.split()), dtype=np.int64)
-    own = int(np.dot([places[word] for word in suffix.split()], powers))
-    codes = rng.choice(base ** len(powers) - 1, size=count, replace=False)
-    codes = codes + (codes >= own)
-    digits = codes[:, None] // powers % base
-    return [" ".join(words[i] for i in row) for row in digits.tolist()]
+    own = word_numbers(words, suffix)
+    return texts_of(words, random_suffix_words(len(words), own, count, rng))
+
+
+def random_suffix_words(pool: int, own: IntArray, count: int, rng: np.random.Generator) -> IntArray:
+    """(count, words) `random_suffixes` as places in a pool of so many words."""
+    if pool ** len(own) > np.iinfo(np.int64).max:
+        return _drawn_by_word(pool, own, count, rng)
+    powers = pool ** np.arange(len(own), dtype=np.int64)
+    mine = int(np.dot(own, powers))
+    codes = rng.choice(pool ** len(powers) - 1, size=count, replace=False)
+    codes = codes + (codes >= mine)
+    return np.asarray(codes[:, None] // powers % pool)
+
+
+def _drawn_by_word(pool: int, own: IntArray, count: int, rng: np.random.Generator) -> IntArray:
+    """The same where suffixes are too many to be numbered: those drawn before are drawn anew."""
+    found = np.empty((0, len(own)), dtype=np.int64)
+    while len(found) < count:
+        more = rng.integers(pool, size=(count - len(found), len(own)))
+        found = np.concatenate([found, more[(more != own).any(axis=1)]])
+        _, first = np.unique(found, axis=0, return_index=True)
+        found = found[np.sort(first)]
+    return found
 
 
 def canary_details(
@@ -105,7 +145,10 @@ def canary_details(
     beamed: list[bool | None],
     notes: list[str],
 ) -> dict[str, Any]:
-    """The table of canaries, and the losses around the most exposed one, as JSON values."""
+    """The table of canaries, and the losses around the most exposed one, as JSON values.
+
+    The skew-normal is fitted to the references that were kept.
+    """
     table = []
     for canary, ranking, found in zip(canaries, rankings, beamed, strict=True):
         row = canary.model_dump() | {

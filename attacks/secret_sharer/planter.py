@@ -149,7 +149,7 @@ class CanaryPlanter:
                 f"alphabetic); {canaries} canaries need as many different first words"
             )
         space = len(words) ** (p.canary_words - p.prefix_words)
-        if p.references >= space:
+        if p.references >= space > p.exact_up_to:
             raise InputError(
                 f"secret-sharer.references is {p.references}: {len(words)} words make only "
                 f"{space} suffixes"

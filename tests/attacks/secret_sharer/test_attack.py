@@ -6,13 +6,18 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 from uedp_bench.attacks._planting import unused_name
 from uedp_bench.attacks.secret_sharer.attack import PlantedCanaries, SecretSharer
-from uedp_bench.attacks.secret_sharer.canary import random_suffixes
+from uedp_bench.attacks.secret_sharer.canary import (
+    _drawn_by_word,
+    random_suffix_words,
+    random_suffixes,
+)
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
@@ -404,6 +409,71 @@ def test_references_are_distinct_uniform_and_never_the_canary() -> None:
     found = random_suffixes(words, "b c", 15, np.random.default_rng(0))
     assert len(set(found)) == 15
     assert set(found) == {f"{x} {y}" for x in words for y in words} - {"b c"}
+
+
+def test_suffixes_too_many_to_be_numbered_are_drawn_by_word() -> None:
+    own = np.full(5, 9_999)
+    assert 10_000**5 > 2**63
+    found = random_suffix_words(10_000, own, 3000, np.random.default_rng(0))
+    assert found.shape == (3000, 5)
+    assert abs(found.mean() - 4999.5) < 5 * 2887 / math.sqrt(15_000)
+    few = _drawn_by_word(3, np.array([1, 2]), 8, np.random.default_rng(0))
+    assert len({tuple(row) for row in few.tolist()} - {(1, 2)}) == 8
+
+
+SMALL_SPACE = {
+    "p_u": (0.1,), "p_e": (0.5,), "canaries": 3, "entity_canaries": 2, "word_pool": 7,
+    "canary_words": 5, "prefix_words": 2,
+}  # fmt: skip
+
+
+class ByLetters(FakeCompleter):
+    """A text's loss depends on its words, with ties; it has no NaN."""
+
+    def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> np.ndarray:
+        return np.array([float(sum(map(ord, f)) % 50) for f in fillers])
+
+
+def test_a_small_space_is_ranked_exactly(development_corpus: Corpus, make_run: RunMaker) -> None:
+    attack, after, what = planted(development_corpus, {**SMALL_SPACE, "exact_up_to": 343})
+    assert len(what.words) == 7
+    release = ByLetters()
+    found = attack.run(release, what, after, make_run(1))
+    every = [" ".join(words) for words in product(what.words, repeat=3)]
+    losses = release.filler_losses("", "", every)
+    for row in found.details["canaries"]:
+        own = " ".join(row["text"].split()[2:])
+        (loss,) = release.filler_losses("", "", [own])
+        assert row["rank"] == int((losses <= loss).sum())
+        assert row["exposure"] == pytest.approx(math.log2(343) - math.log2(row["rank"]))
+    assert found.metrics["exposure_limit"].value == pytest.approx(math.log2(343))
+    assert "exact ranks: each canary among all 343 suffixes of the words" in found.details["notes"]
+    # The fit and the histogram have all the others: fewer than `references`.
+    assert sum(found.details["reference_losses"]["counts"]) == 342
+
+
+def test_a_space_above_the_bound_is_sampled(development_corpus: Corpus, make_run: RunMaker) -> None:
+    sampled = {**SMALL_SPACE, "references": 64}
+    attack, after, what = planted(development_corpus, {**sampled, "exact_up_to": 342})
+    found = attack.run(ByLetters(), what, after, make_run(1))
+    assert found.metrics["exposure_limit"].value == 6.0
+    assert not any("exact" in note for note in found.details["notes"])
+    same, _, _ = planted(development_corpus, sampled)
+    assert same.run(ByLetters(), what, after, make_run(1)) == found
+    # Specs from before the parameter keep their identity.
+    assert "exact_up_to" not in same.params.model_dump()
+    assert attack.params.model_dump()["exact_up_to"] == 342
+
+
+def test_only_some_losses_of_many_references_are_kept(
+    development_corpus: Corpus, make_run: RunMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attack, after, what = planted(development_corpus, SMALL)
+    whole = attack.run(ByLetters(), what, after, make_run(1))
+    monkeypatch.setattr("uedp_bench.attacks.secret_sharer.attack.KEPT", 20)
+    found = attack.run(ByLetters(), what, after, make_run(1))
+    assert found.metrics == whole.metrics
+    assert sum(found.details["reference_losses"]["counts"]) == 20
 
 
 def test_losses_that_are_nan_are_an_error(development_corpus: Corpus, make_run: RunMaker) -> None:

@@ -8,7 +8,9 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from uedp_bench.attacks.secret_sharer import beam
 from uedp_bench.attacks.secret_sharer.beam import BeamSearch
+from uedp_bench.errors import InputError
 
 
 class Bigrams:
@@ -59,3 +61,48 @@ def test_words_of_several_tokens_are_weighed_as_whole_words(seed: int) -> None:
             words[model.decode(tokens)] = likelihood(model, tokens) + float(ends)
     expected = sorted(words, key=lambda text: -words[text])[:3]
     assert BeamSearch(model, (1,), width=200).run("a", 2)[:3] == expected
+
+
+def test_searches_side_by_side_find_what_each_finds_alone() -> None:
+    model = Bigrams(["a", "b", "##x", "##y", "c"], 3)
+    starts = [("a", 2), ("b", 3), ("a b", 3), ("c", 1), ("b c a", 4)]
+    search = BeamSearch(model, (1,), width=4)
+    alone = [search.run(prefix, words) for prefix, words in starts]
+    asked: list[int] = []
+
+    class Counted(Bigrams):
+        def next_logprobs(self, prefixes: Sequence[Sequence[int]]) -> np.ndarray:
+            assert len({len(prefix) for prefix in prefixes}) == 1
+            asked.append(len(prefixes))
+            return super().next_logprobs(prefixes)
+
+    ended: list[int] = []
+    counted = Counted(["a", "b", "##x", "##y", "c"], 3)
+    assert BeamSearch(counted, (1,), width=4).run_all(starts, ended.append) == alone
+    assert max(asked) > 4
+    assert ended == sorted(ended)
+    assert ended[-1] == len(starts)
+
+
+def test_few_searches_at_once_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Bigrams(list("abcde"), seed=0)
+    starts = [(word, 3) for word in "abcde"]
+    together = BeamSearch(model, (1,), width=3).run_all(starts)
+    monkeypatch.setattr(beam, "NUMBERS_AT_ONCE", 40)
+    assert BeamSearch(model, (1,), width=3).run_all(starts) == together
+
+
+def test_log_probabilities_that_are_nan_are_an_error() -> None:
+    model = Bigrams(list("abc"), seed=0)
+    model.table[2] = np.nan
+    with pytest.raises(InputError, match="NaN"):
+        BeamSearch(model, (1,)).run("b", 2)
+
+
+def test_the_largest_come_first_and_ties_in_their_order() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        table = np.where(rng.random((3, 7)) < 0.3, -np.inf, rng.integers(4, size=(3, 7)))
+        best = np.argsort(-table, axis=None, kind="stable")[:5]
+        expected = [divmod(int(at), 7) for at in best if np.isfinite(table.flat[at])]
+        assert beam._largest(table, 5) == expected
