@@ -80,7 +80,7 @@
     if (window.Plotly) {
       return "";
     }
-    return document.readyState === "complete"
+    return script.hasAttribute("data-missing")
       ? "The plots need assets/plotly.min.js, which could not be loaded."
       : "Loading the plots…";
   }
@@ -121,7 +121,7 @@
 
   section.replaceChildren(heading, bar, status, marks, grid);
   script.addEventListener("load", request);
-  window.addEventListener("load", request);
+  script.addEventListener("error", request);
   document.addEventListener("uedp:theme", request);
   phone.addEventListener("change", request);
   uedp.subscribe(request);

@@ -4,6 +4,9 @@
   const VIEWS = ["table", "plots", "compare"];
   const { get, set, subscribe, rowOf } = window.uedp;
   const tabs = VIEWS.map((view) => document.getElementById(`tab-${view}`));
+  const plotly = document.getElementById("plotly");
+  // A listener from before it is asked for hears every failure.
+  plotly.addEventListener("error", () => plotly.setAttribute("data-missing", ""));
 
   /** The view of the link; the table where it names none that there is. */
   function view() {
@@ -18,6 +21,10 @@
       tabs[at].tabIndex = selected ? 0 : -1;
       document.getElementById(`view-${name}`).hidden = !selected;
     });
+    // The script that draws is larger than all the rest: a table opens without it.
+    if (view() !== "table" && !plotly.src) {
+      plotly.src = plotly.dataset.src;
+    }
     const picked = new Set(get("rows").split(",").filter((id) => rowOf.has(id))).size;
     document.getElementById("picked").textContent = picked ? `(${picked})` : "";
   }

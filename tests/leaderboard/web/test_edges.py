@@ -148,6 +148,16 @@ def test_pages_of_nothing_and_of_failures_open(tmp_path, visit):
         page.get_by_text("No row to compare.").wait_for()
 
 
+def test_plots_say_so_where_the_script_that_draws_them_is_missing(tmp_path, browser):
+    build(runs("user-dp"), tmp_path)
+    (tmp_path / "assets" / "plotly.min.js").unlink()
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto((tmp_path / "index.html").as_uri())
+        page.get_by_role("tab", name="Plots").click()
+        page.get_by_text("plotly.min.js, which could not be loaded").wait_for()
+
+
 def test_focus_is_never_behind_the_headings_and_paper_has_no_controls(site, visit):
     page = visit(site / "index.html", "view=table")
     page.locator("#leaderboard tbody tr").nth(30).locator("a").first.focus()

@@ -12,4 +12,5 @@ def test_the_index_opens_from_disk(site, visit, accessible, view, scheme):
     page.wait_for_load_state("load")
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     assert page.evaluate("uedp.rows.length") > 100
+    assert page.evaluate("'Plotly' in window") == (view != "table")
     accessible(page)

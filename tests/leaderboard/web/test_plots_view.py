@@ -196,7 +196,7 @@ def test_a_click_opens_the_run_and_hovering_names_it(site, visit):
 
 
 def test_the_view_follows_the_filters_and_draws_once_per_change(site, visit):
-    page = drawn(visit(site / "index.html", "view=table&task=next-word&source=embedded"))
+    page = drawn(visit(site / "index.html", "view=compare&task=next-word&source=embedded"))
     assert points(page, "budget") == []  # out of sight, nothing is drawn
     page.evaluate(
         "(() => { const react = Plotly.react; window.draws = [];"
