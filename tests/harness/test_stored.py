@@ -8,11 +8,10 @@ import os
 import pytest
 from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
 
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Guarantee, proves_something
 from uedp_bench.cli.main import run_cli
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.stored import proves_something
 from uedp_bench.results import read_result
 
 

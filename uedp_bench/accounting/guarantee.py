@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
@@ -75,3 +76,11 @@ class Guarantee(BaseModel):
     status: Literal["given", "refused", "refuted"] = "given"
     reason: str = ""
     note: str = ""
+
+
+def proves_something(guarantees: Iterable[Guarantee]) -> bool:
+    """True if a guarantee is proven and finite: only then may others read the release."""
+    return any(
+        one.kind == "proven" and one.status == "given" and math.isfinite(one.epsilon)
+        for one in guarantees
+    )

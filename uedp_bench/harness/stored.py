@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Guarantee, proves_something
 from uedp_bench.corpus import Corpus
 from uedp_bench.files.output_folder import (
     make_private,
@@ -30,14 +29,6 @@ from uedp_bench.transcript import Transcript
 
 MESSAGES = "transcript.npz"
 """File of what parties said to each other."""
-
-
-def proves_something(guarantees: Iterable[Guarantee]) -> bool:
-    """True if a guarantee is proven and finite: only then may others read the release."""
-    return any(
-        one.kind == "proven" and one.status == "given" and math.isfinite(one.epsilon)
-        for one in guarantees
-    )
 
 
 @dataclass(frozen=True)

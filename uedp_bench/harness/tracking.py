@@ -22,8 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from uedp_bench.accounting.guarantee import proves_something
 from uedp_bench.errors import InputError, TrackingError
-from uedp_bench.harness.stored import proves_something
 from uedp_bench.harness.tracking_store import database, set_up
 from uedp_bench.results import Result
 
