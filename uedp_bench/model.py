@@ -77,6 +77,17 @@ class TextModel(Component[P]):
         """True if the vocabulary is the model's own: no text is needed to make one."""
         return False
 
+    def on_public_text(self, module: nn.Module) -> nn.Module:
+        """The network as a stage on public text trains it: the same, by default.
+
+        A model with adapters gives one that trains all weights but these.
+
+        Args:
+            module: the network of the task, this model's alone or with a head on it. It is not
+                changed, and what is returned has weights of the same names.
+        """
+        return module
+
     def max_length(self) -> int | None:
         """Most tokens a row may have, begin and end included; None for no limit."""
         return None

@@ -46,7 +46,7 @@ class ClassifierLearner(SplitLearner):
     ) -> None:
         if corpus.labels is None:
             raise RuntimeError("text-classification checks that the corpus has labels")
-        self.module = module
+        self.module = module if schedule is None else reader.model.on_public_text(module)
         self.corpus, self.width = corpus, int(module.width)  # type: ignore[arg-type]
         self.vocabulary: Vocabulary | None = reader.vocabulary
         self.role = "private" if schedule is None else "public"

@@ -48,7 +48,8 @@ class LanguageModelLearner(Learner):
         score_rows: int = 512,
         schedule: Schedule | None = None,
     ) -> None:
-        self.model, self.module, self.corpus = model, module, corpus
+        self.model, self.corpus = model, corpus
+        self.module = module if schedule is None else model.on_public_text(module)
         self.vocabulary: Vocabulary | None = vocabulary
         self.vectorised: bool = model.vectorised
         self.role = "private" if schedule is None else "public"

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.component import MayBePath, Params
+from uedp_bench.component import MayBePath
 from uedp_bench.errors import InputError
 from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
+from uedp_bench.models.adapters import (
+    LoraParams,
+    configured,
+    load_adapted,
+    save_adapted,
+    whole,
+)
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.text.pretrained import model_identity, readable, revision
 from uedp_bench.text.vector_cache import cached_vectors
@@ -34,7 +41,7 @@ _TINY = {
 _TINY_TOKENS = 2_000
 
 
-class BERTParams(Params):
+class BERTParams(LoraParams):
     """The weights, which of them are trained, and how a text becomes one vector."""
 
     pretrained: Annotated[str, MayBePath()] = Field(
@@ -76,6 +83,8 @@ class BERTParams(Params):
             raise ValueError("configuration trains from scratch: leave out pretrained")
         if self.configuration is not None and self.frozen:
             raise ValueError("configuration trains from scratch: it cannot be frozen")
+        if self.frozen and self.lora_rank is not None:
+            raise ValueError("a frozen encoder has no adapters: leave out frozen or lora_rank")
         return self
 
 
@@ -184,27 +193,44 @@ class BERT(TextEncoder[BERTParams]):
                 f"tokenizer {vocabulary.size}"
             )
         projection = self._projection(network.config.hidden_size, seed)
-        return PooledTransformer(network, self.params.pooling, projection)
+        module = PooledTransformer(network, self.params.pooling, projection)
+        self.params.adapt(module.network, seed)
+        return module
+
+    def on_public_text(self, module: nn.Module) -> nn.Module:
+        """See `TextModel`: all of the network, without its adapters."""
+        return whole(module)
 
     def save_encoder(self, module: nn.Module, folder: Path) -> None:
-        """Writes configuration and weights in the library's own format."""
+        """Writes configuration and weights, in the library's own format where it can."""
         if self.frozen():
             super().save_encoder(module, folder)
-        else:
+        elif self.params.lora_rank is None:
             module.save(folder)  # type: ignore[operator]
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            save_adapted(module.network, folder / "encoder")
+            module.projection.save(folder)  # type: ignore[operator,union-attr]
 
     def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
         """Reads what `save_encoder` wrote; only a frozen encoder needs its original again."""
         import torch
+        from transformers import AutoModel
 
         from uedp_bench.models.networks.pooled_transformer import PooledTransformer
 
         if self.frozen():
             return super().load_encoder(vocabulary, folder)
-        network = _pretrained(str(folder / "encoder"))
+        adapted = self.params.lora_rank is not None
+        inside = folder / "encoder"
+        network = configured(AutoModel, inside) if adapted else _pretrained(str(inside))
         projection = self._projection(network.config.hidden_size, seed=0)
         projection.load_state_dict(torch.load(folder / "projection.pt", weights_only=True))
-        return PooledTransformer(network, self.params.pooling, projection)
+        module = PooledTransformer(network, self.params.pooling, projection)
+        if adapted:
+            self.params.adapt(module.network, seed=0)
+            load_adapted(module.network, inside)
+        return module
 
     def _projection(self, size: int, seed: int) -> Projection:
         from uedp_bench.models.networks.pooled_transformer import Projection

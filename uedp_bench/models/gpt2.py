@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.component import MayBePath, Params
+from uedp_bench.component import MayBePath
 from uedp_bench.errors import InputError
 from uedp_bench.model import LanguageModel, Vocabulary
+from uedp_bench.models.adapters import (
+    LoraParams,
+    configured,
+    load_adapted,
+    save_adapted,
+    whole,
+)
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import nn
+
+    from uedp_bench.models.networks.causal_transformer import TransformerNetwork
 
 _SIZE_NAMES = ("n_layer", "n_embd", "n_head", "n_positions", "vocab_size")
 _SIZES: dict[str, dict[str, int]] = {
@@ -26,8 +35,8 @@ _SIZES: dict[str, dict[str, int]] = {
 }
 
 
-class GPT2Params(Params):
-    """Which weights or which size."""
+class GPT2Params(LoraParams):
+    """Which weights or which size, and what of it is trained."""
 
     pretrained: Annotated[str | None, MayBePath()] = Field(
         default=None,
@@ -66,7 +75,7 @@ class GPT2(LanguageModel[GPT2Params]):
     never reaches a token that counts.
 
     Users train one after the other: side by side (`vmap`) is no faster, for attention leaves the
-    fused kernel.
+    fused kernel. With `lora_rank` they train adapters alone.
     """
 
     name = "gpt2"
@@ -101,7 +110,6 @@ class GPT2(LanguageModel[GPT2Params]):
         import torch
         from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
-        from uedp_bench.models.networks.causal_transformer import TransformerNetwork
         from uedp_bench.text.pretrained import no_progress_bars
 
         where = self.params.pretrained
@@ -113,14 +121,14 @@ class GPT2(LanguageModel[GPT2Params]):
                     f"gpt2.pretrained {where!r} has {network.config.vocab_size} tokens, its "
                     f"tokenizer {vocabulary.size}"
                 )
-            return TransformerNetwork(network)
+            return self._adapted(network, seed)
         sizes = {**_SIZES[self.params.configuration], "vocab_size": vocabulary.size}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = GPT2LMHeadModel(
                 GPT2Config(**sizes, bos_token_id=vocabulary.begin, eos_token_id=vocabulary.end)
             )
-        return TransformerNetwork(network)
+        return self._adapted(network, seed)
 
     def brings_vocabulary(self) -> bool:
         """A pretrained model comes with its tokenizer."""
@@ -135,9 +143,16 @@ class GPT2(LanguageModel[GPT2Params]):
         )
         return None if limit is None else int(limit)
 
+    def on_public_text(self, module: nn.Module) -> nn.Module:
+        """See `TextModel`: all of the network, without its adapters."""
+        return whole(module)
+
     def save_network(self, module: nn.Module, folder: Path) -> None:
-        """Writes configuration and weights in the library's own format."""
-        module.save(folder / "network")  # type: ignore[operator]
+        """Writes configuration and weights, in the library's own format where it can."""
+        if self.params.lora_rank is None:
+            module.save(folder / "network")  # type: ignore[operator]
+        else:
+            save_adapted(module.network, folder / "network")
 
     def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
         """Reads what `save_network` wrote; what it was pretrained from is not needed again."""
@@ -146,11 +161,22 @@ class GPT2(LanguageModel[GPT2Params]):
         from uedp_bench.models.networks.causal_transformer import TransformerNetwork
         from uedp_bench.text.pretrained import no_progress_bars
 
+        if self.params.lora_rank is not None:
+            module = self._adapted(configured(AutoModelForCausalLM, folder / "network"), seed=0)
+            load_adapted(module.network, folder / "network")
+            return module
         with no_progress_bars():
             network = AutoModelForCausalLM.from_pretrained(
                 folder / "network", local_files_only=True
             )
         return TransformerNetwork(network)
+
+    def _adapted(self, network: Any, seed: int) -> TransformerNetwork:
+        from uedp_bench.models.networks.causal_transformer import TransformerNetwork
+
+        module = TransformerNetwork(network)
+        self.params.adapt(module.network, seed)
+        return module
 
     @staticmethod
     def _configuration(where: str) -> Any:

@@ -38,6 +38,11 @@ class Projection(nn.Module):
         """(rows, width) of (rows, size)."""
         return vectors if self.linear is None else self.linear(vectors)
 
+    def save(self, folder: Path) -> None:
+        """Writes the weights into a folder that is there."""
+        weights = {name: value.cpu() for name, value in self.state_dict().items()}
+        torch.save(weights, folder / "projection.pt")
+
 
 class PooledTransformer(nn.Module):
     """One vector for each right-padded row, from the last layer of a bidirectional transformer.
@@ -88,10 +93,7 @@ class PooledTransformer(nn.Module):
         folder.mkdir(parents=True, exist_ok=True)
         with no_progress_bars():
             self.network.save_pretrained(folder / "encoder")
-        torch.save(
-            {name: value.cpu() for name, value in self.projection.state_dict().items()},
-            folder / "projection.pt",
-        )
+        self.projection.save(folder)
 
 
 def _counts_from_zero(network: Any) -> bool:

@@ -1,0 +1,126 @@
+"""LoRA adapters: a large network is kept as it is, and small matrices beside it are trained."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, model_validator
+
+from uedp_bench.component import Params, at
+from uedp_bench.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_WEIGHTS = "weights.pt"
+_MARK = "lora_"
+"""Part of the names that peft gives to the weights of adapters."""
+
+
+class LoraParams(Params):
+    """Parameters of the adapters of Hu et al. 2021 (LoRA, arXiv:2106.09685)."""
+
+    lora_rank: int | None = Field(
+        default=None, ge=1,
+        description="r: mechanisms train adapters of this rank, and the network keeps its weights; "
+        "training on public text trains all of it; needs the extra `lora`; default: no adapters",
+        exclude_if=at(None),
+    )  # fmt: skip
+    lora_alpha: float | None = Field(
+        default=None, gt=0,
+        description="alpha: what adapters give is multiplied by alpha / r; default: r",
+        exclude_if=at(None),
+    )  # fmt: skip
+    lora_modules: tuple[str, ...] = Field(
+        default=(),
+        description="ends of the names of the modules that get adapters, or ['all-linear']; "
+        "default: those that the library peft takes (GPT-2: c_attn; BERT: query and value)",
+        exclude_if=at(()),
+    )
+
+    @model_validator(mode="after")
+    def _of_adapters(self) -> LoraParams:
+        for name in ("lora_alpha", "lora_modules"):
+            if self.lora_rank is None and (given := getattr(self, name)):
+                raise ValueError(f"{name} is {given!r}, but there are no adapters; give lora_rank")
+        return self
+
+    def adapt(self, network: nn.Module, seed: int) -> None:
+        """Adds adapters to a network of `transformers`, in place, and freezes all else in it.
+
+        Until they are trained they add nothing: their second matrix starts at zero. They have no
+        dropout, which would be drawn for whole batches.
+
+        Args:
+            network: changed; left as it is where `lora_rank` is None.
+            seed: of the first matrices.
+
+        Raises:
+            MissingExtraError: if peft is not installed.
+            InputError: if no module of the network has such a name.
+        """
+        if self.lora_rank is None:
+            return
+        try:
+            from peft import LoraConfig, inject_adapter_in_model
+        except ImportError:
+            raise MissingExtraError("peft (lora_rank)", "pip install 'uedp-bench[lora]'") from None
+        import torch
+
+        names: Any = list(self.lora_modules) or None
+        config = LoraConfig(
+            r=self.lora_rank,
+            lora_alpha=self.lora_rank if self.lora_alpha is None else self.lora_alpha,  # type: ignore[arg-type]
+            target_modules="all-linear" if names == ["all-linear"] else names,
+            lora_dropout=0.0,
+        )
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of Conv1D, which it then handles
+            torch.manual_seed(seed)
+            try:
+                inject_adapter_in_model(config, network)
+            except ValueError as error:
+                said = str(error).strip().splitlines()[0]
+                raise InputError(f"lora_modules is {list(self.lora_modules)}: {said}") from error
+
+
+def whole(module: nn.Module) -> nn.Module:
+    """A copy that trains everything but its adapters; the module itself where it has none."""
+    if not any(_MARK in name for name, _ in module.named_parameters()):
+        return module
+    other = copy.deepcopy(module)
+    for name, weight in other.named_parameters():
+        weight.requires_grad_(_MARK not in name)
+    return other
+
+
+def save_adapted(network: Any, folder: Path) -> None:
+    """Writes the configuration of a network of `transformers`, its weights and its adapters."""
+    import torch
+
+    network.config.save_pretrained(folder)
+    weights = {name: value.cpu() for name, value in network.state_dict().items()}
+    torch.save(weights, folder / _WEIGHTS)
+
+
+def configured(kind: Any, folder: Path) -> Any:
+    """A network of the configuration that `save_adapted` wrote; its weights mean nothing yet.
+
+    Args:
+        kind: class of `transformers` that makes it, such as `AutoModel`.
+        folder: that was written.
+    """
+    import torch
+    from transformers import AutoConfig
+
+    return kind.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+
+
+def load_adapted(network: nn.Module, folder: Path) -> None:
+    """Gives an adapted network the weights that `save_adapted` wrote."""
+    import torch
+
+    network.load_state_dict(torch.load(folder / _WEIGHTS, weights_only=True))
