@@ -69,6 +69,7 @@ them, but through the registry. `api` gathers names for strangers, and nobody he
 BY_DESIGN = {
     # An event brings its accountant, which knows the event.
     ("accounting.events", "accounting.accountants"),
+    ("accounting.banded_factorization", "accounting.accountants"),
     # A learner makes its release, and a release the learner of other rows.
     ("tasks.language.release", "tasks.language.learner"),
     ("tasks.classification.release", "tasks.classification.learner"),

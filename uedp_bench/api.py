@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Refusal, Rounds
 from uedp_bench.accounting.accountants.dominating_pairs import Array, DiscretePair, LossPair, Window
+from uedp_bench.accounting.banded_factorization import BandedFactorization
 from uedp_bench.accounting.event_contract import (
     Adjacency,
     AnyEvent,
@@ -139,9 +140,11 @@ if TYPE_CHECKING:
         TwoLevelBound,
         Unbounded,
     )
+    from uedp_bench.training.correlated_noise import BandedNoise
     from uedp_bench.training.federated import Federation, Trained, train_federated
     from uedp_bench.training.local import LocalTraining, LocalWork, UnitTrainer
     from uedp_bench.training.noise import GaussianNoise, IndependentGaussian, Noise
+    from uedp_bench.training.participation import CyclicCohorts, Guarded, Participation
     from uedp_bench.training.plain import train_plain
     from uedp_bench.training.sampling import (
         FixedSizeSampler,
@@ -172,6 +175,8 @@ __all__ = [
     "Array",
     "Asked",
     "Attack",
+    "BandedFactorization",
+    "BandedNoise",
     "Batch",
     "BoolArray",
     "Bound",
@@ -184,6 +189,7 @@ __all__ = [
     "Corpus",
     "CorpusStats",
     "Count",
+    "CyclicCohorts",
     "DetectionParams",
     "DiscretePair",
     "Edit",
@@ -201,6 +207,7 @@ __all__ = [
     "Gaussian",
     "GaussianNoise",
     "Generator",
+    "Guarded",
     "IndependentGaussian",
     "Index",
     "InputError",
@@ -232,6 +239,7 @@ __all__ = [
     "Notion",
     "Parallel",
     "Params",
+    "Participation",
     "PerLayerBound",
     "Piece",
     "Planted",
@@ -357,9 +365,11 @@ _WITH_TORCH: dict[str, tuple[str, ...]] = {
         "TwoLevelBound",
         "Unbounded",
     ),
+    "uedp_bench.training.correlated_noise": ("BandedNoise",),
     "uedp_bench.training.federated": ("Federation", "Trained", "train_federated"),
     "uedp_bench.training.local": ("LocalTraining", "LocalWork", "UnitTrainer"),
     "uedp_bench.training.noise": ("GaussianNoise", "IndependentGaussian", "Noise"),
+    "uedp_bench.training.participation": ("CyclicCohorts", "Guarded", "Participation"),
     "uedp_bench.training.plain": ("train_plain",),
     "uedp_bench.training.sampling": (
         "FixedSizeSampler",

@@ -29,6 +29,7 @@ from uedp_bench.mechanisms.documents import truncation
 from uedp_bench.mechanisms.documents.candidates import Candidates
 from uedp_bench.mechanisms.documents.deepcandidate import DeepCandidate
 from uedp_bench.mechanisms.documents.truncation import Truncation
+from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
@@ -49,6 +50,7 @@ FEDERATED: dict[Any, dict[str, Any]] = {
     UeDPSpread: {"users_per_round": 3, "noise_multiplier": 2.0},
     UeDPGroup: {"users": 6, "noise_multiplier": 2.0},
     DPSGD: {"batch_size": 3},
+    DPFTRL: {"users_per_round": 2, "rounds": 4, "protected_spread": 1},
 }
 
 

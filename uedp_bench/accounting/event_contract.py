@@ -134,6 +134,11 @@ class Event(BaseModel):
         if isinstance(kind, str):
             cls.name, cls.Params = kind, cls
 
+    @property
+    def gaussian_rounds(self) -> int:
+        """How many rounds of noise from the package's Gaussian sampler it stands for."""
+        return int(self.draws_gaussian)
+
     @classmethod
     def create(cls, values: Mapping[str, Any] | None = None) -> Any:
         """The event with these fields.

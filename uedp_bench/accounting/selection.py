@@ -232,7 +232,7 @@ def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
     }
     if () in groups:
         raise Refusal(f"not every trial protects the unit {guarantee.unit}")
-    longest = max(sum(one_and_count(event)[1] for event in events) for events in groups)
+    longest = max(sum(_drawn(event) for event in events) for events in groups)
     drawn = (trials.selection.mean or 1.0) * longest
 
     @lru_cache
@@ -256,6 +256,12 @@ def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
         guarantee, trials.selection, epsilon=value, curve=curve, accountant="rdp + selection",
         source=_method(trials.selection),
     )  # fmt: skip
+
+
+def _drawn(event: Event) -> int:
+    """Rounds of an event that may draw noise."""
+    one, count = one_and_count(event)
+    return count * max(1, one.gaussian_rounds)
 
 
 def _events_of(events: Sequence[PrivacyEvent], guarantee: Guarantee) -> tuple[Event, ...]:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from uedp_bench.accounting.accountants.user_entity_curve import SPREADS, Sizes
 from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.by_unit import stated
 from uedp_bench.accounting.event_contract import unknown_kind
 from uedp_bench.accounting.events import (
@@ -157,7 +158,7 @@ def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
         InputError: if there are not so many others.
     """
     bases = [one_and_count(event.event)[0] for event in events]
-    rounds = [base for base in bases if isinstance(base, GroupRound)]
+    rounds = [base for base in bases if isinstance(base, WithCurve)]
     each = next((e.protected.sentences_per_user for e in events if e.protected), 1)
     if not rounds:
         return Protected(spread=spread or 0, sentences_per_user=each)

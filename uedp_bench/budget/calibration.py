@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from uedp_bench.accounting.accountants.user_entity_curve import Sizes
-from uedp_bench.accounting.events import GroupRound, PrivacyEvent, Protected, one_and_count
+from uedp_bench.accounting.banded_factorization import WithCurve
+from uedp_bench.accounting.events import PrivacyEvent, Protected, one_and_count
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.accounting.noise_search import (
@@ -95,9 +96,12 @@ def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -
     events, refusals = mechanism.plan()
     if refusals:
         raise InputError(f"nothing can be proven for {mechanism.name}: {refusals[0]}")
-    point = _point(events, target.spread)
+    # Whoever names a spread means a user together with an entity, where there is such a guarantee.
+    groups = target.spread is not None and any(e.unit == "user-entity" for e in events)
+    wanted = "user-entity" if groups else mechanism.unit
+    point = _point([e for e in events if e.unit == wanted == "user-entity"], target.spread)
     unit, adjacency = next(
-        ((e.unit, e.adjacency) for e in events if e.unit == mechanism.unit), (None, None)
+        ((e.unit, e.adjacency) for e in events if e.unit == wanted), (None, None)
     )
     if unit is None or adjacency is None:
         raise InputError(f"{mechanism.name} has no guarantee that a parameter could change")
@@ -139,9 +143,9 @@ def _printable(
     return rounded if epsilon_of(rounded) <= target.epsilon else value
 
 
-def _rounds(events: Sequence[PrivacyEvent]) -> list[GroupRound]:
+def _rounds(events: Sequence[PrivacyEvent]) -> list[WithCurve]:
     bases = [one_and_count(event.event)[0] for event in events]
-    return [base for base in bases if isinstance(base, GroupRound)]
+    return [base for base in bases if isinstance(base, WithCurve)]
 
 
 def _point(events: Sequence[PrivacyEvent], spread: int | None) -> Protected | None:

@@ -12,7 +12,7 @@ from uedp_bench.accounting.events import FixedSizeSampled, Gaussian, PoissonSamp
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 
-Sampled = PoissonSampled | FixedSizeSampled
+Sampled = Gaussian | PoissonSampled | FixedSizeSampled
 """The event of a round: how its units were drawn, and the noise that hides them."""
 
 Told = Callable[[Gaussian], Sampled]

@@ -9,6 +9,7 @@ import pytest
 from learners import NetworkLearner, run_of
 
 from uedp_bench.mechanisms.noiseless import Noiseless
+from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
@@ -24,6 +25,7 @@ KINDS: dict[Any, dict[str, Any]] = {
     UeDPSpread: {**EVERYBODY, "noise_multiplier": 1.0},
     UeDPGroup: {"users": 9, "sampling_rate": 1.0, "rounds": 2, "noise_multiplier": 1.0},
     DPSGD: {"records": 9, "batch_size": 9, "steps": 2},
+    DPFTRL: EVERYBODY,
     Noiseless: {"epochs": 2},
 }
 

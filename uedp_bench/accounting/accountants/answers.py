@@ -13,6 +13,7 @@ SOURCES = {
     "rdp": "Renyi accountant (dp-accounting; arXiv:1702.07476, arXiv:1908.10530)",
     "fixed-size-pld": "the pair of a replaced unit, connect-the-dots (docs/proofs.md, A.2)",
     "user-entity-pld": "opposed binomial mixtures, connect-the-dots (docs/accounting.md)",
+    "gaussian": "Gaussian mechanism, exact (Balle and Wang 2018, arXiv:1805.06530, Theorem 8)",
     "pairs-pld": "the pairs that events declare, connect-the-dots (docs/accounting.md)",
     "basic": "basic composition and group privacy (Dwork et al. 2006)",
     "metric": "metric differential privacy, per unit of distance (Chatzikokolakis et al. 2013)",

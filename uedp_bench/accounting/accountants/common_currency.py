@@ -22,9 +22,9 @@ from uedp_bench.accounting import sampler_end_delta as beyond
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
 from uedp_bench.accounting.accountants.privacy_loss_grid import STEPS, Round, epsilon_of
 from uedp_bench.accounting.accountants.renyi import renyi_epsilon, renyi_of_rounds
-from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of
+from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of, users_of
+from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.event_contract import Adjacency, Neighbours, Protected
-from uedp_bench.accounting.events import GroupRound
 
 EVERYBODY = Protected(spread=10**9, sentences_per_user=10**6)
 """An entity that anybody may mention, where no event says how many there are."""
@@ -51,10 +51,10 @@ def common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, asked: A
     def at(point: Protected) -> Answer:
         return _at(active, Neighbours(adjacency, point), delta)
 
-    groups = [event for event, _ in active if isinstance(event, GroupRound)]
+    groups = [event for event, _ in active if isinstance(event, WithCurve)]
     if not groups:
         return at(Protected(spread=0) if asked.alone else asked.declared or EVERYBODY)
-    if len({event.users for event in groups}) > 1:
+    if len({users_of(event) for event in groups}) > 1:
         raise Refusal("user-entity rounds disagree on the number of users")
     sizes = Sizes.of(groups)
     epsilon, curve = curve_of(sizes, asked, lambda point: at(point).epsilon)
@@ -74,7 +74,7 @@ def _at(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
 def _together(rounds: Rounds, neighbours: Neighbours, delta: float) -> dict[str, float]:
     """Epsilon in every currency that all events have; none where they have none in common."""
     found: dict[str, float] = {}
-    drawn = sum(count for event, count in rounds if event.draws_gaussian)
+    drawn = sum(count * event.gaussian_rounds for event, count in rounds)
 
     def past_end(epsilon: float) -> float:
         return beyond.whole(drawn, epsilon)

@@ -31,7 +31,7 @@ from functools import lru_cache
 import numpy as np
 
 from uedp_bench.accounting.accountants.dominating_pairs import Pair, Replaced, binomial_mixture
-from uedp_bench.accounting.accountants.epsilon_at_delta import epsilon_at
+from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
 from uedp_bench.accounting.accountants.privacy_loss_grid import STEPS, Round, epsilon_of
 from uedp_bench.accounting.events import (
     FixedSizeSampled,
@@ -159,22 +159,9 @@ def _reach(event: AnyRound, point: Protected) -> float:
 
 
 def _unsampled(rounds: Sequence[tuple[AnyRound, int]], point: Protected, delta: float) -> float:
-    """Epsilon as if everybody took part in every round: one Gaussian mechanism.
-
-    Its divergence is that of Balle & Wang 2018 (arXiv:1805.06530, Theorem 8).
-    """
-    from scipy.special import log_ndtr, ndtri
-
+    """Epsilon as if everybody took part in every round: one Gaussian mechanism."""
     shift = math.sqrt(sum(n * (_reach(e, point) / _scale(e)) ** 2 for e, n in rounds))
-
-    def divergence(epsilon: float) -> float:
-        upper = float(log_ndtr(shift / 2.0 - epsilon / shift))
-        lower = float(log_ndtr(-shift / 2.0 - epsilon / shift))
-        return math.exp(upper) * -math.expm1(min(epsilon + lower - upper, 0.0))
-
-    # Leaving the second term out is valid too, and tight where epsilon is in the millions.
-    simple = shift**2 / 2.0 - shift * float(ndtri(delta))
-    return min(epsilon_at(divergence, delta), max(0.0, simple))
+    return gaussian_epsilon(shift, delta)
 
 
 @lru_cache(maxsize=4096)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from uedp_bench.accounting.accountants.answers import Asked
+from uedp_bench.accounting.banded_factorization import BandedFactorization, WithCurve
 from uedp_bench.accounting.events import (
     Event,
-    GroupRound,
     Protected,
     SentenceSampledGaussian,
     TwoLevelUserEntityGaussian,
@@ -37,9 +37,9 @@ class Sizes:
 
     @staticmethod
     def of(rounds: Sequence[Event]) -> Sizes:
-        """The sizes of group rounds among `rounds`, which agree on the number of users."""
+        """The sizes of rounds with a curve among `rounds`, which agree on the number of users."""
         return Sizes(
-            users=max(r.users for r in rounds if isinstance(r, GroupRound)),
+            users=max(users_of(r) for r in rounds if isinstance(r, WithCurve)),
             sentences=max(
                 (r.sentences_per_user for r in rounds if isinstance(r, SentenceSampledGaussian)),
                 default=0,
@@ -83,6 +83,11 @@ class Sizes:
         elif each < self.whole:
             sentences = spread * each
         return CurvePoint(spread=spread, sentences=sentences, epsilon=epsilon)
+
+
+def users_of(event: WithCurve) -> int:
+    """Public number of users, with which the curve ends."""
+    return event.population if isinstance(event, BandedFactorization) else event.users
 
 
 def curve_of(

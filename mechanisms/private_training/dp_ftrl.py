@@ -1,0 +1,207 @@
+"""User-level DP without trusted sampling: noise that a banded matrix correlates over rounds.
+
+DP-FTRL (Kairouz et al. 2021, arXiv:2103.00039) with a banded factorisation (Choquette-Choo et al.
+2023, arXiv:2306.08153). Statement, proof and limits: `docs/mechanisms/dp-ftrl.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.banded_factorization import BandedFactorization
+from uedp_bench.accounting.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Protected
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
+from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.users import (
+    capped_weights,
+    public_users,
+    size_refusals,
+    units_of,
+    users_of,
+)
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.learner import Learner
+    from uedp_bench.run import Run
+    from uedp_bench.training.participation import Participation
+    from uedp_bench.training.sampling import Sampler
+
+ASSUMPTIONS = (
+    "number of users, cohorts, rounds, clip bound, weights' cap, coefficients and noise are public "
+    "constants",
+    "a user's cohort is drawn for it alone, whoever else is there",
+    "every user's update is clipped after local training, whatever its data",
+    "vocabulary and initial weights do not depend on private text",
+)
+
+MOST_BANDS = 16
+"""Bands where none are asked for: each costs a copy of the weights in float64."""
+
+
+class DPFTRLParams(FederatedParams):
+    """Parameters of rounds of cohorts in turns, and of the matrix."""
+
+    noise_multiplier: float = Field(
+        default=1.0,
+        ge=0,
+        description="z: noise over clip before the matrix correlates it, with columns of norm 1",
+    )
+    bands: int | None = Field(
+        default=None,
+        ge=1,
+        description="b: rounds over which noise is correlated, no more than there are cohorts; 1: "
+        "independent; default: all cohorts, at most 16",
+    )
+    protected_spread: int = Field(
+        default=3,
+        ge=0,
+        description="k: other users that mention the entity, at most, for which the guarantee of a "
+        "user together with an entity is given",
+    )
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> DPFTRLParams:
+        if self.clip_policy == "adaptive":
+            raise ValueError(
+                "clip_policy is 'adaptive', but the noise of a round takes off that of earlier "
+                "rounds only at one clip bound; take 'flat' or 'per-layer'"
+            )
+        return self
+
+
+class DPFTRL(TrainingMechanism[DPFTRLParams]):
+    """Cohorts take part in turns; the noise of a round takes off part of that of rounds before."""
+
+    name = "dp-ftrl"
+    version = 1
+    unit = "user"
+    fresh_noise = True
+    source = "Choquette-Choo et al. 2023 (arXiv:2306.08153), sections 3 and 4"
+    Params = DPFTRLParams
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """All rounds as one event, for a user alone and for a user together with an entity."""
+        schedule = self._schedule(public_users(self.params, stats, self.name))
+        return self._events((
+            BandedFactorization(
+                rounds=self.params.rounds,
+                coefficients=self._coefficients(schedule.separation),
+                noise_multiplier=self.params.noise_multiplier,
+                separation=schedule.separation,
+                participations=schedule.participations,
+                population=schedule.population,
+            ),
+        ))  # fmt: skip
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """One Gaussian mechanism, where a user's data turn into zeros."""
+        event = self.plan(stats)[0].event
+        if not isinstance(event, BandedFactorization):
+            return ()
+        noise = event.noise_multiplier / event.sensitivity
+        return (
+            Claim(
+                unit="user",
+                adjacency="zero-out",
+                event=Gaussian(noise_multiplier=noise),
+                accountant="pld",
+                source="Choquette-Choo et al. 2023 (arXiv:2306.08153), section 4",
+            ),
+        )
+
+    def units(self, stats: CorpusStats) -> PublicUnits:
+        """Users of the train split, in cohorts that each of them draws."""
+        return replace(units_of(self.params, stats, self.name), independent=True)
+
+    def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
+        """The number of users, which decides about the cohorts, must be public."""
+        return size_refusals(self.params.users, stats, self.name)
+
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """Trains on the users of the training split, one cohort a round."""
+        from uedp_bench.training.correlated_noise import BandedNoise
+        from uedp_bench.training.federated import Federation, train_federated
+
+        p, units = self.params, users_of(corpus)
+        users = public_users(p, run.stats, self.name)
+        # If more users train than declared, more than users - 1 others might mention an entity.
+        schedule = replace(self._schedule(users), population=max(users, len(units)))
+        coefficients = self._coefficients(schedule.separation)
+        trained = train_federated(
+            Federation(
+                rounds=p.rounds,
+                units=units,
+                sampler=self._sampler(_ids(corpus), schedule, run),
+                local=p.local("mean"),
+                bound=p.bound(p.clip, p.noise_multiplier, users / schedule.separation),
+                noise=BandedNoise(coefficients, p.noise_multiplier),
+                # Expected users of a cohort, a public constant.
+                denominator=users / schedule.separation,
+                server=p.server(),
+                unit_weights=capped_weights(units.counts, p.user_cap),
+                rows_per_unit=p.rows_per_user,
+                clients=True,
+            ),
+            learner,
+            run,
+        )
+        return trained.module, self._events(trained.rounds)
+
+    def _schedule(self, users: int) -> Participation:
+        """Cohorts of about `users_per_round` in turns."""
+        from uedp_bench.training.participation import Participation
+
+        cohorts = users // self.params.users_per_round
+        return Participation(
+            separation=cohorts,
+            participations=-(-self.params.rounds // cohorts),
+            population=users,
+        )
+
+    def _sampler(self, ids: IntArray, schedule: Participation, run: Run) -> Sampler:
+        from uedp_bench.training.participation import CyclicCohorts, Guarded
+
+        cohorts = schedule.separation
+        # One draw for each id, in their order: that somebody comes or goes moves nobody else.
+        drawn = run.shared(self.name, "cohorts").integers(cohorts, size=int(ids.max()) + 1)
+        return Guarded(CyclicCohorts(drawn[ids], cohorts), schedule, len(ids))
+
+    def _coefficients(self, cohorts: int) -> tuple[float, ...]:
+        from uedp_bench.training.banded_toeplitz import least_error
+
+        p = self.params
+        bands = min(cohorts, MOST_BANDS) if p.bands is None else p.bands
+        if bands > cohorts:
+            raise InputError(
+                f"{self.name}.bands is {bands}, but rounds of one user are only {cohorts} apart; "
+                f"choose at most {cohorts}, or fewer users_per_round"
+            )
+        return least_error(p.rounds, min(bands, p.rounds))
+
+    def _events(self, rounds: Sequence[AnyEvent]) -> Events:
+        point = Protected(spread=self.params.protected_spread)
+        assumptions = (*ASSUMPTIONS, *CLIPPED[self.params.clip_policy])
+        return tuple(
+            # Marked, so that both are known to be about one release.
+            PrivacyEvent(
+                unit=unit, event=event, assumptions=assumptions, protected=at, stage=self.name
+            )
+            for event in rounds
+            for unit, at in (("user", None), ("user-entity", point))
+        )
+
+
+def _ids(corpus: Corpus) -> IntArray:
+    """(units,) user ids of the units of `users_of`, in their order."""
+    import numpy as np
+
+    return np.unique(corpus.users[corpus.where("train")])

@@ -1,0 +1,146 @@
+"""Rounds whose noise is correlated by a banded matrix (docs/proofs.md, section 13)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from uedp_bench.accounting.event_contract import Adjacency, Event, Neighbours, PrivacyUnit
+from uedp_bench.accounting.events import Gaussian, GroupRound
+
+if TYPE_CHECKING:
+    from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Rounds
+    from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair
+
+
+def _banded(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+    from uedp_bench.accounting.accountants.banded_rounds import banded_rounds
+
+    return banded_rounds(rounds, adjacency, delta, asked)
+
+
+class BandedFactorization(Event):
+    """All rounds of a training whose noise is correlated by a banded lower-triangular matrix.
+
+    Round t releases the sum of unit vectors x_t plus `noise_multiplier` times row t of C^-1 Z,
+    where Z has independent standard normal entries and C (rounds, rounds) is the lower-triangular
+    Toeplitz matrix whose first column begins with `coefficients` and is 0 after them. A unit takes
+    part in at most `participations` rounds, any two of them at least `separation` apart, and which
+    they are does not depend on the data; everybody may know. `population` is the public number of
+    units: where they are users, the largest spread of an entity is `population - 1`.
+    """
+
+    source: ClassVar[str] = (
+        "Denisov et al. 2022 (arXiv:2202.08312), Choquette-Choo et al. 2023 (arXiv:2306.08153)"
+    )
+    accountant: ClassVar[Accountant | None] = _banded
+    draws_gaussian: ClassVar[bool] = True
+    kind: Literal["banded-factorization"] = "banded-factorization"
+    rounds: int = Field(ge=1)
+    coefficients: tuple[float, ...] = Field(min_length=1, max_length=10_000)
+    noise_multiplier: float = Field(ge=0.0)
+    separation: int = Field(ge=1)
+    participations: int = Field(ge=1)
+    population: int = Field(ge=1)
+
+    @field_validator("coefficients")
+    @classmethod
+    def _invertible(cls, given: tuple[float, ...]) -> tuple[float, ...]:
+        if not all(map(math.isfinite, given)) or given[0] <= 0.0:
+            raise ValueError("coefficients are finite, and the first of them is above 0")
+        return given
+
+    @property
+    def gaussian_rounds(self) -> int:
+        """See `Event.gaussian_rounds`."""
+        return self.rounds
+
+    @property
+    def sensitivity(self) -> float:
+        """How far C X moves (Frobenius norm) if one unit comes or goes: see `sensitivity_of`."""
+        return sensitivity_of(self.coefficients, self.rounds, self.separation, self.participations)
+
+    def reach(self, neighbours: Neighbours) -> float:
+        """How far neighbours move C X: all of the group in the same rounds, each as far as it may.
+
+        One unit comes or goes. One that is replaced leaves its rounds, and another joins those of
+        its own. Of a user together with an entity, everybody else who mentions it changes from one
+        vector to another.
+        """
+        moves = 2.0 if neighbours.adjacency == "replace-one" else 1.0
+        others = min(neighbours.point.spread, self.population - 1)
+        return (moves + 2.0 * others) * self.sensitivity
+
+    def as_gaussian(self, neighbours: Neighbours) -> Gaussian:
+        """One Gaussian mechanism of sensitivity 1 that is worth as much as all rounds."""
+        return Gaussian(noise_multiplier=self.noise_multiplier / self.reach(neighbours))
+
+    def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
+        """The two normal laws that dominate all rounds together."""
+        from uedp_bench.accounting.accountants.noisy_sums import pairs_of
+
+        return pairs_of(self.as_gaussian(neighbours), Neighbours("add-or-remove"))
+
+    def renyi(self, neighbours: Neighbours, orders: Array) -> Array | None:
+        """Renyi divergences of these normal laws."""
+        from uedp_bench.accounting.accountants.renyi import of_noisy_sum
+
+        return of_noisy_sum(self.as_gaussian(neighbours), Neighbours("add-or-remove"))
+
+    def refusal(self, adjacency: Adjacency) -> str:
+        """Refuses bands that reach from one round of a unit to its next."""
+        if len(self.coefficients) <= self.separation:
+            return ""
+        return (
+            f"noise is correlated over {len(self.coefficients)} rounds, but rounds of one unit are "
+            f"only known to be {self.separation} apart: nothing is proven of such columns"
+        )
+
+    def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
+        """Of users together with entities, neighbours are those with and without the pair."""
+        if unit == "entity" or (unit == "user-entity" and adjacency != "add-or-remove"):
+            return f"rounds of users with correlated noise do not speak of {unit} under {adjacency}"
+        return ""
+
+    def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
+        """The schedule, which takes the place of trusted sampling."""
+        return (
+            "the rounds in which a unit takes part do not depend on any data, and may be known to "
+            "everybody: nothing rests on secret sampling",
+        )
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """Who takes part when, and how the noise hangs together."""
+        return (
+            f"in {self.rounds:,} rounds, each {unit} takes part at most {self.participations:,} "
+            f"times, at least {self.separation:,} rounds apart; sums of clipped vectors are "
+            f"released with Gaussian noise that is correlated over {len(self.coefficients):,} "
+            f"rounds, of {self.noise_multiplier:g} times the clip bound before it is correlated"
+        )
+
+
+WithCurve = GroupRound | BandedFactorization
+"""Events whose epsilon is a curve over who else mentions the entity."""
+
+
+def sensitivity_of(
+    coefficients: Sequence[float], rounds: int, separation: int, participations: int
+) -> float:
+    """Sensitivity of a banded lower-triangular Toeplitz matrix with as many rows as rounds.
+
+    Where columns that far apart do not overlap, the squared norms of a unit's columns add up. They
+    only fall towards the end, so that nothing exceeds the rounds 0, separation, 2 separation, ...
+    (docs/proofs.md, section 13; Choquette-Choo et al. 2023, section 4).
+
+    Args:
+        coefficients: with which the first column begins; no more than `separation`.
+        rounds: rows of the matrix.
+        separation: of two rounds of one unit, at least.
+        participations: of one unit, at most.
+    """
+    first = range(0, rounds, separation)[:participations]
+    columns = (coefficients[: rounds - start] for start in first)
+    return math.sqrt(math.fsum(c * c for column in columns for c in column))

@@ -1,0 +1,89 @@
+"""Which banded Toeplitz matrix correlates the noise, and what noise is left in the weights.
+
+Server steps add up the noisy sums of all rounds, so that the weights after round t carry row t of
+A C^-1 Z: A is the matrix of ones below and on the diagonal, Z independent noise, and C the lower-
+triangular Toeplitz matrix whose first column begins with the coefficients. In power series modulo
+x^n, C is c(x) and A C^-1 is 1 / ((1 - x) c(x)). No matrix is ever built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from uedp_bench.corpus import FloatArray
+
+DIGITS = 6
+"""Decimals of a coefficient: fewer than an optimiser's last digits, which depend on the machine."""
+
+
+def square_root(bands: int) -> FloatArray:
+    """(bands,) the first coefficients of the square root of A: (1 - x)^(-1/2).
+
+    It is optimal for the largest error over all rounds where every unit takes part once and nothing
+    is cut off (Fichtenberger et al. 2023, arXiv:2202.11205; Dvijotham et al. 2024,
+    arXiv:2404.16706); cut off, it is the banded square root (Kalinin and Lampert 2024,
+    arXiv:2405.13763).
+    """
+    k = np.arange(1, bands, dtype=np.float64)
+    return np.concatenate([[1.0], np.cumprod(1.0 - 0.5 / k)])
+
+
+@lru_cache(maxsize=64)
+def least_error(rounds: int, bands: int) -> tuple[float, ...]:
+    """(bands,) coefficients of norm 1 whose mean squared error over all rounds is the smallest.
+
+    The squared error of `squared_errors`, averaged over rounds, is minimised by L-BFGS from the
+    square root, with its exact gradient (McKenna 2024, arXiv:2405.15913, section 3). A unit's
+    columns do not overlap, so the number of its participations only multiplies the error, and the
+    optimum is the same for any.
+
+    Args:
+        rounds: n.
+        bands: b, at most n.
+    """
+    from scipy.optimize import minimize
+
+    start = square_root(bands)
+    if bands > 1:
+        found = minimize(_loss, start[1:], args=(rounds,), jac=True, method="L-BFGS-B", tol=1e-14)
+        start = np.concatenate([[1.0], found.x])
+    return tuple(np.round(start / np.linalg.norm(start), DIGITS).tolist())
+
+
+def squared_errors(coefficients: Sequence[float], rounds: int) -> FloatArray:
+    """(rounds,) expected squared noise in a weight after each round, in units of the clip bound.
+
+    For Z of deviation 1 over the largest norm of a column: so matrices compare at one privacy of
+    units that take part once.
+    """
+    given = np.asarray(coefficients, dtype=np.float64)
+    return np.asarray(np.cumsum(_sums(given, rounds) ** 2) * (given @ given))
+
+
+def _sums(coefficients: FloatArray, rounds: int) -> FloatArray:
+    """(rounds,) first column of A C^-1."""
+    return _divided(np.ones(rounds), coefficients)
+
+
+def _divided(series: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """The power series over that of the coefficients, as many terms."""
+    from scipy.signal import lfilter
+
+    return np.asarray(lfilter([1.0], coefficients, series))
+
+
+def _loss(tail: FloatArray, rounds: int) -> tuple[float, list[float]]:
+    """Mean of `squared_errors` of (1, *tail), and its gradient with respect to `tail`."""
+    given = np.concatenate([[1.0], tail])
+    sums = _sums(given, rounds)
+    # Entry t of the column is in rounds - t of the prefix sums.
+    weighted = sums * (rounds - np.arange(rounds)) / rounds
+    error, norm = float(weighted @ sums), float(given @ given)
+    # d sums / d c_j is -x^j sums / c.
+    slopes = _divided(sums, given)
+    by_sums = [-2.0 * weighted[j:] @ slopes[: rounds - j] for j in range(len(given))]
+    gradient = np.asarray(by_sums) * norm + 2.0 * error * given
+    return error * norm, gradient[1:].tolist()
