@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from references import reference_results
 
-from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import metric, order
 from uedp_bench.registry import tasks
-
-REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +14,7 @@ def measured():
     """(kind, name, value) of everything that the reference results measured."""
     return [
         (kind, name, estimate.value)
-        for result in load_results([REFERENCE])
+        for result in reference_results()
         for kind, groups in (("utility", [result.utility]), ("leakage", result.leakage.values()))
         for values in groups
         for name, estimate in values.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ USER_NOISE = {"embedded": (0.46036, 0.69744), "conll2003": (0.69415, 1.33913)}
 Find = Callable[..., Row]
 
 
+@cache
 def _rows(source: str) -> list[Row]:
     return [row for row in aggregate(load_results([RESULTS])) if row.spec.source.name == source]
 

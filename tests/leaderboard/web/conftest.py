@@ -15,11 +15,10 @@ from time import monotonic
 
 import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
+from references import reference_results
 
-from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.site import build
 
-REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -44,7 +43,7 @@ def browser() -> Iterator[Browser]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of the reference results."""
     out = tmp_path_factory.mktemp("site")
-    build(load_results([REFERENCE]), out)
+    build(reference_results(), out)
     return out
 
 

@@ -11,19 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plot_pages import drawn, layout, points
+from references import reference_results
 
 from uedp_bench.leaderboard.boards import boards
-from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, aggregate
 
-REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 CARDS = ("budget", "leakage", "promise", "cost", "spread")
 EMBEDDED = "view=plots&task=next-word&source=embedded"
 
 
 @cache
 def largest_board(source: str) -> list[Row]:
-    found = boards(aggregate(load_results([REFERENCE])))
+    found = boards(aggregate(reference_results()))
     return max((b for b in found if b[0].spec.source.name == source), key=len)
 
 

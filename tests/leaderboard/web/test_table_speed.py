@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 
 import pytest
+from references import reference_results
 
-from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site import Site
-
-REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """The index of 2,000 rows of three seeds each, made from the reference results."""
-    known = [one for one in load_results([REFERENCE]) if one.status == "finished"]
+    """The index of 2,000 rows of several seeds each, made from those of the reference results."""
+    results = reference_results()
+    known = [row for row in aggregate(results) if len(row.seeds) > 1]
     copies = []
     for at in range(2000):
         base = known[at % len(known)]
         first, *rest = base.spec.mechanism
         first = first.model_copy(update={"params": {**first.params, "copy": at}})
-        for seed in (1, 2, 3):
-            spec = base.spec.model_copy(update={"seed": seed, "mechanism": (first, *rest)})
-            copies.append(base.model_copy(update={
-                "id": f"{at:08x}-{seed}", "group": f"{at:08x}", "spec": spec,
-            }))  # fmt: skip
+        spec = base.spec.model_copy(update={"mechanism": (first, *rest)})
+        copies.append(base.model_copy(update={"group": f"{at:08x}", "spec": spec}))
     out = tmp_path_factory.mktemp("many")
     site = Site(out)
-    by_id = {one.id: one for one in copies}
-    for name, text in site._files(aggregate(copies), by_id, {}).items():
+    by_id = {one.id: one for one in results}
+    for name, text in site._files(copies, by_id, {}).items():
         if not name.startswith("results."):
             (out / name).parent.mkdir(exist_ok=True)
             (out / name).write_text(text(), encoding="utf-8")

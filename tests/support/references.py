@@ -1,0 +1,17 @@
+"""The results that the checkout publishes, read once."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.results import Result
+
+REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
+
+
+@cache
+def reference_results() -> tuple[Result, ...]:
+    """All of them."""
+    return tuple(load_results([REFERENCE]))
