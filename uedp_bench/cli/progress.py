@@ -67,6 +67,10 @@ class Display:
     def update(self, message: JobProgress) -> None:
         """Called when a run has gone on."""
 
+    def note(self, line: str) -> None:
+        """Says something beside the progress; it may be called in another thread."""
+        self._console.print(f"note: {plain(line)}", markup=False, highlight=False, soft_wrap=True)
+
     def finish(self, job: Job, result: Result) -> None:
         """Called when a run has ended."""
 
@@ -186,8 +190,11 @@ class Lines(Display):
             began, _ = self._running.pop(job.id, (time.monotonic(), None))
             self._left -= 1
             seconds = time.monotonic() - began
+            times = (result.cost.model_extra or {}).get("resumed", 0)
+            resumed = f"resumed {times:.0f} times; " if times else ""
             self._print(
-                f"{result.status}: {plain(job.label)} ({seconds:.0f} s; {self._left} runs left)"
+                f"{result.status}: {plain(job.label)} ({resumed}{seconds:.0f} s; "
+                f"{self._left} runs left)"
             )
 
     def _tick(self) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.cli.console import console, echo
+from uedp_bench.cli.tracker import Tracker
 from uedp_bench.errors import InputError, UedpBenchError, shown
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from uedp_bench.results import Result
 
-EXPERIMENT = "uedp-bench"
 MOST_RUNS = 10_000
 
 Out = Annotated[
@@ -285,7 +285,9 @@ class Options:
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     """Runs a spec and prints its table; exits with 1 where a run or the tracking failed."""
-    tracker = Tracker(options)
+    tracker = Tracker(
+        options.out, options.tracking, log_model=options.log_model, log_release=options.log_release
+    )
     results = _run_all(data, options, tracker)
     _print(results, options, as_json)
     for line in _shortfalls(results):
@@ -334,15 +336,16 @@ def _run_all(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
             seconds, steps = options.pace
             how = Execution(options.out, options.device, speed, keep_release=options.keep_release,
                             pace=Pace(seconds=seconds, steps=steps))  # fmt: skip
-            running = run_jobs(
-                jobs, how, workers=workers, plugins=options.plugins,
-                timeout=options.run_timeout, listen=screen.update,
-            )  # fmt: skip
-            # Closed at once when something goes wrong, so that no process is left behind.
-            with closing(running), _writing_to(options.out):
-                for job, result in running:
-                    screen.finish(job, result)
-                    results.append(tracker.log(result))
+            with tracker.live(jobs, screen.update, screen.note) as listen:
+                running = run_jobs(
+                    jobs, how, workers=workers, plugins=options.plugins,
+                    timeout=options.run_timeout, listen=listen,
+                )  # fmt: skip
+                # Closed at once when something goes wrong, so that no process is left behind.
+                with closing(running), _writing_to(options.out):
+                    for job, result in running:
+                        screen.finish(job, result)
+                        results.append(tracker.log(result))
     return results
 
 
@@ -397,40 +400,6 @@ def _seeds(text: str) -> list[int]:
         return seeds
     except ValueError:
         raise InputError(f"--seeds {shown(text)}: give whole numbers, as 1,2,3") from None
-
-
-class Tracker:
-    """Logs results to MLflow as they come.
-
-    Attributes:
-        error: why logging stopped, if a server could not be reached; results are on disk anyway.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self.error: UedpBenchError | None = None
-        self._options = options
-
-    def log(self, result: Result) -> Result:
-        """The result with the run that it was logged as."""
-        if self._options.tracking is None or self.error is not None:
-            return result
-        from uedp_bench.harness.tracking import log_result
-        from uedp_bench.results import write_result
-
-        folder, uri = self._options.out / result.id, self._options.tracking or None
-        try:
-            found = log_result(
-                result, folder, uri=uri, experiment=EXPERIMENT,
-                log_model=self._options.log_model, log_release=self._options.log_release,
-            )  # fmt: skip
-        except UedpBenchError as error:
-            self.error = error
-            return result
-        if found == result.tracking:
-            return result
-        logged = result.model_copy(update={"tracking": found})
-        write_result(logged, folder / "result.json")
-        return logged
 
 
 def _print(results: list[Result], options: Options, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from uedp_bench import registry
 from uedp_bench.errors import is_input_error
@@ -33,10 +33,12 @@ from uedp_bench.harness.stored import keep_result
 from uedp_bench.harness.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import Result, RunError, RunSpec
-from uedp_bench.run import Progress
 
 MOST_FAILURES = 3
 """A run that failed so often, and not on bad input, is left out until it is asked for."""
+
+_TELL_SECONDS = 0.2
+"""A run tells no more often how far it is."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,24 @@ class Job:
         return self.done is None and self.given_up is None
 
 
+Point = tuple[str, int, float]
+"""Of a series: its name, the step, the value."""
+
+
 class JobProgress(NamedTuple):
-    """Progress of one job."""
+    """Progress of one job.
+
+    Attributes:
+        id: of the job.
+        phase, done, total: what it does, and how far it is.
+        points: of its series, those that are new.
+    """
 
     id: str
     phase: str
     done: int
     total: int
+    points: tuple[Point, ...] = ()
 
 
 def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
@@ -205,10 +218,13 @@ class _Runs:
 
 
 def _told(job: Job, how: Execution, tell: Tell) -> Execution:
-    return replace(how, failures=job.failures, progress=_throttled(tell))
+    telling = _Telling(tell)
+    return replace(
+        how, failures=job.failures, progress=telling.progress, points=telling.point
+    )  # fmt: skip
 
 
-def _heard(job: Job, listen: Callable[[JobProgress], None], told: tuple[str, int, int]) -> None:
+def _heard(job: Job, listen: Callable[[JobProgress], None], told: tuple[Any, ...]) -> None:
     listen(JobProgress(job.id, *told))
 
 
@@ -239,16 +255,24 @@ def default_workers(device: str) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _throttled(tell: Tell) -> Progress:
-    last, shown = [0.0], [""]
+class _Telling:
+    """Tells how a run goes on: now and then, with the points of its series since the last time."""
 
-    def progress(phase: str, done: int, total: int) -> None:
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._last, self._shown = tell, 0.0, ""
+        self._points: list[Point] = []
+
+    def point(self, name: str, step: int, value: float) -> None:
+        """See `Run.points`."""
+        self._points.append((name, step, value))
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """See `Run.progress`."""
         now = time.monotonic()
-        if phase != shown[0] or done >= total or now - last[0] > 0.2:
-            last[0], shown[0] = now, phase
-            tell((phase, done, total))
-
-    return progress
+        if phase != self._shown or done >= total or now - self._last > _TELL_SECONDS:
+            self._last, self._shown = now, phase
+            points, self._points = tuple(self._points), []
+            self._tell((phase, done, total, points))
 
 
 def is_bad_input(result: Result) -> bool:

@@ -13,6 +13,7 @@ import math
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -25,13 +26,14 @@ from typing import Any
 from uedp_bench.accounting.guarantee import proves_something
 from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.harness.tracking_store import database, set_up
-from uedp_bench.results import Result
+from uedp_bench.results import Result, RunSpec
 
 PHASES = ("plant", "train", "save", "score", "attack", "account")
 ID, CONTENT = "uedp_bench.id", "uedp_bench.content"
 MAX_RELEASE_BYTES = 100_000_000
 """A larger release is logged only where it is asked for."""
 
+_ROUND = "round/"
 _BATCH = 100
 _METRIC_BATCH = 1000
 _READERS = 8
@@ -76,7 +78,8 @@ def log_result(
         with _environment(_PROBE):
             client, number = _experiment(uri, experiment)
         with _environment(_WORK):
-            run_id, content = _run_of(client, number, result)
+            began = max(_time(result) - round(1000 * _seconds(result)), 0)
+            run_id, content = _run_of(client, number, result.id, result.spec, began)
             tracking = {"mlflow_run_id": run_id, "tracking_uri": public, "experiment": experiment}
             logged = result.model_copy(update={"tracking": tracking})
             if content != _content(result):
@@ -90,6 +93,67 @@ def log_result(
                 # Last, so that what was interrupted is logged again, and ended.
                 client.set_tag(run_id, CONTENT, _content(result))
     return tracking
+
+
+class LiveRun:
+    """The MLflow run of a run that trains: it gets points of series, and is ended by the result.
+
+    Args:
+        identifier: of the run.
+        spec: of the run.
+        uri: any MLflow tracking URI.
+        experiment: name of the MLflow experiment; made where it does not exist.
+
+    Raises:
+        TrackingError: if the server cannot be reached or refuses.
+    """
+
+    def __init__(self, identifier: str, spec: RunSpec, uri: str, experiment: str) -> None:
+        self._public, self._last = _without_credentials(uri), dict[str, int]()
+        with self._asking():
+            self._client, number = _experiment(uri, experiment)
+            began = round(1000 * time.time())
+            self._run_id, content = _run_of(self._client, number, identifier, spec, began)
+            if content is not None:  # it failed before: the next result says how it ended
+                self._client.delete_tag(self._run_id, CONTENT)
+                self._client.update_run(self._run_id, status="RUNNING")
+            run = _log_parameters(self._client, self._run_id, spec)
+            for name, step, _ in _known_points(self._client, run):
+                self._last[name] = max(step, self._last.get(name, step))
+
+    def log(self, points: Sequence[tuple[str, int, float, int]]) -> None:
+        """Logs points (name, step, value, milliseconds since 1970); none of a step before.
+
+        A run that goes on from a checkpoint repeats steps, with the same values.
+
+        Raises:
+            TrackingError: if the server cannot be reached or refuses.
+        """
+        from mlflow.entities import Metric
+
+        new: list[Metric] = []
+        for name, step, value, at in points:
+            known = _name(f"{_ROUND}{name}")
+            if math.isfinite(value) and step > self._last.get(known, step - 1):
+                self._last[known] = step
+                new.append(Metric(known, value, at, step))
+        with self._asking():
+            for at in range(0, len(new), _METRIC_BATCH):
+                self._client.log_batch(self._run_id, metrics=new[at : at + _METRIC_BATCH])
+
+    def interrupted(self) -> None:
+        """Says that nobody trains it any more, for now.
+
+        Raises:
+            TrackingError: if the server cannot be reached or refuses.
+        """
+        with self._asking():
+            self._client.set_terminated(self._run_id, "KILLED")
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        with _as_tracking_error(f"log to MLflow at {self._public}"), _environment(_PROBE):
+            yield
 
 
 # ----------------------------------------------------------------------------------------- reading
@@ -255,15 +319,16 @@ def _content(result: Result) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _run_of(client: Any, experiment: str, result: Result) -> tuple[str, str | None]:
-    """The MLflow run of a result, found or made, and the content that it holds in full."""
-    found = client.search_runs([experiment], f"tags.`{ID}` = '{result.id}'", max_results=1)
+def _run_of(
+    client: Any, experiment: str, identifier: str, spec: RunSpec, began: int
+) -> tuple[str, str | None]:
+    """The MLflow run of a run, found or made, and the content that it holds in full."""
+    found = client.search_runs([experiment], f"tags.`{ID}` = '{identifier}'", max_results=1)
     if found:
         return found[0].info.run_id, found[0].data.tags.get(CONTENT)
     # Runs of a grid differ in their parameters alone: the id tells them apart.
-    name = f"{result.label}, seed {result.spec.seed} ({result.id[:6]})"
-    began = max(_time(result) - round(1000 * _seconds(result)), 0)
-    run = client.create_run(experiment, start_time=began, run_name=name, tags={ID: result.id})
+    name = f"{spec.label}, seed {spec.seed} ({identifier[:6]})"
+    run = client.create_run(experiment, start_time=began, run_name=name, tags={ID: identifier})
     return run.info.run_id, None
 
 
@@ -280,24 +345,45 @@ def _seconds(result: Result) -> float:
 
 
 def _log(client: Any, run_id: str, result: Result) -> None:
-    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.entities import Metric, RunTag
 
-    # MLflow's parameters never change once they are set.
-    known = client.get_run(run_id).data.params
-    params = [Param(k, v[:_PARAM_LENGTH]) for k, v in parameters(result).items() if k not in known]
+    known = {*_known_points(client, _log_parameters(client, run_id, result.spec))}
     tag_list = [RunTag(k, v) for k, v in tags(result).items()]
-    time = _time(result)
-    metric_list = [Metric(k, v, time, step) for k, v, step in metrics(result)]
-    for at in range(0, max(len(params), len(tag_list)), _BATCH):
-        client.log_batch(run_id, params=params[at : at + _BATCH], tags=tag_list[at : at + _BATCH])
+    at_end = _time(result)
+    metric_list = [Metric(name, value, at_end, step) for name, value, step in metrics(result)
+                   if (name, step, value) not in known]  # fmt: skip
+    for at in range(0, len(tag_list), _BATCH):
+        client.log_batch(run_id, tags=tag_list[at : at + _BATCH])
     for at in range(0, len(metric_list), _METRIC_BATCH):
         client.log_batch(run_id, metrics=metric_list[at : at + _METRIC_BATCH])
 
 
-def parameters(result: Result) -> dict[str, str]:
+def _log_parameters(client: Any, run_id: str, spec: RunSpec) -> Any:
+    """Logs the spec as far as it is not there; the run as it was before."""
+    from mlflow.entities import Param
+
+    # MLflow's parameters never change once they are set.
+    run = client.get_run(run_id)
+    new = {name: text for name, text in parameters(spec).items() if name not in run.data.params}
+    params = [Param(name, text[:_PARAM_LENGTH]) for name, text in new.items()]
+    for at in range(0, len(params), _BATCH):
+        client.log_batch(run_id, params=params[at : at + _BATCH])
+    return run
+
+
+def _known_points(client: Any, run: Any) -> list[tuple[str, int, float]]:
+    """(name, step, value) of the points of series that were logged while a run trained."""
+    names = [name for name in run.data.metrics if name.startswith(_ROUND)]
+    return [
+        (name, point.step, point.value)
+        for name in names
+        for point in client.get_metric_history(run.info.run_id, name)
+    ]
+
+
+def parameters(spec: RunSpec) -> dict[str, str]:
     """The spec, flattened to dotted names."""
     flat: dict[str, str] = {}
-    spec = result.spec
     parts = [("task", spec.task), ("source", spec.source), ("model", spec.model)]
     parts += [(f"mechanism.{part.name}", part) for part in spec.mechanism]
     parts += [(f"attack.{part.name}", part) for part in spec.attacks]
@@ -305,7 +391,7 @@ def parameters(result: Result) -> dict[str, str]:
         flat |= {_name(f"{kind}.{key}"): str(value) for key, value in part.params.items()}
         if "." not in kind:
             flat[kind] = part.name
-    flat["mechanism"] = result.label
+    flat["mechanism"] = spec.label
     flat["attacks"] = ", ".join(part.name for part in spec.attacks)
     return flat | {"seed": str(spec.seed), "delta": str(spec.delta)}
 
@@ -343,7 +429,7 @@ def metrics(result: Result) -> list[tuple[str, float, int]]:
         }
     points = [(_name(name), value, 0) for name, value in final.items()]
     for name, series in result.series.items():
-        points += [(_name(f"round/{name}"), value, step) for step, value in series]
+        points += [(_name(f"{_ROUND}{name}"), value, step) for step, value in series]
     return [point for point in points if math.isfinite(point[1])]
 
 

@@ -1,0 +1,99 @@
+"""What a command logs to MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uedp_bench.errors import UedpBenchError
+
+if TYPE_CHECKING:
+    from uedp_bench.harness.live_metrics import LiveMetrics
+    from uedp_bench.harness.scheduler import Job, JobProgress
+    from uedp_bench.results import Result
+
+EXPERIMENT = "uedp-bench"
+
+
+class Tracker:
+    """Logs results to MLflow as they come, and points of series while runs train.
+
+    Args:
+        out: folder of results.
+        uri: MLflow's; "" for SQLite in `out`, None for no tracking.
+        log_model: log large releases, too.
+        log_release: log releases that nothing is proven about, too.
+
+    Attributes:
+        error: why logging stopped, if a server could not be reached; results are on disk anyway.
+    """
+
+    def __init__(
+        self, out: Path, uri: str | None, *, log_model: bool = False, log_release: bool = False
+    ) -> None:
+        self.error: UedpBenchError | None = None
+        self._out, self._uri = out, uri
+        self._log_model, self._log_release = log_model, log_release
+        self._live: LiveMetrics | None = None
+
+    @contextmanager
+    def live(
+        self,
+        jobs: Sequence[Job],
+        show: Callable[[JobProgress], None],
+        warn: Callable[[str], None],
+    ) -> Iterator[Callable[[JobProgress], None]]:
+        """What hears of progress within the block: it shows it, and logs the points in it.
+
+        Args:
+            jobs: that are run.
+            show: is called with all progress.
+            warn: is called once if points cannot be logged, in another thread.
+        """
+        todo = {job.id: job.spec for job in jobs if job.todo}
+        if self._uri is None or self.error is not None or not todo:
+            yield show
+            return
+        from uedp_bench.harness.live_metrics import LiveMetrics
+        from uedp_bench.harness.tracking import default_uri
+
+        uri = self._uri or default_uri(self._out)
+        with LiveMetrics(todo, uri, EXPERIMENT, warn) as live:
+
+            def listen(message: JobProgress) -> None:
+                show(message)
+                live.hear(message)
+
+            self._live = live
+            yield listen
+
+    def log(self, result: Result) -> Result:
+        """The result with the run that it was logged as."""
+        if self._live is None:
+            return self._log(result)
+        self._live.ended(result.id)
+        with self._live.sending:
+            return self._log(result)
+
+    def _log(self, result: Result) -> Result:
+        if self._uri is None or self.error is not None:
+            return result
+        from uedp_bench.harness.tracking import log_result
+        from uedp_bench.results import write_result
+
+        folder, uri = self._out / result.id, self._uri or None
+        try:
+            found = log_result(
+                result, folder, uri=uri, experiment=EXPERIMENT,
+                log_model=self._log_model, log_release=self._log_release,
+            )  # fmt: skip
+        except UedpBenchError as error:
+            self.error = error
+            return result
+        if found == result.tracking:
+            return result
+        logged = result.model_copy(update={"tracking": found})
+        write_result(logged, folder / "result.json")
+        return logged
