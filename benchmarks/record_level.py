@@ -24,6 +24,7 @@ from workloads import (
     BertRows,
     Numbers,
     Sizes,
+    TorchGPT,
     TorchLSTM,
     language_learner,
     numbers_corpus,
@@ -76,7 +77,8 @@ def rows_of(model: str, quick: bool, opacus: bool) -> Rows:
         return Rows(learner, other, other, language=True)
     learner = language_learner(model, Sizes(count if model != "default" else 100, 1), small=quick)
     if model == "gpt":
-        return Rows(learner, None, learner.module, language=True)
+        other = TorchGPT(copy.deepcopy(learner.module.network))
+        return Rows(learner, other, other, language=True)
     if model == "lstm":
         return Rows(learner, FusedLSTM(learner.module), "DPLSTM has no projection", language=True)
     return Rows(learner, None, "Opacus has no CIFG", language=True)

@@ -177,6 +177,23 @@ class BertRows(Learner):
         raise NotImplementedError("nobody asks for it")
 
 
+class TorchGPT(nn.Module):
+    """The network of `gpt` as one trains it with torch: in training mode, dropout 0."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network.train()
+        for module in network.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(rows, length, vocabulary) of (rows, length); position ids are those of every row."""
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        positions = positions.expand(tokens.shape[0], -1).contiguous()
+        return self.network(input_ids=tokens, position_ids=positions, use_cache=False).logits
+
+
 class TorchLSTM(nn.Module):
     """Embedding, one LSTM layer of the same size, the embedding again as output; torch's own parts.
 
