@@ -70,6 +70,7 @@ class Diary:
         series: metrics by round.
         diagnostics: simulation-only facts.
         counts: what the cost reports.
+        ways: how things were computed, where there are several ways; the cost reports it.
         messages: what parties send to each other.
         calls: of `Run.fresh`, by the key of their stream.
     """
@@ -77,6 +78,7 @@ class Diary:
     series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
+    ways: dict[str, str] = field(default_factory=dict)
     messages: MessageLog = field(default_factory=MessageLog)
     calls: dict[bytes, int] = field(default_factory=dict)
 
@@ -87,7 +89,8 @@ class Run:
 
     A mechanism draws from `rng`, or from `stream` where draws are keyed; attacks, tasks and all
     that must be equal in the rows of one seed draw from `shared`. See `randomness` for the law.
-    Nobody sets an attribute of it: `log`, `note`, `count` and `send` take what there is to say.
+    Nobody sets an attribute of it: `log`, `note`, `count`, `computed` and `send` take what there is
+    to say.
 
     Attributes:
         seed: the run's seed; never draw from it directly.
@@ -136,7 +139,7 @@ class Run:
         if "_whole" in self.__dict__:
             raise AttributeError(
                 f"{name!r} of a run cannot be set, for a run is the same for all who see it: "
-                "run.log, run.note, run.count and run.send take what there is to say"
+                "run.log, run.note, run.count, run.computed and run.send take what there is to say"
             )
         object.__setattr__(self, name, value)
 
@@ -266,6 +269,12 @@ class Run:
         """Adds to the counters that the cost reports (users, rows, tokens trained on)."""
         for name, value in values.items():
             self.diary.counts[name] = self.diary.counts.get(name, 0.0) + value
+
+    def computed(self, what: str, way: str) -> None:
+        """Tells the cost how something was computed ("clipping"); other ways stand beside it."""
+        before = self.diary.ways.get(what)
+        known = [] if before is None else before.split("; ")
+        self.diary.ways[what] = "; ".join(dict.fromkeys([*known, way]))
 
     def send(
         self,

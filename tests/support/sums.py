@@ -17,7 +17,7 @@ from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.run import Run
 from uedp_bench.training import unit_sums
 from uedp_bench.training.executors import InProcess
-from uedp_bench.training.local import LocalTrainer
+from uedp_bench.training.ghost.row_gradients import RowGradients
 from uedp_bench.training.sampling import PoissonSampler, TakingPart
 
 
@@ -36,44 +36,41 @@ class Sums:
 @contextmanager
 def watched(coins: np.ndarray | None = None) -> Iterator[Sums]:
     """Notes every round of training; `coins` (units,) says who takes part, if given."""
-    sums, users, rows = Sums(), [np.empty(0, int)], [np.empty(0, int)]
-    real = (InProcess.unit_sum, unit_sums.clipped_sum, unit_sums.inject,
-            LocalTrainer.updates, PoissonSampler.draw)  # fmt: skip
+    sums = Sums()
+    real = (InProcess.unit_sum, PoissonSampler.draw)
 
-    def unit_sum(*args: Any) -> unit_sums.UnitSum:
-        sums.by_user.append({})
-        sums.by_row.append({})
-        found = real[0](*args)
+    def unit_sum(
+        self: InProcess, work: unit_sums.RoundWork, shares: Sequence[unit_sums.Share]
+    ) -> unit_sums.UnitSum:
+        found = real[0](self, work, shares)
+        by_user, by_row = dict[int, Tensor](), dict[int, Tensor]()
+        for share in shares:
+            for i in range(len(share.weights)):
+                one = unit_sums.Share(share.cohort.take(np.array([i])), share.weights[[i]])
+                part = real[0](self, work, [one]).total
+                row = int(one.cohort.rows[0, 0])
+                by_row[row] = by_user[int(self._worker._users[row])] = part
         sums.totals.append(found.total.clone())
+        sums.by_user.append(by_user)
+        sums.by_row.append(by_row)
+        # Whoever trains beside a unit changes the sum by rounding alone.
+        together = sum(part.double() for part in by_row.values())
+        # (Of a unit whose rows cancel, the rounding of the rows is left.)
+        lengths = sum(norm(part) for part in by_row.values())
+        most = min(work.limits.total, 1e6) * len(by_row)
+        assert norm(found.total.double() - together) <= 1e-5 * lengths + 1e-6 * most
         return found
-
-    def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor, Tensor]:
-        for i, user in enumerate(users[0].tolist()):
-            part = real[1](updates[i : i + 1], bound, weights[i : i + 1])[0]
-            sums.by_user[-1][user] = part
-            if len(rows[0]) == len(updates):
-                sums.by_row[-1][int(rows[0][i])] = part
-        return real[1](updates, bound, weights)
-
-    def inject(updates: Tensor, of: np.ndarray, *rest: Any) -> Tensor:
-        users[0] = of
-        return real[2](updates, of, *rest)
-
-    def updates(self: LocalTrainer, theta: Tensor, cohort: Any) -> Tensor:
-        rows[0] = cohort.rows[:, 0]
-        return real[3](self, theta, cohort)
 
     def draw(self: PoissonSampler, rng: np.random.Generator) -> TakingPart:
         if coins is None:
-            return real[4](self, rng)
+            return real[1](self, rng)
         assert len(coins) == self.population
         return TakingPart(np.flatnonzero(coins), self.event)
 
     with (
         patch.object(InProcess, "unit_sum", unit_sum),
-        patch.object(unit_sums, "clipped_sum", clipped_sum),
-        patch.object(unit_sums, "inject", inject),
-        patch.object(LocalTrainer, "updates", updates),
+        # What is so little that nothing can be compared is clipped as all else is.
+        patch.object(RowGradients, "_compare", lambda *args: True),
         patch.object(PoissonSampler, "draw", draw),
     ):
         yield sums

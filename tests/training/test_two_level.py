@@ -167,7 +167,7 @@ def test_every_row_draws_its_own_dropout() -> None:
             return super().batch(rows, seeds)
 
     users = [0, 0, 0, 1, 1, 2]
-    learner = Seeded(np.ones((6, 2)), users)
+    learner = Seeded(np.arange(12.0).reshape(6, 2), users)
     train_federated(_plan(users, rounds=4), learner, toy_run())
     seeds = np.concatenate(drawn)
     assert len(seeds) == 4 * 6

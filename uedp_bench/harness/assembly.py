@@ -63,7 +63,13 @@ def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
         diagnostics=dict(run.diagnostics),
         selection=found.selection,
         stored=found.stored,
-        cost=Cost(**cost, **run.counts, **run.diary.messages.cost(), **_resumed(run)),
+        cost=Cost(
+            **cost,
+            **run.counts,
+            **run.diary.ways,
+            **run.diary.messages.cost(),
+            **_resumed(run),
+        ),
         provenance=provenance(ready.identity.parts, ready.there.data, ready.there.corpus)
         | {"vocabulary": _told(found.made.vocabulary), "release": found.made.release.view},
         **vars(found.attacked),

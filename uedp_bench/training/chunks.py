@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from uedp_bench.corpus import IntArray
 
 CACHED_NUMBERS = 2**23
@@ -35,3 +37,19 @@ def chunks(units: IntArray, sizes: IntArray, most: int) -> Iterator[IntArray]:
         if end == len(units) or end - start == most or full:
             yield units[start:end]
             start = end
+
+
+def by_rows(units: IntArray, sizes: IntArray) -> Iterator[IntArray]:
+    """Units side by side as long as the largest tensor of their rows stays in the cache.
+
+    Args:
+        units: (units,).
+        sizes: (units,) numbers in the largest tensor that a unit needs alone.
+    """
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(units):
+        before = ends[start - 1] if start else 0
+        end = max(int(np.searchsorted(ends, before + CACHED_NUMBERS, side="right")), start + 1)
+        yield units[start:end]
+        start = end

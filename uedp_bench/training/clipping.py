@@ -31,21 +31,34 @@ def exact_norms(updates: Tensor) -> Tensor:
 def clip_factors(updates: Tensor, bound: float) -> tuple[Tensor, Tensor]:
     """Factors that bring updates (units, d) to norm at most `bound`, and their norms.
 
+    Returns:
+        (units,) factors in [0, 1] and (units,) norms, as `norm_factors` has them.
+    """
+    factors, norms = norm_factors(exact_norms(updates), bound, updates.dtype)
+    return factors.to(updates.dtype), norms
+
+
+def norm_factors(norms: Tensor, bound: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Factors that bring updates of norms (units,) to norm at most `bound`.
+
     A unit whose update is not finite gets the factor 0: whatever its data, its contribution is
     bounded, and it cannot spoil the sum of the others. So does one that is so long that its factor
     would be a denormal number, which has too few digits to keep the bound.
 
+    Args:
+        norms: float64; no update is longer.
+        bound: infinity clips nothing.
+        dtype: of the updates.
+
     Returns:
-        (units,) factors in [0, 1] and (units,) norms (infinite where not finite).
+        (units,) factors in [0, 1] in float64 and (units,) norms (infinite where not finite).
     """
-    norms = exact_norms(updates)
     finite = torch.isfinite(norms)
     norms = torch.where(finite, norms, torch.full_like(norms, torch.inf))
     factors = SAFETY * torch.clamp(bound / norms.clamp(min=1e-30), max=1.0)
-    numbers = torch.finfo(updates.dtype)
+    numbers = torch.finfo(dtype)
     exact = finite & (factors > numbers.tiny / numbers.eps)
-    factors = torch.where(exact, factors, torch.zeros_like(factors))
-    return factors.to(updates.dtype), norms
+    return torch.where(exact, factors, torch.zeros_like(factors)), norms
 
 
 def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor, Tensor]:

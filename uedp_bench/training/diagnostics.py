@@ -54,6 +54,8 @@ class Diagnostics:
         self._dropped += found.dropped
         self._dropped_rows += found.dropped_rows
         self._empty += found.units == 0
+        for way in found.clipping:
+            run.computed("clipping", way)
 
     def state_dict(self) -> dict[str, Any]:
         """What was collected so far; the run keeps its own."""

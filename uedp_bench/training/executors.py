@@ -64,7 +64,8 @@ class InProcess:
 @contextmanager
 def executor_of(local: LocalWork, learner: Learner, run: Run) -> Iterator[Executor]:
     """The executor that `Run.speed` asks for; whatever it started ends with the block."""
-    setup = WorkerSetup(learner, local, run.device, run.seed, run.injected)
+    most = run.speed.chunk
+    setup = WorkerSetup(learner, local, run.device, run.seed, run.injected, most)
     if run.speed.processes == 1:
         yield InProcess(setup)
         return

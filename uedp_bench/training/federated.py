@@ -36,7 +36,7 @@ from uedp_bench.training.round_query import RoundQuery
 from uedp_bench.training.sampling import Sampler, TakingPart, Told
 from uedp_bench.training.server import ServerStep
 from uedp_bench.training.two_level import check_two_level
-from uedp_bench.training.unit_sums import RoundWork, Share, shares
+from uedp_bench.training.unit_sums import RoundWork, Share, round_shares
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
             taking_part = rounds.draw(step)
             cohort, weights = draw_cohort(how, taking_part.units, here)
             work = RoundWork(theta, limits, how.clients and run.keeps_payload(step))
-            parts = list(shares(cohort, weights, learner.row_size, len(theta), run.speed.chunk))
+            parts = list(round_shares(work, how.local, learner, cohort, weights, run.speed.chunk))
             senders = _clients(how, learner, parts)
             send_weights(run, step, theta, senders)
             found = executor.unit_sum(work, parts)

@@ -95,12 +95,17 @@ class LocalTraining:
         if self.momentum and self.optimizer != "sgd":
             raise ValueError(f"momentum is of sgd alone, and the optimizer is {self.optimizer}")
 
+    def one_sgd_step(self, rows: int) -> bool:
+        """True if a unit of so many rows sends its gradient, times the learning rate."""
+        whole = self.batch_size is None or self.batch_size >= rows
+        return whole and self.epochs == 1 and self.optimizer == "sgd"
+
     def trainer(self, learner: Learner, device: str) -> LocalTrainer:
         """See `LocalWork.trainer`."""
         return LocalTrainer(learner, self, device)
 
 
-class _LossModule(nn.Module):
+class LossModule(nn.Module):
     """Gives `torch.func.functional_call` a forward pass that ends in losses."""
 
     def __init__(self, learner: Learner, module: nn.Module) -> None:
@@ -109,6 +114,7 @@ class _LossModule(nn.Module):
         self._learner = learner
 
     def forward(self, batch: Batch) -> Losses:
+        """Losses of the rows of a batch."""
         return self._learner.losses(self.module, batch)
 
 
@@ -125,7 +131,7 @@ class LocalTrainer:
         self.flat = FlatModule(learner.module, device)
         self.flat.module.train()
         self._learner, self._local, self._device = learner, local, device
-        self._wrapped = _LossModule(learner, self.flat.module)
+        self._wrapped = LossModule(learner, self.flat.module)
         self.losses: list[float] = []
 
     def updates(self, theta: Tensor, cohort: Cohort) -> Tensor:
@@ -162,17 +168,12 @@ class LocalTrainer:
             active = weight.sum(dim=1) > 0
             if step == 0:
                 self.losses.extend(values.detach()[active].tolist())
-                if self._one_sgd_step(cohort):
+                if self._local.one_sgd_step(cohort.rows.shape[1]):
                     # Moving weights and subtracting them again would only cost time and digits.
                     return _sgd_move(flat, active, self._local)
             steps = steps or _Steps(self._local, theta, units)
             steps.move(flat, active)
         return torch.zeros_like(theta).expand(units, -1) if steps is None else steps.weights - theta
-
-    def _one_sgd_step(self, cohort: Cohort) -> bool:
-        local, width = self._local, cohort.rows.shape[1]
-        whole = local.batch_size is None or local.batch_size >= width
-        return whole and local.epochs == 1 and local.optimizer == "sgd"
 
     def _alone(self, theta: Tensor, cohort: Cohort) -> Tensor:
         steps = _Steps(self._local, theta, 1)

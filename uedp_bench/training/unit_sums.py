@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from uedp_bench.corpus import FloatArray, IntArray
@@ -15,12 +18,18 @@ from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.run import Run
 from uedp_bench.training.bounds import Limits, NetworkLayer
-from uedp_bench.training.chunks import chunk_size, chunks
+from uedp_bench.training.chunks import by_rows, chunk_size, chunks
 from uedp_bench.training.clipping import clipped_sum, layered_sum
 from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.ghost.row_gradients import UnsettledUse
+from uedp_bench.training.ghost.single_pass import SinglePass
+from uedp_bench.training.ghost.watched import UnknownUse
 from uedp_bench.training.injection import inject
-from uedp_bench.training.local import LocalWork
+from uedp_bench.training.local import LocalTraining, LocalWork
 from uedp_bench.training.two_level import row_clipped_updates
+
+ONE_PASS = "one backward pass"  # noqa: S105 - no password
+"""How units are clipped where no update of a unit is written out (`training.ghost`)."""
 
 
 class Share(NamedTuple):
@@ -58,6 +67,7 @@ class UnitSum:
         dropped_rows: of their rows, how many were not finite where rows are clipped one by one.
         injected: of them, how many an audit replaced; None where there is none.
         losses: before their first steps.
+        clipping: units by how they were clipped (`ONE_PASS`, or the reason why not).
         updates: (units, d) what each of them sends, clipped; None where nobody asked.
     """
 
@@ -70,6 +80,7 @@ class UnitSum:
     dropped_rows: int = 0
     injected: int | None = None
     losses: list[float] = field(default_factory=list)
+    clipping: Counter[str] = field(default_factory=Counter)
     updates: Tensor | None = None
 
 
@@ -77,10 +88,12 @@ def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
     """The sum of all parts, added in their order: bits depend on it."""
     total, losses, injected = torch.zeros_like(zero), list[float](), None
     updates: list[Tensor] = []
+    clipping = Counter[str]()
     counts = dict.fromkeys(("units", "rows", "short", "clipped", "dropped", "dropped_rows"), 0)
     for part in parts:
         total += part.total
         losses.extend(part.losses)
+        clipping += part.clipping
         for name in counts:
             counts[name] += getattr(part, name)
         if part.updates is not None:
@@ -88,7 +101,9 @@ def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
         if part.injected is not None:
             injected = (injected or 0) + part.injected
     sent = torch.cat(updates) if updates else None
-    return UnitSum(total, **counts, injected=injected, losses=losses, updates=sent)
+    return UnitSum(
+        total, **counts, injected=injected, losses=losses, clipping=clipping, updates=sent
+    )
 
 
 @dataclass(frozen=True)
@@ -101,6 +116,7 @@ class WorkerSetup:
         device: torch device.
         seed: decides what an audit injects; no noise and no coin is drawn from it here.
         injected: users whose updates an audit replaces.
+        most: units whose updates are held at once (`Speed.chunk`).
     """
 
     learner: Learner
@@ -108,6 +124,7 @@ class WorkerSetup:
     device: str
     seed: int
     injected: tuple[int, ...]
+    most: int
 
 
 class ShareWorker:
@@ -117,6 +134,11 @@ class ShareWorker:
         self.trainer = setup.local.trainer(setup.learner, setup.device)
         self._users = setup.learner.corpus.users
         self._setup = setup
+        self._unknown: str | None = None
+        self._single_pass: SinglePass | None = None
+        if isinstance(local := setup.local, LocalTraining):
+            flat = self.trainer.flat
+            self._single_pass = SinglePass(setup.learner, local, flat, setup.device)
 
     def layers(self) -> tuple[NetworkLayer, ...]:
         """Weights of the network, in the order of an update."""
@@ -124,29 +146,96 @@ class ShareWorker:
 
     def unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
         """The sum of what the units of a share send."""
-        theta, limits = work.theta, work.limits
-        cohort, trainer, dropped_rows = share.cohort, self.trainer, 0
-        if limits.rows is None:
-            updates = trainer.updates(theta, cohort)
+        width = share.cohort.rows.shape[1]
+        reason = single_pass_refusal(self._setup.local, work, width) or self._unknown
+        if reason is None and self._single_pass is not None:
+            try:
+                return self._in_one_pass(self._single_pass, work, share)
+            except UnknownUse as unknown:
+                reason = self._unknown = f"the network uses {unknown}"
+            except UnsettledUse as unsettled:
+                reason = str(unsettled)
+        learner, d = self._setup.learner, len(work.theta)
+        parts = shares(share.cohort, share.weights, learner.row_size, d, self._setup.most)
+        return joined((self._by_updates(work, part, reason or "") for part in parts), work.theta)
+
+    def _in_one_pass(self, single_pass: SinglePass, work: RoundWork, share: Share) -> UnitSum:
+        theta, limits, cohort = work.theta, work.limits, share.cohort
+        replaced = self._replaced(cohort, limits)
+        weights = np.where(replaced, 0.0, share.weights)
+        found = single_pass.clipped(
+            theta, cohort, limits, torch.as_tensor(weights).to(theta.device)
+        )
+        canaries = self._canaries(work, share, replaced)
+        keep = torch.as_tensor(~replaced, device=theta.device)
+        norms = found.norms[keep]
+        return UnitSum(
+            found.total + canaries.total,
+            units=len(cohort.rows),
+            rows=int((cohort.weights > 0).sum()),
+            short=canaries.short + _short(norms, limits),
+            clipped=canaries.clipped + int(found.over[keep].sum()),
+            dropped=canaries.dropped + int((~torch.isfinite(norms)).sum()),
+            dropped_rows=found.dropped_rows,
+            injected=canaries.injected,
+            losses=found.losses,
+            clipping=Counter({ONE_PASS: len(cohort.rows)}),
+        )
+
+    def _replaced(self, cohort: Cohort, limits: Limits) -> NDArray[np.bool_]:
+        """(units,) True where an audit puts something in the place of what a unit sends."""
+        injected = self._setup.injected if math.isfinite(limits.total) else ()
+        return np.isin(self._users[cohort.rows[:, 0]], injected)
+
+    def _canaries(self, work: RoundWork, share: Share, replaced: NDArray[np.bool_]) -> UnitSum:
+        """What is put in the place of the updates of some units, clipped and added."""
+        d, units = len(work.theta), np.flatnonzero(replaced)
+        size = chunk_size(d, self._setup.most)
+        parts = (units[start : start + size] for start in range(0, len(units), size))
+        found = joined(
+            (
+                self._summed(
+                    work, Share(share.cohort.take(part), share.weights[part]),
+                    work.theta.new_zeros((len(part), d)), 0, "",
+                )
+                for part in parts
+            ),
+            work.theta,
+        )  # fmt: skip
+        none = 0 if self._setup.injected and math.isfinite(work.limits.total) else None
+        return found if found.injected is not None else replace(found, injected=none)
+
+    def _by_updates(self, work: RoundWork, share: Share, reason: str) -> UnitSum:
+        """The sum by way of the update of each unit."""
+        theta, cohort, dropped_rows = work.theta, share.cohort, 0
+        if (bound := work.limits.rows) is None:
+            updates = self.trainer.updates(theta, cohort)
         else:
             row_size = self._setup.learner.row_size
             updates, dropped_rows = row_clipped_updates(
-                trainer, theta, cohort, limits.rows, row_size
+                self.trainer, theta, cohort, bound, row_size
             )
+        return self._summed(work, share, updates, dropped_rows, reason)
+
+    def _summed(
+        self, work: RoundWork, share: Share, updates: Tensor, dropped_rows: int, reason: str
+    ) -> UnitSum:
+        limits, cohort = work.limits, share.cohort
         updates, injected = self._injected(updates, cohort, limits.total)
-        weights = torch.as_tensor(share.weights, dtype=theta.dtype, device=theta.device)
+        weights = torch.as_tensor(share.weights, dtype=updates.dtype, device=updates.device)
         total, norms, over = self._clipped_sum(updates, limits, weights)
-        losses, trainer.losses = trainer.losses, []
+        losses, self.trainer.losses = self.trainer.losses, []
         return UnitSum(
             total,
             units=len(norms),
             rows=int((cohort.weights > 0).sum()),
-            short=0 if limits.count is None else int((norms <= limits.count.below).sum()),
+            short=_short(norms, limits),
             clipped=int(over.sum()),
             dropped=int((~torch.isfinite(norms)).sum()),
             dropped_rows=dropped_rows,
             injected=injected,
             losses=losses,
+            clipping=Counter({f"update by update, for {reason}": len(norms)}),
             updates=self._each(updates, limits) if work.keep_updates else None,
         )
 
@@ -175,6 +264,47 @@ class ShareWorker:
 
 
 _NO_SIZES = CorpusStats(0, 0, 0, 0, public=False)
+
+
+def _short(norms: Tensor, limits: Limits) -> int:
+    """How many send no more than is counted."""
+    return 0 if limits.count is None else int((norms <= limits.count.below).sum())
+
+
+def single_pass_refusal(local: LocalWork, work: RoundWork, width: int) -> str | None:
+    """Why units of up to `width` rows are not clipped in one pass; None if they are.
+
+    What the network does with its weights is seen only when it runs (`ghost.watched`).
+    """
+    if not isinstance(local, LocalTraining):
+        return f"local work is {type(local).__name__}"
+    if not local.one_sgd_step(width):
+        return "a unit takes several local steps, or steps of Adam"
+    return "each update is kept for a transcript" if work.keep_updates else None
+
+
+def round_shares(
+    how: RoundWork, local: LocalWork, learner: Learner, cohort: Cohort,
+    unit_weights: FloatArray, most: int,
+) -> Iterator[Share]:  # fmt: skip
+    """A round in shares; which depends on what is the same in all processes.
+
+    Args:
+        how: the round.
+        local: what units do.
+        learner: its `row_size` bounds a share in any case.
+        cohort: everybody who takes part and has rows to use.
+        unit_weights: (units,).
+        most: units whose updates are held at once (`Speed.chunk`). Where no update is held,
+            a share has as many units as fit.
+    """
+    if single_pass_refusal(local, how, cohort.rows.shape[1]) is not None:
+        yield from shares(cohort, unit_weights, learner.row_size, len(how.theta), most)
+        return
+    sizes = (cohort.weights > 0).sum(axis=1)
+    order: IntArray = np.argsort(sizes, kind="stable")
+    for units in by_rows(order[sizes[order] > 0], np.sort(sizes[sizes > 0]) * learner.row_size):
+        yield Share(cohort.take(units), unit_weights[units])
 
 
 def shares(

@@ -62,6 +62,14 @@ class FlatModule:
             sizes[owner] = sizes.get(owner, 0) + size
         return tuple(NetworkLayer(name, size) for name, size in sizes.items())
 
+    def by_layer(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the weights of each of `layers`."""
+        owners = [name.rpartition(".")[0] for name in self.names]
+        return tuple(
+            tuple(name for name, of in zip(self.names, owners, strict=True) if of == owner)
+            for owner in dict.fromkeys(owners)
+        )
+
     def changed_buffers(self) -> list[str]:
         """Names of buffers that no longer hold what they held at first.
 

@@ -1,0 +1,156 @@
+"""The gradient of one weight by row, as what it is the product of.
+
+A row's gradient is a sum of up to three terms: a matrix product over its tokens (`left^T right`),
+rows that a lookup touched (an embedding), and one that is given as it is (a bias). Only the last is
+as large as the weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from uedp_bench.training.clipping import exact_norms
+
+
+class Product(NamedTuple):
+    """`left` (rows, tokens, p) and `right` (rows, tokens, q): the gradient is left^T right."""
+
+    left: Tensor
+    right: Tensor
+
+
+class Lookup(NamedTuple):
+    """`values` (rows, tokens, q) are added to the rows `ids` (rows, tokens) of the weight."""
+
+    ids: Tensor
+    values: Tensor
+
+
+@dataclass
+class WeightGradients:
+    """What a backward pass leaves of one weight; uses of one weight add up.
+
+    Attributes:
+        shape: of the weight.
+        products, lookups: one for each use; they become one along their tokens (`gathered`).
+        whole: (rows, *shape), the sum of those that are given as they are.
+        summed: (rows,) where `whole` is a sum over rows of a unit: the sum of their norms.
+    """
+
+    shape: tuple[int, ...]
+    products: list[Product] = field(default_factory=list)
+    lookups: list[Lookup] = field(default_factory=list)
+    whole: Tensor | None = None
+    summed: Tensor | None = None
+
+    def add_whole(self, gradients: Tensor) -> None:
+        """Adds gradients (rows, *shape)."""
+        self.whole = gradients if self.whole is None else self.whole + gradients
+
+    def gathered(self) -> WeightGradients:
+        """The same with at most one product and one lookup."""
+        products, lookups = self.products, self.lookups
+        if len(products) > 1:
+            lefts, rights = zip(*products, strict=True)
+            products = [Product(torch.cat(lefts, dim=1), torch.cat(rights, dim=1))]
+        if len(lookups) > 1:
+            ids, values = zip(*lookups, strict=True)
+            lookups = [Lookup(torch.cat(ids, dim=1), torch.cat(values, dim=1))]
+        return WeightGradients(self.shape, products, lookups, self.whole)
+
+    def tensors(self) -> list[Tensor]:
+        """All that is not finite where a row's gradient is not: (rows, ...) each."""
+        found = [tensor for product in self.products for tensor in product]
+        found += [lookup.values for lookup in self.lookups]
+        return found if self.whole is None else [*found, self.whole]
+
+    def scaled(self, factors: Tensor) -> WeightGradients:
+        """The gradients times (rows,) factors, one a row."""
+        products = []
+        for left, right in self.products:
+            # The narrower of the two is copied.
+            if left.shape[2] < right.shape[2]:
+                products.append(Product(left * factors[:, None, None], right))
+            else:
+                products.append(Product(left, right * factors[:, None, None]))
+        lookups = [Lookup(ids, values * factors[:, None, None]) for ids, values in self.lookups]
+        whole = self.whole
+        if whole is not None:
+            whole = whole * factors.view(-1, *(1,) * len(self.shape))
+        return replace(self, products=products, lookups=lookups, whole=whole)
+
+    def without(self, bad: Tensor) -> WeightGradients:
+        """The gradients, those of the rows that `bad` (rows,) names made 0 whatever they were."""
+
+        def kept(tensor: Tensor) -> Tensor:
+            return tensor.masked_fill(bad.view(-1, *(1,) * (tensor.dim() - 1)), 0.0)
+
+        return replace(
+            self,
+            products=[Product(kept(left), kept(right)) for left, right in self.products],
+            lookups=[Lookup(ids, kept(values)) for ids, values in self.lookups],
+            whole=None if self.whole is None else kept(self.whole),
+        )
+
+    def units(self, start: int, units: int, rows: int) -> WeightGradients:
+        """Those of `units` units with `rows` rows each, from row `start` on: a unit is one row."""
+        part = slice(start, start + units * rows)
+
+        def joined(tensor: Tensor) -> Tensor:
+            return tensor[part].reshape(units, rows * tensor.shape[1], *tensor.shape[2:])
+
+        whole = None if self.whole is None else self.whole[part]
+        summed = None
+        if whole is not None and rows > 1:
+            summed = exact_norms(whole.flatten(1)).view(units, rows).sum(dim=1)
+            whole = whole.view(units, rows, *self.shape).sum(dim=1, dtype=torch.float64)
+        return replace(
+            self,
+            products=[Product(joined(left), joined(right)) for left, right in self.products],
+            lookups=[Lookup(joined(ids), joined(values)) for ids, values in self.lookups],
+            whole=whole,
+            summed=summed,
+        )
+
+    def some(self, chosen: Tensor | slice) -> WeightGradients:
+        """Those of some rows."""
+        return replace(
+            self,
+            products=[Product(left[chosen], right[chosen]) for left, right in self.products],
+            lookups=[Lookup(ids[chosen], values[chosen]) for ids, values in self.lookups],
+            whole=None if self.whole is None else self.whole[chosen],
+            summed=None if self.summed is None else self.summed[chosen],
+        )
+
+    def each(self) -> Tensor:
+        """(rows, *shape) the gradients written out."""
+        found = self.whole
+        for left, right in self.products:
+            product = torch.bmm(left.transpose(1, 2), right)
+            found = product if found is None else product + found
+        for ids, values in self.lookups:
+            rows, (size, width) = len(ids), self.shape
+            if found is None:
+                found = values.new_zeros((rows, size, width))
+            elif found is self.whole:
+                found = found.clone()
+            slots = torch.arange(rows, device=ids.device)[:, None] * size + ids
+            found.view(-1, width).index_add_(
+                0, slots.reshape(-1), values.reshape(-1, width).to(found.dtype)
+            )
+        if found is None:
+            raise RuntimeError("nothing was used: a weight without gradients has no place here")
+        return found
+
+    def total(self, like: Tensor) -> Tensor:
+        """(*shape) their sum over all rows: one product over all rows and tokens."""
+        total = like.new_zeros(self.shape) if self.whole is None else self.whole.sum(dim=0)
+        for left, right in self.products:
+            total = total + left.reshape(-1, left.shape[2]).t() @ right.reshape(-1, right.shape[2])
+        for ids, values in self.lookups:
+            total.index_add_(0, ids.reshape(-1), values.reshape(-1, values.shape[2]))
+        return total

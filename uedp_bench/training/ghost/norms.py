@@ -1,0 +1,207 @@
+"""Norms of each unit's gradient that rounding never makes too small.
+
+There are two ways to the norm of `left^T right` (p, q), and the one that costs less is taken: it is
+written out for a few units at a time, or comes from the Gram matrices of its factors,
+|left^T right|^2 = sum over tokens s, t of (left_s . left_t) (right_s . right_t) (ghost norms:
+Goodfellow 2015; Li et al. 2022, section 4; Bu et al. 2023, arXiv:2210.00038). The sum has terms of
+both signs: what is left of it may be rounding alone. So bounds are computed, not norms;
+`docs/proofs.md`, section 13, has the statement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from uedp_bench.training.clipping import exact_norms
+from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
+
+UNIT_ROUNDOFF = 2.0**-24
+"""Of float32."""
+
+BLOCK = 128
+"""Numbers of an inner product that float32 adds up; sums of blocks are float64."""
+
+GRAM_ERROR = (4 * BLOCK + 8) * UNIT_ROUNDOFF
+"""Of the square of a norm from Gram matrices, as a fraction of the square of the reach."""
+
+PRODUCT_ERROR = 256 * UNIT_ROUNDOFF
+"""Of the weighted product in which a unit's gradient is added, as a fraction of its reach."""
+
+SUM_ERROR = 32 * UNIT_ROUNDOFF
+"""Of a sum of gradients that are given as they are, as a fraction of the sum of their norms."""
+
+TOLERANCE = 1e-3
+"""A bound that is looser than this is computed again, from the gradient written out."""
+
+_WRITTEN_OUT = 2**20
+"""Numbers of gradients that are written out at once (4 MB): memory does not grow with units."""
+
+
+class Bounds(NamedTuple):
+    """Of the norms of units' gradients, in float64.
+
+    Attributes:
+        upper: (units,) no norm is above it; not finite where the gradient is not.
+        lower: (units,) how small the norm may be, for all that is known.
+    """
+
+    upper: Tensor
+    lower: Tensor
+
+
+class Group(NamedTuple):
+    """Units of as many rows each, side by side in a batch: `rows` each, from row `start` on."""
+
+    start: int
+    units: int
+    rows: int
+
+
+def part_norms(
+    gradients: Mapping[str, WeightGradients],
+    groups: Sequence[Group],
+    parts: Sequence[Sequence[str]],
+) -> Tensor:
+    """(units, parts) norms of the gradients of units, rounded up, in float64.
+
+    A unit whose bounds are loose somewhere is computed again from gradients written out. It is
+    decided for each unit from its own numbers.
+
+    Args:
+        gradients: by row, by name of the weight, gathered.
+        groups: units of these rows, in order, from the first row on.
+        parts: names of the weights whose norm is one.
+    """
+    return torch.cat([_of_group(gradients, group, parts) for group in groups])
+
+
+def _of_group(
+    gradients: Mapping[str, WeightGradients], group: Group, parts: Sequence[Sequence[str]]
+) -> Tensor:
+    units = {name: found.units(*group) for name, found in gradients.items()}
+    bounds = {name: _bounds(found) for name, found in units.items()}
+    upper, lower = (_parts(bounds, parts, group.units, which) for which in (0, 1))
+    loose = ~(upper <= (1.0 + TOLERANCE) * lower).all(dim=1)
+    if bool(loose.any()):
+        again = {name: written_out_bounds(found.some(loose)) for name, found in units.items()}
+        upper[loose] = _parts(again, parts, int(loose.sum()), 0)
+    return upper
+
+
+def _parts(
+    bounds: Mapping[str, Bounds], parts: Sequence[Sequence[str]], units: int, which: int
+) -> Tensor:
+    """(units, parts) norms over the weights of each part."""
+    columns = []
+    like = next(iter(bounds.values())).upper if bounds else torch.zeros(0, dtype=torch.float64)
+    for names in parts:
+        squares = [bounds[name][which] ** 2 for name in names if name in bounds]
+        columns.append(torch.stack(squares).sum(dim=0) if squares else like.new_zeros(units))
+    return torch.stack(columns, dim=1).sqrt()
+
+
+def written_out_bounds(gradients: WeightGradients) -> Bounds:
+    """Bounds from the gradients themselves, a few units at a time."""
+    norms = torch.cat([exact_norms(part.each().flatten(1)) for part in _few(gradients)])
+    if not gradients.products and not gradients.lookups:
+        if gradients.summed is None:
+            return Bounds(norms, norms)  # what is added is what is measured
+        return Bounds(norms + SUM_ERROR * gradients.summed, norms)
+    tokens = sum(product.left.shape[1] for product in gradients.products) + 1
+    error = min(tokens, 2**12) * UNIT_ROUNDOFF + PRODUCT_ERROR
+    return Bounds(norms + error * reach(gradients), norms)
+
+
+def _few(gradients: WeightGradients) -> Iterator[WeightGradients]:
+    size = max(1, _WRITTEN_OUT // max(math.prod(gradients.shape), 1))
+    for start in range(0, len(gradients.tensors()[0]), size):
+        yield gradients.some(slice(start, start + size))
+
+
+def reach(gradients: WeightGradients) -> Tensor:
+    """(units,) the sum of the norms of a gradient's terms: rounding is relative to it."""
+    found = [(_lengths(left) * _lengths(right)).sum(dim=1) for left, right in gradients.products]
+    found += [_lengths(values).sum(dim=1) for _, values in gradients.lookups]
+    if gradients.summed is not None:
+        found.append(gradients.summed)
+    elif gradients.whole is not None:
+        found.append(exact_norms(gradients.whole.flatten(1)))
+    return torch.stack(found).sum(dim=0)
+
+
+def _lengths(tensor: Tensor) -> Tensor:
+    """(units, tokens) norms of (units, tokens, size)."""
+    lengths: Tensor = torch.linalg.vector_norm(tensor, dim=2, dtype=torch.float64)
+    return lengths
+
+
+def _bounds(gradients: WeightGradients) -> Bounds:
+    products, lookups = gradients.products, gradients.lookups
+    if gradients.whole is not None or (products and not _gram_is_cheaper(products[0])):
+        return written_out_bounds(gradients)
+    reached = reach(gradients)
+    squares = torch.zeros_like(reached)
+    if products:
+        squares += _gram_square(products[0])
+    if lookups:
+        squares += _lookup_square(lookups[0], gradients.shape[0])
+    if products and lookups:
+        squares += 2.0 * _cross(products[0], lookups[0])
+    slack = GRAM_ERROR * reached**2
+    upper = torch.sqrt(squares.clamp(min=0.0) + slack) + PRODUCT_ERROR * reached
+    return Bounds(upper, torch.sqrt((squares - slack).clamp(min=0.0)))
+
+
+def _gram_is_cheaper(product: Product) -> bool:
+    tokens, p, q = product.left.shape[1], product.left.shape[2], product.right.shape[2]
+    # Reading the gradient that was written out costs about as much as 20 of its products.
+    return tokens * tokens * (p + q) < p * q * (tokens + 20)
+
+
+def _gram(values: Tensor) -> Tensor:
+    """(units, tokens, tokens) inner products of (units, tokens, size) in float64."""
+    total: Tensor | None = None
+    for block in torch.split(values, BLOCK, dim=2):
+        part = torch.bmm(block, block.transpose(1, 2)).double()
+        total = part if total is None else total.add_(part)
+    if total is None:
+        return values.new_zeros(len(values), values.shape[1], values.shape[1]).double()
+    return total
+
+
+def _gram_square(product: Product) -> Tensor:
+    left, right = product
+    size = max(1, _WRITTEN_OUT // max(left.shape[1] ** 2, 1))
+    parts = [
+        (_gram(a) * _gram(b)).sum(dim=(1, 2))
+        for a, b in zip(torch.split(left, size), torch.split(right, size), strict=True)
+    ]
+    return torch.cat(parts)
+
+
+def _lookup_square(lookup: Lookup, size: int) -> Tensor:
+    """(units,) squares of the norms: a unit's token that stands twice is one row of the weight."""
+    ids, values = lookup
+    units, width = len(ids), values.shape[2]
+    keys = torch.arange(units, device=ids.device)[:, None] * size + ids
+    slots, place = torch.unique(keys.reshape(-1), return_inverse=True)
+    summed = values.new_zeros((len(slots), width))
+    summed.index_add_(0, place, values.reshape(-1, width))
+    squares = exact_norms(summed) ** 2
+    total = squares.new_zeros(units)
+    return total.index_add_(0, torch.div(slots, size, rounding_mode="floor"), squares)
+
+
+def _cross(product: Product, lookup: Lookup) -> Tensor:
+    """(units,) inner products of left^T right with what the lookup adds to the same weight."""
+    left, right = product
+    ids, values = lookup
+    # Token s of the lookup meets, at token t of the product, the number left[t, id of s].
+    met = left.gather(2, ids[:, None, :].expand(-1, left.shape[1], -1))
+    together = torch.bmm(right, values.transpose(1, 2))
+    return (met.double() * together.double()).sum(dim=(1, 2))

@@ -1,0 +1,211 @@
+"""Clipped sums of units from one forward and one backward pass over all of their rows.
+
+Where a unit sends the gradient of its rows, no unit's gradient need be written out: norms come from
+the factors of the gradients (`norms`), and the sum of all clipped gradients is one product with a
+factor for each row (book-keeping: Bu, Wang, Zha, Karypis 2023, arXiv:2210.00038, Algorithm 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from uedp_bench.corpus import IntArray
+from uedp_bench.learner import Learner
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.clipping import norm_factors
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.ghost.norms import Group, part_norms
+from uedp_bench.training.ghost.row_gradients import Gradients, RowGradients, Units
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.vector import FlatModule
+
+
+class Clipped(NamedTuple):
+    """What units send, clipped and added.
+
+    Attributes:
+        total: (d,) the weighted sum.
+        norms: (units,) bounds on the norms of their updates in float64, infinite where not finite.
+        over: (units,) True where something was clipped.
+        dropped_rows: of them that were not finite, where rows are clipped one by one.
+        losses: before the step, of units; of rows where rows are clipped one by one.
+    """
+
+    total: Tensor
+    norms: Tensor
+    over: Tensor
+    dropped_rows: int
+    losses: list[float]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Rows of a share, one unit after the other, units in ascending order of their rows.
+
+    Attributes:
+        order: (units,) their positions in the cohort.
+        owner: (rows,) which of these units a row belongs to.
+        rows, seeds: (rows,) of the learner.
+        weights: (rows,) above 0.
+        groups: units of as many rows each.
+    """
+
+    order: IntArray
+    owner: IntArray
+    rows: IntArray
+    seeds: IntArray
+    weights: Tensor
+    groups: tuple[Group, ...]
+
+    @staticmethod
+    def of(cohort: Cohort, like: Tensor) -> _Layout:
+        """Of units that have a row each."""
+        here = cohort.weights > 0
+        sizes = here.sum(axis=1)
+        order: IntArray = np.argsort(sizes, kind="stable")
+        owner, column = np.nonzero(here[order])
+        at = order[owner]
+        groups, start = [], 0
+        for rows, units in zip(*np.unique(sizes, return_counts=True), strict=True):
+            groups.append(Group(start, int(units), int(rows)))
+            start += int(rows * units)
+        weights = torch.as_tensor(cohort.weights[at, column], dtype=like.dtype, device=like.device)
+        seeds = cohort.seeds_of_rows[0, at, column]
+        return _Layout(order, owner, cohort.rows[at, column], seeds, weights, tuple(groups))
+
+
+class SinglePass:
+    """Computes clipped sums of units that send the gradient of their rows.
+
+    Args:
+        learner: what is trained.
+        local: one step of sgd on all rows of a unit.
+        flat: the network, in training mode.
+        device: torch device.
+    """
+
+    def __init__(
+        self, learner: Learner, local: LocalTraining, flat: FlatModule, device: str
+    ) -> None:
+        self._learner, self._local, self._flat, self._device = learner, local, flat, device
+        self._rows = RowGradients(learner, flat, local.reduction)
+
+    def clipped(
+        self, theta: Tensor, cohort: Cohort, limits: Limits, unit_weights: Tensor
+    ) -> Clipped:
+        """The sum of what units send, each held to the limits.
+
+        A unit's part depends on its own rows, weights and seeds alone, but for rounding.
+
+        Args:
+            theta: (d,) shared weights.
+            cohort: units, each with a row to use.
+            limits: of the round.
+            unit_weights: (units,).
+
+        Raises:
+            UnknownUse: if the network uses a weight in a way that is not known.
+        """
+        layout = _Layout.of(cohort, theta)
+        batch = self._learner.batch(layout.rows, layout.seeds)
+        batch = {name: value.to(self._device) for name, value in batch.items()}
+        owner = torch.as_tensor(layout.owner, device=theta.device)
+        units, dropped_rows = Units(owner, len(layout.order), layout.weights), 0
+        if limits.rows is None:
+            gradients, losses = self._rows.of(theta, batch, units)
+            clip = self._clip(gradients, layout.groups, limits, self._moves)
+        else:
+            rows = Units(torch.arange(len(owner), device=theta.device), len(owner), units.weights)
+            gradients, losses = self._rows.of(theta, batch, rows)
+            single = (Group(0, len(owner), 1),)
+            of_rows = self._clip(gradients, single, Limits(limits.rows), self._moves)
+            gradients = of_rows.applied(gradients, owner=rows.owner)
+            dropped_rows = int((~torch.isfinite(of_rows.norms)).sum())
+            clip = self._clip(gradients, layout.groups, limits, torch.ones_like)
+        order = torch.as_tensor(layout.order, device=theta.device)
+        clip = clip.weighted(unit_weights[order])
+        total = self._total(clip.applied(gradients, owner=owner), theta)
+        back = torch.argsort(order)
+        return Clipped(total, clip.norms[back], clip.over[back], dropped_rows, losses.tolist())
+
+    def _moves(self, norms: Tensor) -> Tensor:
+        """(units,) what gradients of these norms are multiplied by to become updates."""
+        rate = torch.full_like(norms, self._local.learning_rate)
+        if (most := self._local.gradient_clip) is not None:
+            rate = rate * torch.clamp(most / (norms + 1e-6), max=1.0)
+        return rate
+
+    def _clip(
+        self,
+        gradients: Gradients,
+        groups: Sequence[Group],
+        limits: Limits,
+        moves: Callable[[Tensor], Tensor],
+    ) -> _Clip:
+        """What brings the updates of units within the limits.
+
+        Args:
+            gradients: by row.
+            groups: units of these rows, in order.
+            limits: of a unit's update.
+            moves: (units,) factors from gradients to updates, by the norms of the gradients.
+        """
+        parts = self._flat.by_layer() if limits.layers else (tuple(self._flat.names),)
+        norms = part_norms(gradients, groups, parts)
+        rate = moves(torch.linalg.vector_norm(norms, dim=1))
+        found = [
+            norm_factors(rate * norms[:, k], bound, self._flat.vector.dtype)
+            for k, bound in enumerate(limits.layers or (limits.total,))
+        ]
+        by_part = torch.stack([of_part for _, of_part in found], dim=1)
+        whole = torch.linalg.vector_norm(by_part, dim=1)
+        most = by_part.new_tensor(limits.layers or (limits.total,))
+        here = torch.isfinite(whole)
+        factors = [torch.where(here, rate * of_part, 0.0) for of_part, _ in found]
+        places = {
+            name: factor for names, factor in zip(parts, factors, strict=True) for name in names
+        }
+        return _Clip(places, whole, (by_part > most).any(dim=1))
+
+    def _total(self, gradients: Gradients, theta: Tensor) -> Tensor:
+        """(d,) the negative sum of gradients by row."""
+        total = torch.zeros_like(theta)
+        for name, place in self._flat.named(total).items():
+            if (found := gradients.get(name)) is not None:
+                place.sub_(found.total(theta))
+        return total
+
+
+class _Clip(NamedTuple):
+    """How a step of clipping changes gradients.
+
+    Attributes:
+        factors: (units,) by name of the weight, in float64; 0 where a unit is not finite.
+        norms: (units,) of whole updates, infinite where not finite.
+        over: (units,) True where something was clipped.
+    """
+
+    factors: dict[str, Tensor]
+    norms: Tensor
+    over: Tensor
+
+    def weighted(self, weights: Tensor) -> _Clip:
+        """With factors times (units,) weights."""
+        return self._replace(factors={name: f * weights for name, f in self.factors.items()})
+
+    def applied(self, gradients: Gradients, *, owner: Tensor) -> Gradients:
+        """Gradients by row times the factor of the row's unit; 0 where that is not finite."""
+        bad = ~torch.isfinite(self.norms)[owner]
+        # No factor silences what is not finite: 0 times infinity is not a number.
+        if bool(bad.any()):
+            gradients = {name: found.without(bad) for name, found in gradients.items()}
+        return {
+            name: found.scaled(self.factors[name][owner].to(found.tensors()[0].dtype))
+            for name, found in gradients.items()
+        }
