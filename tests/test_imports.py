@@ -45,7 +45,7 @@ ABOVE = {
     "statistics": {"ground", "corpus", "contracts"},
     "lower bounds": {"ground", "accounting", "contracts", "statistics"},
     "models": {"ground", "corpus", "contracts", "text"},
-    "training": {"ground", "corpus", "accounting", "randomness", "contracts"},
+    "training": {"ground", "corpus", "accounting", "randomness", "contracts", "models"},
     "mechanisms": {"ground", "corpus", "accounting", "randomness", "contracts", "text", "models",
                    "training"},
     "attacks": {"ground", "corpus", "accounting", "lower bounds", "randomness", "contracts", "text",

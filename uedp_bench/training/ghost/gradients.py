@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from uedp_bench.models.networks.products import outer
 from uedp_bench.training.clipping import exact_norms
 
 
@@ -150,7 +151,9 @@ class WeightGradients:
         """(*shape) their sum over all rows: one product over all rows and tokens."""
         total = like.new_zeros(self.shape) if self.whole is None else self.whole.sum(dim=0)
         for left, right in self.products:
-            total = total + left.reshape(-1, left.shape[2]).t() @ right.reshape(-1, right.shape[2])
+            if left.transpose(0, 1).is_contiguous():  # time came first: no copy then
+                left, right = left.transpose(0, 1), right.transpose(0, 1)
+            total += outer(left.reshape(-1, left.shape[2]), right.reshape(-1, right.shape[2]))
         for ids, values in self.lookups:
             total.index_add_(0, ids.reshape(-1), values.reshape(-1, values.shape[2]))
         return total

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from uedp_bench.models.networks.products import product
 from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
 from uedp_bench.training.ghost.watched import HANDLERS, Handler, UnknownUse, WatchedWeight, unknown
 
@@ -49,13 +50,17 @@ class _Linear(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(inputs, weight)
         ctx.record = record
-        return functional.linear(inputs, weight, bias)
+        flat = product(inputs.reshape(-1, inputs.shape[-1]), weight, bias)
+        return flat.view(*inputs.shape[:-1], len(weight))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
         ctx.record(inputs, gradients[0])
-        inner = gradients[0] @ weight if ctx.needs_input_grad[0] else None
+        inner: Tensor | None = None
+        if ctx.needs_input_grad[0]:
+            flat = gradients[0].reshape(-1, gradients[0].shape[-1])
+            inner = product(flat, weight.t()).view_as(inputs)
         return inner, None, None, None, None
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from uedp_bench.learner import Batch, Learner, Losses
-from uedp_bench.training.ghost import operations  # noqa: F401 - registers what is known
+from uedp_bench.training.ghost import operations, recurrent  # noqa: F401 - what is known
 from uedp_bench.training.ghost.gradients import WeightGradients
 from uedp_bench.training.ghost.watched import Tape, UnknownUse, WatchedWeight
 from uedp_bench.training.local import LossModule
