@@ -153,17 +153,11 @@ class RowGradients:
 
     def _alone(self, theta: Tensor, batch: Batch) -> dict[str, Tensor]:
         """The gradients of one row, by autograd alone."""
-        weights = {
-            name: value.detach().clone().requires_grad_()
-            for name, value in self._flat.named(theta).items()
-        }
-        losses = self._losses(weights, batch)
+        self._flat.load(theta)
+        self._flat.grad.zero_()
+        losses: Losses = self._network(batch)
         one = Units(torch.zeros(1, dtype=torch.int64, device=theta.device), 1, theta.new_ones(1))
         value = (one.coefficients(losses, self._reduction) * losses.nats).sum()
-        if not value.requires_grad:
-            return {name: torch.zeros_like(weight) for name, weight in weights.items()}
-        gradients = torch.autograd.grad(value, list(weights.values()), allow_unused=True)
-        return {
-            name: torch.zeros_like(weight) if gradient is None else gradient
-            for (name, weight), gradient in zip(weights.items(), gradients, strict=True)
-        }
+        if value.requires_grad:
+            torch.autograd.backward(value)
+        return self._flat.named(self._flat.grad.clone())

@@ -1,0 +1,233 @@
+"""Clipping in one backward pass equals clipping each unit's update, on every kind of network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from learners import NetworkLearner, learner_with_dropout
+from token_rows import NETWORKS, TOKENS, TokenLearner, recurrent
+from torch import Tensor, nn
+
+from uedp_bench.learner import Learner
+from uedp_bench.training.bounds import Count, Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.ghost import norms as ghost_norms
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.unit_sums import (
+    ONE_PASS,
+    RoundWork,
+    Share,
+    ShareWorker,
+    UnitSum,
+    WorkerSetup,
+)
+
+UNITS = {"rows": [[i] for i in range(10)], "users": [[0], [1, 2, 3], [4, 5], [6, 7, 8], [9]]}
+
+
+def _learner(name: str) -> Learner:
+    if name == "classifier":
+        return NetworkLearner(10)
+    if name == "bilstm":
+        return learner_with_dropout("bilstm")
+    build, classes = NETWORKS[name]
+    return TokenLearner(build(), classes)
+
+
+def _cohort(units: list[list[int]], weighted: bool) -> Cohort:
+    rng = np.random.default_rng(4)
+    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
+    rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
+    weights = rng.uniform(0.3, 1.0, len(rows)) if weighted else np.ones(len(rows))
+    return Cohort.build(owner, rows, weights, len(units)).drawn(1, None, rng, rng)
+
+
+def _worker(learner: Learner, local: LocalTraining, *, fast: bool, **setup: Any) -> ShareWorker:
+    given = {"device": "cpu", "seed": 1, "injected": (), "most": 4, **setup}
+    worker = ShareWorker(WorkerSetup(learner, local, **given))
+    if not fast:
+        worker._unknown = "a test asks for it"
+    return worker
+
+
+def _both(
+    learner: Learner, local: LocalTraining, limits: Limits, cohort: Cohort, **setup: Any
+) -> tuple[UnitSum, UnitSum]:
+    weights = np.linspace(0.4, 1.0, len(cohort.rows))
+    found = []
+    for fast in (True, False):
+        worker = _worker(learner, local, fast=fast, **setup)
+        work = RoundWork(worker.trainer.flat.vector.clone(), limits)
+        found.append(worker.unit_sum(work, Share(cohort, weights)))
+        assert (ONE_PASS in found[-1].clipping) is fast, found[-1].clipping
+    return found[0], found[1]
+
+
+def _agree(fast: UnitSum, slow: UnitSum, rtol: float = 1e-3) -> None:
+    size = float(slow.total.norm())
+    assert size > 0
+    assert float((fast.total - slow.total).norm()) < rtol * size
+    for name in ("units", "rows", "short", "clipped", "dropped", "dropped_rows", "injected"):
+        assert getattr(fast, name) == getattr(slow, name), name
+    assert sorted(fast.losses) == pytest.approx(sorted(slow.losses), rel=1e-4, nan_ok=True)
+
+
+FORMS: dict[str, tuple[str, bool, LocalTraining, Limits]] = {
+    "records": ("rows", False, LocalTraining(), Limits(0.3)),
+    "records, nothing clipped": ("rows", False, LocalTraining(), Limits(float("inf"))),
+    "users, rows weighted": (
+        "users", True, LocalTraining(learning_rate=0.5), Limits(0.3, count=Count(0.4, 1.0)),
+    ),
+    "users, sums": ("users", True, LocalTraining(reduction="sum"), Limits(0.6)),
+    "users, local clipping": ("users", True, LocalTraining(gradient_clip=0.2), Limits(0.1)),
+    "two levels": ("users", False, LocalTraining(learning_rate=0.5), Limits(0.25, rows=0.15)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+@pytest.mark.parametrize("name", ["classifier", "bilstm", *NETWORKS])
+def test_sums_are_those_of_clipping_each_update(name: str, form: str) -> None:
+    units, weighted, local, limits = FORMS[form]
+    _agree(*_both(_learner(name), local, limits, _cohort(UNITS[units], weighted)))
+
+
+@pytest.mark.parametrize("name", ["classifier", "cifg, projection, no output bias", "gpt2"])
+def test_layers_are_clipped_by_their_own_norms(name: str) -> None:
+    learner = _learner(name)
+    layers = len(_worker(learner, LocalTraining(), fast=True).layers())
+    bounds = tuple(np.linspace(0.05, 0.2, layers))
+    limits = Limits(float(np.linalg.norm(bounds)), layers=bounds)
+    _agree(*_both(learner, LocalTraining(), limits, _cohort(UNITS["users"], True)))
+
+
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_both_ways_to_a_norm_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gram matrices and gradients written out, a unit at a time and all at once."""
+    learner, cohort = _learner(name), _cohort(UNITS["users"], True)
+    worker = _worker(learner, LocalTraining(), fast=True)
+    theta = worker.trainer.flat.vector.clone()
+    totals = []
+    for gram, at_once in ((True, 2**20), (False, 2**20), (False, 1), (True, 1)):
+        monkeypatch.setattr(ghost_norms, "_gram_is_cheaper", lambda product, gram=gram: gram)
+        monkeypatch.setattr(ghost_norms, "_WRITTEN_OUT", at_once)
+        work = RoundWork(theta, Limits(0.2))
+        totals.append(worker.unit_sum(work, Share(cohort, np.ones(len(cohort.rows)))).total)
+    for other in totals[1:]:
+        assert float((totals[0] - other).norm()) < 1e-3 * float(other.norm())
+
+
+@pytest.mark.parametrize("name", ["bilstm", *NETWORKS])
+def test_who_is_computed_beside_a_unit_decides_nothing(name: str) -> None:
+    worker = _worker(_learner(name), LocalTraining(), fast=True)
+    cohort = _cohort(UNITS["users"], True)
+    work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
+    whole = worker.unit_sum(work, Share(cohort, np.ones(5)))
+    for split in ([[0], [1], [2], [3], [4]], [[4, 0, 2], [3, 1]]):
+        parts = [
+            worker.unit_sum(work, Share(cohort.take(np.array(some)), np.ones(len(some)))).total
+            for some in split
+        ]
+        assert float((sum(parts) - whole.total).norm()) < 3e-4 * float(whole.total.norm())
+
+
+@pytest.mark.parametrize("limits", [Limits(0.3), Limits(0.3, rows=0.2), Limits(0.3, (0.2, 0.2))])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 3e38])
+def test_a_unit_that_is_not_finite_is_dropped_by_its_own_numbers(
+    bad: float, limits: Limits
+) -> None:
+    learner = NetworkLearner(10)
+    units, cohort = UNITS["users"], _cohort(UNITS["users"], False)
+    learner.points[2, 1] = bad
+    learner.module[0].weight.data *= 0.1  # so that only what is bad overflows
+    fast, slow = _both(learner, LocalTraining(), limits, cohort)
+    _agree(fast, slow)
+    assert torch.isfinite(fast.total).all()
+    if limits.rows is not None:
+        assert fast.dropped_rows == slow.dropped_rows
+        return
+    worker = _worker(learner, LocalTraining(), fast=True)
+    work = RoundWork(worker.trainer.flat.vector.clone(), limits)
+    keep = np.array([unit for unit, rows in enumerate(units) if 2 not in rows])
+    weights = np.linspace(0.4, 1.0, len(units))
+    without = worker.unit_sum(work, Share(cohort.take(keep), weights[keep]))
+    if not np.isfinite(bad):
+        assert fast.dropped == 1
+        torch.testing.assert_close(without.total, fast.total, rtol=1e-4, atol=1e-6)
+
+
+def test_what_an_audit_injects_takes_the_place_of_a_unit() -> None:
+    learner, cohort = NetworkLearner(10), _cohort(UNITS["users"], True)
+    learner.points[4] = float("nan")  # of the third user, which is replaced
+    fast, slow = _both(
+        learner, LocalTraining(), Limits(0.3, count=Count(0.4, 1.0)), cohort, injected=(0, 4)
+    )
+    assert fast.injected == 2
+    assert fast.dropped == 0
+    _agree(fast, slow)
+
+
+def test_a_transcript_is_given_the_update_of_each_unit() -> None:
+    learner, cohort = NetworkLearner(10), _cohort(UNITS["users"], True)
+    worker = _worker(learner, LocalTraining(), fast=True)
+    work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3), keep_updates=True)
+    found = worker.unit_sum(work, Share(cohort, np.ones(5)))
+    assert found.updates is not None
+    torch.testing.assert_close(found.updates.sum(dim=0), found.total, rtol=1e-4, atol=1e-6)
+    assert "transcript" in str(found.clipping)
+
+
+class _Seen(nn.Module):
+    """A network of tokens whose first weight is used as a function says."""
+
+    def __init__(self, use: Any) -> None:
+        super().__init__()
+        self.inner = recurrent(coupled=False, projection=None, bias=True, rate=0.0)
+        self.odd = nn.Parameter(torch.linspace(-1.0, 1.0, 25).view(5, 5))
+        self._use, self._raw = use, [self.odd]
+
+    def forward(self, tokens: Tensor, seeds: Tensor | None) -> Tensor:
+        values = self._use(self, nn.functional.embedding(tokens, self.inner.embedding))
+        return nn.functional.linear(values, self.inner.embedding)
+
+
+def _time_first(module: _Seen, values: Tensor) -> Tensor:
+    turned = values.transpose(0, 1).reshape(-1, 5)  # a multiple of the rows, but not by row
+    found = nn.functional.linear(turned, module.odd)
+    return found.view(values.shape[1], values.shape[0], 5).transpose(0, 1)
+
+
+UNKNOWN = {
+    "odd in cumsum": lambda module, values: values @ module.odd.cumsum(0),
+    "odd in pow": lambda module, values: values * (module.odd**2).sum(),
+    "each row alone": _time_first,
+    "odd in a way": lambda module, values: values @ module._raw[0],
+    "not that of rows": lambda module, values: values + (torch.ones(7, 5) @ module.odd)[0],
+}
+
+
+@pytest.mark.parametrize("said", list(UNKNOWN))
+def test_a_network_that_is_unknown_falls_back_and_says_why(said: str) -> None:
+    learner, cohort = TokenLearner(_Seen(UNKNOWN[said])), _cohort(UNITS["rows"], False)
+    found = []
+    for fast in (True, False):
+        worker = _worker(learner, LocalTraining(), fast=fast)
+        work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
+        found.append(worker.unit_sum(work, Share(cohort, np.ones(10))))
+    assert torch.equal(found[0].total, found[1].total)
+    (way,) = found[0].clipping
+    assert said in way
+    assert way.startswith("update by update")
+
+
+def test_rows_that_say_nothing_are_not_taken_for_proof() -> None:
+    """Equal rows cannot show that a network keeps rows apart: their updates are written out."""
+    learner = TokenLearner(_Seen(_time_first), rows=[TOKENS[3]] * 4)
+    worker = _worker(learner, LocalTraining(), fast=True)
+    work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
+    cohort = _cohort([[0], [1], [2], [3]], False)
+    cohort = cohort._replace(seeds=np.zeros_like(cohort.seeds_of_rows))
+    found = worker.unit_sum(work, Share(cohort, np.ones(4)))
+    assert ONE_PASS not in found.clipping
