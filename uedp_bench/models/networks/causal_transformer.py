@@ -7,9 +7,18 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.models.networks.packed_tree import PackedRow, packed_rows
+from uedp_bench.models.networks.token_tree import (
+    LOGITS_AT_ONCE,
+    BoolArray,
+    NodeLogits,
+    TokenTree,
+    logits_by_rows,
+)
 from uedp_bench.text.pretrained import no_progress_bars
 
 
@@ -49,6 +58,59 @@ class TransformerNetwork(nn.Module):
         cache.batch_repeat_interleave(tokens.shape[0])
         out = self._run(tokens, length, use_cache=True, past_key_values=cache)
         return out.logits  # type: ignore[no-any-return]
+
+    def tree_logits(self, start: Tensor, tree: TokenTree, asked: BoolArray) -> NodeLogits:
+        """See `TreeNetwork`: many nodes are one row, in which each sees its ancestors.
+
+        Not all networks of the library take positions and masks of this kind. One branch is run
+        as a row of its own too: where the logits differ, so are all the others.
+        """
+        rows = list(packed_rows(tree))
+        if not rows or not self._packs(start, rows[0]):
+            at_once = max(1, LOGITS_AT_ONCE // self.network.config.vocab_size // start.shape[1])
+            yield from logits_by_rows(self, start, tree, asked=asked, rows=at_once)
+            return
+        first = self._run(start, 0, use_cache=True)
+        if asked[0]:
+            yield np.zeros(1, dtype=np.int64), first.logits[:, -1]
+        state = first.past_key_values, start.shape[1]
+        for row in rows:
+            wanted = row.new & asked[row.nodes]
+            if wanted.any():
+                at = torch.from_numpy(np.flatnonzero(wanted)).to(start.device)
+                yield row.nodes[wanted], self._packed(row, state)[at]
+
+    def _packed(self, row: PackedRow, state: tuple[Any, int]) -> Tensor:
+        """Logits (nodes, vocabulary) of a packed row after the prefix of `state`."""
+        cache, length = state
+        device = self.network.device
+        before = np.ones((len(row.nodes), length), dtype=bool)
+        sees = torch.from_numpy(np.concatenate([before, row.sees], axis=1)).to(device)
+        mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=device)
+        mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)
+        out = self.network(
+            input_ids=torch.from_numpy(row.tokens[None]).to(device),
+            position_ids=torch.from_numpy(row.depths[None] + length - 1).to(device),
+            attention_mask=mask[None, None],
+            past_key_values=copy.deepcopy(cache),  # the library appends to it
+            use_cache=True,
+        )
+        return out.logits[0]  # type: ignore[no-any-return]
+
+    def _packs(self, start: Tensor, row: PackedRow) -> bool:
+        """True if the deepest branch of a packed row has the logits that it has alone."""
+        if not self._positions:
+            return False
+        branch = np.flatnonzero(row.sees[int(row.depths.argmax())])
+        tokens = torch.from_numpy(row.tokens[branch][None]).to(start.device)
+        alone = self._run(torch.cat([start, tokens], dim=1), 0, use_cache=False).logits
+        state = self.prefix_state(start)
+        try:
+            packed = self._packed(row, state)[torch.from_numpy(branch).to(start.device)]
+        except (RuntimeError, ValueError, TypeError):
+            return False
+        alone = alone[0, start.shape[1] :]
+        return torch.allclose(packed, alone, rtol=1e-3, atol=1e-3, equal_nan=True)
 
     def save(self, folder: Path) -> None:
         """Writes configuration and weights in the library's format."""

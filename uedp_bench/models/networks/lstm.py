@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.models.networks.products import product
 from uedp_bench.models.networks.recurrence import recurrence
 from uedp_bench.models.networks.recurrence_tables import CellWeights
 from uedp_bench.models.networks.token_tree import (
@@ -218,7 +219,10 @@ class RecurrentNetwork(nn.Module):
         size = max(1, LOGITS_AT_ONCE // self.shape.vocabulary)
         values, state = self._features(start, self._zero_state(1), None)
         if asked[0]:
-            yield np.zeros(1, dtype=np.int64), self._logits(values[:, -1])
+            yield (
+                np.zeros(1, dtype=np.int64),
+                product(values[:, -1], self.embedding, self.output_bias),
+            )
         first, levels = 0, tree.levels()
         for level in levels:
             ends = []
@@ -233,7 +237,8 @@ class RecurrentNetwork(nn.Module):
                 wanted = asked[nodes]
                 if wanted.any():
                     rows = torch.from_numpy(np.flatnonzero(wanted)).to(start.device)
-                    yield nodes[wanted], self._logits(values[:, 0][rows])
+                    outputs = values[:, 0][rows]
+                    yield nodes[wanted], product(outputs, self.embedding, self.output_bias)
             if ends:
                 first, state = level.start, _joined(ends)
 

@@ -132,12 +132,13 @@ def tree_logits(
     """
     if isinstance(module, TreeNetwork):
         return module.tree_logits(start, tree, asked)
-    return _logits_by_rows(module, start, tree, asked, rows)
+    return logits_by_rows(module, start, tree, asked=asked, rows=rows)
 
 
-def _logits_by_rows(
-    module: nn.Module, start: Tensor, tree: TokenTree, asked: BoolArray, rows: int
+def logits_by_rows(
+    module: nn.Module, start: Tensor, tree: TokenTree, *, asked: BoolArray, rows: int
 ) -> NodeLogits:
+    """`tree_logits` with the longest sequences of the tree as rows."""
     before, last = start[:, :-1], start[:, -1:]
     state = None
     if before.shape[1] and hasattr(module, "prefix_state"):
