@@ -1,4 +1,4 @@
-"""Kills the same command again and again, at random moments, until its grid is finished.
+"""Kills the same command, or one training, again and again at random moments until it is finished.
 
 Run as a script, so that it has no threads: it loads everything once, and forks for every try.
 """
@@ -15,20 +15,27 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-MODULES = """mlflow.tracking
+if TYPE_CHECKING:
+    from uedp_bench.results import RunSpec
+
+OF_COMMANDS = """mlflow.tracking
 mlflow.store.tracking.sqlalchemy_store
 alembic
 uedp_bench.cli.main
-uedp_bench.harness.scheduler
 uedp_bench.harness.tracking
-uedp_bench.leaderboard.table
+uedp_bench.leaderboard.table"""
+MODULES = """uedp_bench.harness.scheduler
 uedp_bench.tasks.language.release
 uedp_bench.mechanisms.noiseless
 uedp_bench.mechanisms.private_training.user_dp
 uedp_bench.training.federated
 uedp_bench.accounting.accountants.dp_accounting
-torch"""
+torch
+torch._dynamo.callback
+dp_accounting.dp_event
+faker"""
 """What takes longest to load."""
 
 KINDS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
@@ -82,25 +89,23 @@ def ended(pid: int, seconds: float) -> int | None:
         time.sleep(0.002)
 
 
-def main(folder: Path, wanted: int, seed: int, arguments: list[str]) -> None:
-    rng = random.Random(seed)  # noqa: S311
+def commands(folder: Path, wanted: int, rng: random.Random, arguments: list[str]) -> dict[str, Any]:
+    """Kills the command anywhere; every grid that was killed ends before the next begins."""
     empty, modules = folder / "mlflow.db", folder / "modules.txt"
-    load(MODULES)
+    load(OF_COMMANDS)
     ended(started_store(empty), 120)
-    undisturbed, again = folder / "undisturbed", folder / "again"
-    for out in (undisturbed, again):
-        out.mkdir()
-        shutil.copy(empty, out)
-    code = ended(started([*arguments, "--out", str(undisturbed)], modules), 120)
-    load(modules.read_text())  # and whatever else it took
+    undisturbed = folder / "undisturbed"
+    undisturbed.mkdir()
+    shutil.copy(empty, undisturbed)
     begun = time.monotonic()
-    code = ended(started([*arguments, "--out", str(again)]), 120) or code
+    code = ended(started([*arguments, "--out", str(undisturbed)], modules), 120)
     whole = time.monotonic() - begun
+    load(modules.read_text())  # and whatever else it took
     kills: list[str] = []
     grids = 0
     while code == 0 and len(kills) < wanted:
         out = folder / f"killed-{grids}"
-        longest = 3 * whole  # the first sets its own store up, which takes longer than all else
+        longest = 2 * whole  # the first sets its own store up, which takes longer than all else
         if grids:
             out.mkdir()
             shutil.copy(empty, out)
@@ -117,7 +122,76 @@ def main(folder: Path, wanted: int, seed: int, arguments: list[str]) -> None:
             if len(kills) == wanted:
                 code = ended(started([*arguments, "--out", str(out)]), 120)
                 break
-    sys.stdout.write(json.dumps({"code": code, "kills": kills, "grids": grids, "whole": whole}))
+    return {"code": code, "kills": kills, "grids": grids}
+
+
+TRAINS = {
+    "name": "user-dp",
+    "params": {"rounds": 24, "users_per_round": 10,
+               "clip_policy": "adaptive", "server_optimizer": "adam"},
+}  # fmt: skip
+PRETRAINS = {"name": "next-word", "params": {"pretraining_epochs": 1}}
+
+
+def training_begun(spec: RunSpec, out: Path, seconds: float) -> int:
+    """The process id of a run, which dies so many seconds after its training began; 0: never."""
+    from uedp_bench.checkpoints import Pace
+    from uedp_bench.harness.execution import Execution
+    from uedp_bench.harness.runner import execute
+    from uedp_bench.run import Speed
+
+    pid = os.fork()
+    if pid:
+        return pid
+    waiting = [seconds > 0]
+
+    def die_later(phase: str, done: int, total: int) -> None:
+        if waiting[0] and phase in ("pretrain", "train") and done:
+            waiting[0] = False
+            signal.setitimer(signal.ITIMER_REAL, seconds)  # nobody handles it: the process is gone
+
+    speed, pace = Speed(threads=1), Pace(seconds=0, steps=1)
+    how = Execution(out, "cpu", speed, progress=die_later, pace=pace)
+    os._exit(execute(spec, how).status != "finished")
+
+
+def trainings(folder: Path, wanted: int, rng: random.Random) -> dict[str, Any]:
+    """Kills one run while it trains, on public text and on private text."""
+    from tiny import runs
+
+    from uedp_bench.harness.checkpointing import code_digest
+    from uedp_bench.harness.components import build_sources
+    from uedp_bench.harness.planting import load_data
+
+    (spec,) = runs(TRAINS, task=PRETRAINS)
+    load_data(build_sources(spec))  # for all tries
+    code_digest()
+    begun = time.monotonic()
+    code = ended(training_begun(spec, folder / "whole", 0), 120)
+    whole = time.monotonic() - begun
+    kills = finished = 0
+    while code == 0 and kills < wanted:
+        out = folder / f"training-{finished}"
+        while kills < wanted:
+            code = ended(training_begun(spec, out, rng.uniform(0.001, whole / 8)), 120)
+            if code is None or code >= 0:
+                break
+            kills += 1
+        else:
+            code = ended(training_begun(spec, out, 0), 120)
+        finished += 1
+    return {"code": code, "kills": kills, "finished": finished}
+
+
+def main(folder: Path, wanted: int, seed: int, arguments: list[str]) -> None:
+    """Kills a training so often, and the command, which costs more, a quarter as often."""
+    rng = random.Random(seed)  # noqa: S311
+    load(MODULES)
+    told = {
+        "trainings": trainings(folder, wanted, rng),
+        "commands": commands(folder, -(-wanted // 4), rng, arguments),
+    }
+    sys.stdout.write(json.dumps(told))
 
 
 if __name__ == "__main__":
