@@ -26,6 +26,7 @@ NEVER_TRAINED = {"public-only"}
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "adversarial": [{"epochs": 3, "batch_size": 10, "attacker_hidden": 4}],
+    "dp-ftrl": [{"rounds": 8, "users_per_round": 2, "bands": 3, "server_momentum": 0.5}],
     "dp-sgd": [{"rounds": 6, "batch_size": 6}],
     "dpnr": [SPLIT],
     "fedavg": [{**ROUNDS, "users": None}],
