@@ -120,7 +120,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
 
     def units(self, stats: CorpusStats) -> PublicUnits:
         """Users of the train split, in cohorts that each of them draws."""
-        return replace(units_of(self.params, stats, self.name), independent=True)
+        return units_of(self.params, stats, self.name)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users, which decides about the cohorts, must be public."""

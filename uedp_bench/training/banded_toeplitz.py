@@ -18,6 +18,8 @@ from uedp_bench.corpus import FloatArray
 DIGITS = 6
 """Decimals of a coefficient: fewer than an optimiser's last digits, which depend on the machine."""
 
+_LEAST_RATIO = 1e-3
+
 
 def square_root(bands: int) -> FloatArray:
     """(bands,) the first coefficients of the square root of A: (1 - x)^(-1/2).
@@ -35,10 +37,12 @@ def square_root(bands: int) -> FloatArray:
 def least_error(rounds: int, bands: int) -> tuple[float, ...]:
     """(bands,) coefficients of norm 1 whose mean squared error over all rounds is the smallest.
 
-    The squared error of `squared_errors`, averaged over rounds, is minimised by L-BFGS from the
-    square root, with its exact gradient (McKenna 2024, arXiv:2405.15913, section 3). A unit's
-    columns do not overlap, so the number of its participations only multiplies the error, and the
-    optimum is the same for any.
+    `squared_errors`, averaged over rounds, is minimised by L-BFGS from the square root, with its
+    exact gradient (McKenna 2024, arXiv:2405.15913, section 3). A unit's columns do not overlap, so
+    the number of its participations only multiplies the error, and the optimum is the same for any.
+
+    Sought are the ratios of neighbouring coefficients, none above 1: then no root of c lies inside
+    the unit circle (Enestrom and Kakeya), and C^-1 does not grow without bound on the way.
 
     Args:
         rounds: n.
@@ -46,11 +50,15 @@ def least_error(rounds: int, bands: int) -> tuple[float, ...]:
     """
     from scipy.optimize import minimize
 
-    start = square_root(bands)
+    found = square_root(bands)
     if bands > 1:
-        found = minimize(_loss, start[1:], args=(rounds,), jac=True, method="L-BFGS-B", tol=1e-14)
-        start = np.concatenate([[1.0], found.x])
-    return tuple(np.round(start / np.linalg.norm(start), DIGITS).tolist())
+        bounds = [(_LEAST_RATIO, 1.0)] * (bands - 1)
+        best = minimize(
+            _log_error, found[1:] / found[:-1], args=(rounds,), jac=True, method="L-BFGS-B",
+            bounds=bounds, tol=1e-10,
+        )  # fmt: skip
+        found = _of_ratios(best.x)
+    return tuple(np.round(found / np.linalg.norm(found), DIGITS).tolist())
 
 
 def squared_errors(coefficients: Sequence[float], rounds: int) -> FloatArray:
@@ -75,15 +83,22 @@ def _divided(series: FloatArray, coefficients: FloatArray) -> FloatArray:
     return np.asarray(lfilter([1.0], coefficients, series))
 
 
-def _loss(tail: FloatArray, rounds: int) -> tuple[float, list[float]]:
-    """Mean of `squared_errors` of (1, *tail), and its gradient with respect to `tail`."""
-    given = np.concatenate([[1.0], tail])
+def _of_ratios(ratios: FloatArray) -> FloatArray:
+    """Coefficients (1, r_1, r_1 r_2, ...)."""
+    return np.concatenate([[1.0], np.cumprod(ratios)])
+
+
+def _log_error(ratios: FloatArray, rounds: int) -> tuple[float, list[float]]:
+    """Logarithm of the mean of `squared_errors` at these ratios, and its gradient."""
+    given = _of_ratios(ratios)
     sums = _sums(given, rounds)
     # Entry t of the column is in rounds - t of the prefix sums.
     weighted = sums * (rounds - np.arange(rounds)) / rounds
     error, norm = float(weighted @ sums), float(given @ given)
     # d sums / d c_j is -x^j sums / c.
     slopes = _divided(sums, given)
-    by_sums = [-2.0 * weighted[j:] @ slopes[: rounds - j] for j in range(len(given))]
-    gradient = np.asarray(by_sums) * norm + 2.0 * error * given
-    return error * norm, gradient[1:].tolist()
+    by_sums = np.asarray([weighted[j:] @ slopes[: rounds - j] for j in range(len(given))])
+    gradient = 2.0 * (given / norm - by_sums / error)
+    # A ratio is in its coefficient and in all behind it.
+    behind = np.cumsum((gradient * given)[:0:-1])[::-1]
+    return float(np.log(error * norm)), (behind / ratios).tolist()
