@@ -170,3 +170,12 @@ def test_noise_does_not_pretend_to_hide_a_sum_over_private_weights(
     noisy = federated.replace(plan, noise=IndependentGaussian(1.0))
     with pytest.raises(PrivacyError, match="denominator is None"):
         real(noisy, learner, run_of(learner))
+
+
+def test_an_update_that_is_no_number_counts_as_zero_whoever_else_is_there() -> None:
+    learner, run = learner_of(), run_of(learner_of())
+    learner.points[5] = float("nan")  # the only row of user 2
+    module, _ = FedAvg.create({**ALL, "weighting": "users"}).train(learner, learner.corpus, run)
+    means = [learner.points[np.array(USERS) == user].mean(dim=0) for user in (0, 1, 3, 4)]
+    torch.testing.assert_close(flat(module), torch.stack(means).sum(dim=0) / 5)
+    assert run.diagnostics["dropped_updates"] == 1
