@@ -23,7 +23,14 @@ CONTRACTS = (
     "attack", "component", "corpus.spans", "corpus.table", "learner", "mechanism", "model",
     "release", "run", "source", "task",
 )  # fmt: skip
-NOT_FOR_STRANGERS = {"Diary", "NoiseSource", "PublicStages", "TrainedStage"}
+NOT_FOR_STRANGERS = {
+    "Checkpoints",
+    "Diary",
+    "NoiseSource",
+    "Points",
+    "PublicStages",
+    "TrainedStage",
+}
 """Types of what the harness alone sets on a run."""
 
 

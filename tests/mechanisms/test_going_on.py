@@ -29,7 +29,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "dp-ftrl": [{"rounds": 8, "users_per_round": 2, "bands": 3, "server_momentum": 0.5}],
     "dp-sgd": [{"rounds": 6, "batch_size": 6}],
     "dpnr": [SPLIT],
-    "fedavg": [{**ROUNDS, "users": None}],
+    "fedavg": [{**ROUNDS, "iid": True, "local_momentum": 0.5}],
     "noiseless": [{"epochs": 3, "batch_size": 7}],
     "uedp": [{**ROUNDS, "server_optimizer": "adam"}],
     "uedp-group": [{"rounds": 6, "server_momentum": 0.5, "server_optimizer": "sgd"}],
