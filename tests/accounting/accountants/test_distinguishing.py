@@ -7,6 +7,7 @@ best attack there is; the share that it wins is the exact delta, up to sampling 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -47,35 +48,38 @@ class Game:
     def _log_density(self, sums: Array, vectors: Array) -> Array:
         """Over that of the noise alone, all rounds together: a mixture over every set of coins."""
         coins = np.array(list(product([0.0, 1.0], repeat=len(vectors))))
-        centres, taken = coins @ vectors, coins.sum(axis=1)
-        weights = taken * math.log(self.rate) + (len(vectors) - taken) * math.log1p(-self.rate)
-        exponents = sums @ centres.T / self.noise**2
+        taken = coins.sum(axis=1)
+        chances = self.rate**taken * (1.0 - self.rate) ** (len(vectors) - taken)
+        # Sets with one sum are one centre.
+        centres, which = np.unique((coins @ vectors).round(12), axis=0, return_inverse=True)
+        weights = np.log(np.bincount(which.reshape(-1), chances))
+        exponents = sums @ (centres.T / self.noise**2)
         exponents += weights - (centres**2).sum(axis=1) / (2 * self.noise**2)
         top = exponents.max(axis=2, keepdims=True)
         each = np.log(np.exp(exponents - top).sum(axis=2)) + top[..., 0]
         return np.asarray(each.sum(axis=1))
 
-    def wins(self, epsilon: float, seed: int, *, adding: bool) -> tuple[float, float]:
-        """P(A) - e^epsilon Q(A) of the best set A, and its standard error."""
+    def wins(self, epsilon: float, seed: int) -> Iterator[tuple[float, float]]:
+        """P(A) - e^epsilon Q(A) of the best set A, and its standard error, of both directions."""
         rng = np.random.default_rng(seed)
-        sides = (self.present, self.absent)[:: -1 if adding else 1]
-        hits = [0, 0]
+        hits = np.zeros((2, 2))  # by direction, of those drawn from the present and the absent
         for _ in range(self.draws // BATCH):
-            for side, vectors in enumerate(sides):
+            for side, vectors in enumerate((self.present, self.absent)):
                 sums = self._sums(vectors, rng)
-                ratio = self._log_density(sums, sides[0]) - self._log_density(sums, sides[1])
-                hits[side] += int((ratio > epsilon).sum())
-        p, q = hits[0] / self.draws, hits[1] / self.draws
-        error = math.sqrt((p * (1 - p) + math.exp(2 * epsilon) * q * (1 - q)) / self.draws)
-        return p - math.exp(epsilon) * q, error
+                ratio = self._log_density(sums, self.present)
+                ratio -= self._log_density(sums, self.absent)
+                hits[0, side] += (ratio > epsilon).sum()
+                hits[1, side] += (-ratio > epsilon).sum()
+        for p, q in (hits[0] / self.draws, hits[1, ::-1] / self.draws):
+            error = math.sqrt((p * (1 - p) + math.exp(2 * epsilon) * q * (1 - q)) / self.draws)
+            yield p - math.exp(epsilon) * q, error
 
 
 def _attack(game: Game, event: AnyRound, spread: int, delta: float, seed: int) -> float:
     """The larger delta of both directions at the accountant's epsilon; never above delta."""
     epsilon = user_entity_epsilon(((event, game.rounds),), Protected(spread=spread), delta)
     best = 0.0
-    for adding in (False, True):
-        won, error = game.wins(epsilon, seed, adding=adding)
+    for won, error in game.wins(epsilon, seed):
         assert error < delta / 5
         assert won <= delta + 4 * error
         best = max(best, won)
