@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
 
@@ -36,10 +38,27 @@ SUM_ERROR = 32 * UNIT_ROUNDOFF
 """Of a sum of gradients that are given as they are, as a fraction of the sum of their norms."""
 
 TOLERANCE = 1e-3
-"""A bound that is looser than this is computed again, from the gradient written out."""
+"""What is added to each norm. Bounds that are looser are computed again, from the gradient written
+out; all others certify that the margin covers their errors."""
+
+_TOKENS = 2**9
+"""Rounding is bounded as if rows had at least so many, however few there are beside each other."""
 
 _WRITTEN_OUT = 2**20
 """Numbers of gradients that are written out at once (4 MB): memory does not grow with units."""
+
+
+def with_margin(limits: Limits) -> Limits:
+    """Limits that clip updates of exact norms as others clip those whose norms are rounded up."""
+    shrunk = 1.0 / (1.0 + TOLERANCE)
+    count = limits.count
+    return replace(
+        limits,
+        total=limits.total * shrunk,
+        layers=tuple(bound * shrunk for bound in limits.layers),
+        rows=None if limits.rows is None else limits.rows * shrunk,
+        count=None if count is None else replace(count, below=count.below * shrunk),
+    )
 
 
 class Bounds(NamedTuple):
@@ -48,10 +67,12 @@ class Bounds(NamedTuple):
     Attributes:
         upper: (units,) no norm is above it; not finite where the gradient is not.
         lower: (units,) how small the norm may be, for all that is known.
+        middle: (units,) the norm but for what was really rounded; not below `lower`.
     """
 
     upper: Tensor
     lower: Tensor
+    middle: Tensor
 
 
 class Group(NamedTuple):
@@ -72,6 +93,11 @@ def part_norms(
     A unit whose bounds are loose somewhere is computed again from gradients written out. It is
     decided for each unit from its own numbers.
 
+    Which way is cheaper depends on who else is there, and the bounds of the two differ by far more
+    than rounding: as clip factors, they would let one unit change what every other adds. So where
+    they are tight, the norm is what was computed times 1 + `TOLERANCE`, which is not below the
+    bound, and the same both ways.
+
     Args:
         gradients: by row, by name of the weight, gathered.
         groups: units of these rows, in order, from the first row on.
@@ -85,12 +111,21 @@ def _of_group(
 ) -> Tensor:
     units = {name: found.units(*group) for name, found in gradients.items()}
     bounds = {name: _bounds(found) for name, found in units.items()}
-    upper, lower = (_parts(bounds, parts, group.units, which) for which in (0, 1))
-    loose = ~(upper <= (1.0 + TOLERANCE) * lower).all(dim=1)
+    rounded, tight = _rounded_up(bounds, parts, group.units)
+    loose = ~tight.all(dim=1)
     if bool(loose.any()):
         again = {name: written_out_bounds(found.some(loose)) for name, found in units.items()}
-        upper[loose] = _parts(again, parts, int(loose.sum()), 0)
-    return upper
+        rounded[loose] = _rounded_up(again, parts, int(loose.sum()))[0]
+    return rounded
+
+
+def _rounded_up(
+    bounds: Mapping[str, Bounds], parts: Sequence[Sequence[str]], units: int
+) -> tuple[Tensor, Tensor]:
+    """(units, parts) norms that are not too small, and True where the margin covers all errors."""
+    upper, lower, middle = (_parts(bounds, parts, units, which) for which in range(3))
+    tight = upper <= (1.0 + TOLERANCE) * lower
+    return torch.where(tight, (1.0 + TOLERANCE) * middle, upper), tight
 
 
 def _parts(
@@ -110,11 +145,11 @@ def written_out_bounds(gradients: WeightGradients) -> Bounds:
     norms = torch.cat([exact_norms(part.each().flatten(1)) for part in _few(gradients)])
     if not gradients.products and not gradients.lookups:
         if gradients.summed is None:
-            return Bounds(norms, norms)  # what is added is what is measured
-        return Bounds(norms + SUM_ERROR * gradients.summed, norms)
+            return Bounds(norms, norms, norms)  # what is added is what is measured
+        return Bounds(norms + SUM_ERROR * gradients.summed, norms, norms)
     tokens = sum(product.left.shape[1] for product in gradients.products) + 1
-    error = min(tokens, 2**12) * UNIT_ROUNDOFF + PRODUCT_ERROR
-    return Bounds(norms + error * reach(gradients), norms)
+    error = min(max(tokens, _TOKENS), 2**12) * UNIT_ROUNDOFF + PRODUCT_ERROR
+    return Bounds(norms + error * reach(gradients), norms, norms)
 
 
 def _few(gradients: WeightGradients) -> Iterator[WeightGradients]:
@@ -153,8 +188,9 @@ def _bounds(gradients: WeightGradients) -> Bounds:
     if products and lookups:
         squares += 2.0 * _cross(products[0], lookups[0])
     slack = GRAM_ERROR * reached**2
+    middle = torch.sqrt(squares.clamp(min=0.0))
     upper = torch.sqrt(squares.clamp(min=0.0) + slack) + PRODUCT_ERROR * reached
-    return Bounds(upper, torch.sqrt((squares - slack).clamp(min=0.0)))
+    return Bounds(upper, torch.sqrt((squares - slack).clamp(min=0.0)), middle)
 
 
 def _gram_is_cheaper(product: Product) -> bool:

@@ -1,0 +1,59 @@
+"""Learners of every model of the registry at its smallest, on rows that are hard to keep apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.learner import Learner
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.registry import models, tasks
+from uedp_bench.run import Run
+
+# Of one word, of one word again and again, of words that others have, of very different lengths.
+ROWS = ["w1", "w2 w2 w2 w2 w2 w2 w2 w2", "w3 w4", "w4 w3", "w5 w6 w7 w8 w1 w2 w3 w4 w5", "w8"]
+ROWS += [" ".join(f"w{i % 9}" for i in range(24)), "w1 w1 w2", "w7 w3 w7 w3", "w6"]
+USERS = [[0], [1, 2], [3, 4, 5], [6], [7, 8, 9]]
+STATS = CorpusStats(len(USERS), len(ROWS), 0, 0, public=True)
+
+LANGUAGE, CLASSES = "next-word", "text-classification"
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "lstm-small": (LANGUAGE, "lstm-small", {"units": 7, "embedding": 5}),
+    "cifg-lstm": (LANGUAGE, "cifg-lstm", {"units": 7, "embedding": 5}),
+    "awd-lstm": (LANGUAGE, "awd-lstm", {"units": 7, "embedding": 6}),
+    "gpt2": (LANGUAGE, "gpt2", {"vocabulary_size": 257}),
+    "gpt2, adapters": (LANGUAGE, "gpt2", {"vocabulary_size": 257, "lora_rank": 2}),
+    "bilstm": (CLASSES, "bilstm", {"embedding_size": 6, "units": 4, "dropout": 0.5}),
+    "bert": (CLASSES, "bert", {"configuration": "tiny"}),
+    "bert, adapters": (CLASSES, "bert", {"configuration": "tiny", "lora_rank": 2}),
+    "tfidf": (CLASSES, "tfidf", {}),
+    "vectors": (CLASSES, "hashed-words", {"width": 6}),
+}
+"""Task, model and parameters by name; `hashed-words` is frozen, and its head is what is trained."""
+
+
+def learner_of_model(name: str) -> Learner:
+    """Five users with one to three rows, and a public row; adapters are no longer at zero."""
+    import torch
+
+    task_name, model, params = MODELS[name]
+    owner = np.repeat(np.arange(len(USERS)), [len(rows) for rows in USERS])
+    split = [SPLITS.index("train")] * len(ROWS) + [SPLITS.index("public")]
+    corpus = Corpus(
+        (*ROWS, " ".join(f"w{i}" for i in range(9))),
+        {"user": np.append(owner, len(USERS))},
+        np.array(split),
+        labels=np.append(np.arange(len(ROWS)) % 2, -1),
+        label_names=("no", "yes"),
+    )
+    kind = tasks.get(task_name)
+    task = kind(kind.create({}).params, models.create(model, params))
+    *_, learner = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))
+    found: Learner = learner
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        for weight in (w for w in found.module.parameters() if not w.any()):
+            weight.normal_(0.0, 0.1)
+    return found

@@ -1,0 +1,74 @@
+"""One unit's whole influence on a sum, where it changes how all others are computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from token_rows import TokenLearner
+from torch import Tensor, nn
+
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.unit_sums import (
+    ONE_PASS,
+    RoundWork,
+    Share,
+    ShareWorker,
+    WorkerSetup,
+)
+
+BOUND, OTHERS, WORDS = 0.1, 400, 64
+
+
+class _NextWord(nn.Module):
+    """Logits that are linear in the last word: gradients of different words are orthogonal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.eye(WORDS))
+        self.out = nn.Linear(WORDS, WORDS, bias=False)
+        nn.init.zeros_(self.out.weight)
+
+    def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.out(self.table[tokens])
+        return logits
+
+
+def _sum(rows: list[list[int]], local: LocalTraining, limits: Limits) -> tuple[Tensor, set[str]]:
+    learner, rng = TokenLearner(_NextWord(), 0, rows), np.random.default_rng(0)
+    units = np.arange(len(rows))
+    cohort = Cohort.build(units, units, np.ones(len(rows)), len(rows)).drawn(1, None, rng, rng)
+    worker = ShareWorker(WorkerSetup(learner, local, "cpu", seed=1, injected=(), most=64))
+    work = RoundWork(worker.trainer.flat.vector.clone(), limits)
+    found = worker.unit_sum(work, Share(cohort, np.ones(len(rows))))
+    return found.total.double(), set(found.clipping)
+
+
+@pytest.mark.parametrize("others", ["alike", "of two kinds"])
+@pytest.mark.parametrize("form", ["whole", "rows", "layers", "steps that are clipped"])
+def test_a_unit_moves_the_sum_by_its_bound_at_most(others: str, form: str) -> None:
+    """A long row makes another way to all norms the cheaper one.
+
+    Others pull one way, so that errors of their factors add up. Where they are all alike, there is
+    nothing to compare without it: their updates are computed one by one then.
+    """
+    rng = np.random.default_rng(0)
+    words = rng.permutation(np.arange(2, WORDS))[:25].tolist()
+    last = [words[-1], words[0] if others == "of two kinds" else words[-1]]
+    rows = [[*words[:-1], last[i % 2]] for i in range(OTHERS)]
+    limits, local = Limits(BOUND), LocalTraining()
+    if form == "rows":
+        limits = Limits(BOUND, rows=BOUND)
+    elif form == "layers":
+        limits = Limits(BOUND, layers=(BOUND,))
+    elif form != "whole":
+        limits, local = Limits(BOUND), LocalTraining(gradient_clip=0.9 * BOUND)
+    without, one_by_one = _sum(rows, local, limits)
+    sums, in_one_pass = _sum([*rows, rng.integers(2, WORDS, 60).tolist()], local, limits)
+    assert in_one_pass == {ONE_PASS}
+    assert (one_by_one == {ONE_PASS}) == (others == "of two kinds")
+    moved = float((sums - without).norm())
+    assert 0.8 * BOUND < moved <= BOUND
+    assert float(without.norm()) > 0.8 * BOUND * OTHERS
