@@ -5,6 +5,7 @@ The loop is written here in torch alone: the loss of a unit's rows, its gradient
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -103,6 +104,53 @@ def test_each_unit_adds_what_a_plain_loop_adds(name: str) -> None:
             total = worker.unit_sum(work, one).total
             _agree(total, expected[unit], f"{name}, {form}, user {unit}")
             assert float(total.double().norm()) <= WEIGHTS[unit] * limits.total
+
+
+STEPS = {
+    "sgd": LocalTraining(epochs=2, batch_size=2, learning_rate=0.2),
+    "momentum": LocalTraining(epochs=2, batch_size=2, learning_rate=0.1, momentum=0.6),
+    "adam": LocalTraining(epochs=2, batch_size=2, learning_rate=0.01, optimizer="adam"),
+}
+
+
+def _trained(learner: Learner, local: LocalTraining, cohort: Cohort, unit: int) -> Tensor:
+    """What torch's optimisers make of a unit's rows, batch by batch in the order of the keys."""
+    module = copy.deepcopy(learner.module)
+    trained = [weight for weight in module.parameters() if weight.requires_grad]
+    before = torch.cat([weight.detach().reshape(-1) for weight in trained])
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[local.optimizer]
+    options = {"momentum": local.momentum} if local.momentum else {}
+    optimizer = kind(trained, lr=local.learning_rate, **options)
+    assert cohort.keys is not None
+    here = np.flatnonzero(cohort.weights[unit] > 0)
+    for keys, seeds in zip(cohort.keys, cohort.seeds_of_rows, strict=True):
+        order = here[np.argsort(keys[unit, here])]
+        for batch in (order[at : at + 2] for at in range(0, len(order), 2)):
+            rows, weights = cohort.rows[unit, batch], torch.tensor(cohort.weights[unit, batch])
+            losses = learner.losses(module, learner.batch(rows, seeds[unit, batch]))
+            optimizer.zero_grad()
+            mean = (weights * losses.nats).sum() / (weights * losses.targets).sum()
+            torch.autograd.backward(mean)
+            optimizer.step()
+    return torch.cat([weight.detach().reshape(-1) for weight in trained]) - before
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_local_steps_are_those_of_torchs_optimisers(name: str) -> None:
+    learner = learner_of_model(name)
+    learner.module.train()
+    rng = np.random.default_rng(3)
+    units = (0, 2, 4)  # of one row to three
+    large = sum(weight.numel() for weight in learner.module.parameters()) > 100_000
+    for how in ("momentum",) if large else STEPS:
+        local = STEPS[how]
+        cohort = _cohort(UNEVEN).drawn(local.epochs, local.batch_size, rng, rng)
+        worker = ShareWorker(WorkerSetup(learner, local, "cpu", seed=1, injected=(), most=4))
+        work = RoundWork(worker.trainer.flat.vector.clone(), Limits(float("inf")))
+        share = Share(cohort.take(np.array(units)), np.ones(len(units)))
+        whole = worker.unit_sum(work, share).total
+        expected = [_trained(learner, local, cohort, unit) for unit in units]
+        _agree(whole, torch.stack(expected).sum(dim=0).double(), f"{name}, {how}")
 
 
 def _agree(found: Tensor, expected: Tensor, what: str) -> None:

@@ -124,7 +124,8 @@ def _rounded_up(
 ) -> tuple[Tensor, Tensor]:
     """(units, parts) norms that are not too small, and True where the margin covers all errors."""
     upper, lower, middle = (_parts(bounds, parts, units, which) for which in range(3))
-    tight = upper <= (1.0 + TOLERANCE) * lower
+    # Squares of what is finite may not be: such a unit is long, and not dropped for that.
+    tight = torch.isfinite(upper) & (upper <= (1.0 + TOLERANCE) * lower)
     return torch.where(tight, (1.0 + TOLERANCE) * middle, upper), tight
 
 
