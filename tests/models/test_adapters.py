@@ -22,6 +22,10 @@ from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
 from uedp_bench.registry import models, tasks
 from uedp_bench.run import Run
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
 
 TEXTS = ["the cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 4
 TASKS = {"gpt2": "next-word", "bert": "text-classification"}
@@ -219,3 +223,33 @@ def test_a_row_s_update_does_not_depend_on_the_rows_beside_it(pretrained: tuple[
     together = learner.losses(module, learner.batch(rows, rows)).nats
     alone = [learner.losses(module, learner.batch([row], np.array([row]))).nats for row in rows]
     torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("limits", [Limits(0.05), Limits(0.04, rows=0.03)], ids=["flat", "rows"])
+def test_adapters_are_clipped_in_one_pass_as_update_by_update(
+    pretrained: tuple[str, str], limits: Limits
+) -> None:
+    _, (learner,) = stages_of(pretrained, lora_rank=3, lora_modules=["all-linear"])
+    generator = torch.Generator().manual_seed(3)
+    for weight in trainable(learner.module).values():  # so that both matrices have gradients
+        weight.normal_(std=0.3, generator=generator)
+    owner, rows = np.array([0, 0, 0, 1, 2, 2]), np.arange(6)
+    rng = np.random.default_rng(1)
+    cohort = Cohort.build(owner, rows, np.ones(6), 3).drawn(1, None, rng, rng)
+    found, workers = [], []
+    for refused in (None, "a test asks for it"):
+        setup = WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4)
+        worker = ShareWorker(setup)
+        worker._unknown = refused
+        workers.append(worker)
+        work = RoundWork(worker.trainer.flat.vector.clone(), limits)
+        found.append(worker.unit_sum(work, Share(cohort, np.ones(3))))
+    fast, slow = found
+    assert ONE_PASS in fast.clipping
+    assert ONE_PASS not in slow.clipping
+    assert slow.clipped > 0 or limits.rows
+    assert fast.clipped == slow.clipped
+    torch.testing.assert_close(fast.total, slow.total, rtol=1e-3, atol=1e-6)
+    for user in range(3):  # one user's whole influence
+        share = Share(cohort.take(np.array([user])), np.ones(1))
+        assert float(workers[0].unit_sum(work, share).total.norm()) <= limits.total * (1 + 3e-6)
