@@ -15,7 +15,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.pool_completer import AskedByText
 from uedp_bench.release import TokenScores, TrainedRelease
 from uedp_bench.tasks.language.continuations import Continuations, no_nan, padded
-from uedp_bench.tasks.language.word_pool import WordPool, common_prefix
+from uedp_bench.tasks.language.word_pool import ENCODED, WordPool, common_prefix
 from uedp_bench.tasks.tokens.rows import (
     IGNORED,
     Preprocessing,
@@ -112,16 +112,19 @@ class LanguageModelRelease(TrainedRelease):
         return self._after(prefix[:common], rows.shape[1]).losses(rows)
 
     def pool_losses(self, before: str, words: Sequence[str], suffixes: IntArray) -> FloatArray:
-        """See `PoolCompleter`; every word is split into tokens once, not every text.
+        """See `PoolCompleter`; where they are fewer, words are split into tokens, not texts.
 
         Raises:
             InputError: if a suffix is longer than the model allows.
             UedpBenchError: if a loss is NaN.
         """
-        pool = WordPool.of(self._encoded, before, words)
-        if pool is None or not len(suffixes):
+        used, numbers = np.unique(suffixes, return_inverse=True)
+        pool = None
+        if len(suffixes) > ENCODED * len(used):
+            pool = WordPool.of(self._encoded, before, [words[i] for i in used.tolist()])
+        if pool is None:
             return AskedByText(self).pool_losses(before, words, suffixes)
-        rows = pool.rows(suffixes)
+        rows = pool.rows(numbers.reshape(suffixes.shape))
         return self._after(pool.prefix, rows.shape[1]).losses(rows)
 
     def pool_rank(self, before: str, words: Sequence[str], suffix: IntArray) -> int:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from uedp_bench.corpus import IntArray
 from uedp_bench.tasks.language.continuations import Pieces, joined
 
+ENCODED = 3
+"""Texts that are split into tokens for each word of a pool."""
+
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 

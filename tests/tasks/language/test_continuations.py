@@ -92,7 +92,7 @@ def test_losses_of_fillers_of_any_length_are_those_of_full_rows(
 def test_suffixes_by_number_have_the_losses_of_their_texts(
     release: LanguageModelRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suffixes = np.random.default_rng(0).integers(len(WORDS), size=(40, 3))
+    suffixes = np.random.default_rng(0).integers(len(WORDS), size=(90, 3))
     assert isinstance(release, PoolCompleter)
     expected = release.filler_losses(BEFORE, "", texts_of(WORDS, suffixes))
     monkeypatch.setattr(continuations, "ROWS_AT_ONCE", 7)
