@@ -110,9 +110,11 @@ def test_both_ways_to_a_norm_agree(name: str, monkeypatch: pytest.MonkeyPatch) -
     worker = _worker(learner, LocalTraining(), fast=True)
     theta = worker.trainer.flat.vector.clone()
     totals = []
-    for gram, at_once in ((True, 2**20), (False, 2**20), (False, 1), (True, 1)):
-        monkeypatch.setattr(ghost_norms, "_gram_is_cheaper", lambda product, gram=gram: gram)
+    ways = ((True, 2**20, 0), (False, 2**20, 0), (False, 1, 0), (True, 1, 0), (False, 1, 2**23))
+    for gram, at_once, kept in (*ways, (False, 2**20, 700)):
+        monkeypatch.setattr(ghost_norms, "gram_is_cheaper", lambda *sizes, gram=gram: gram)
         monkeypatch.setattr(ghost_norms, "_WRITTEN_OUT", at_once)
+        monkeypatch.setattr(ghost_norms, "_KEPT", kept)
         work = RoundWork(theta, Limits(0.2))
         totals.append(worker.unit_sum(work, Share(cohort, np.ones(len(cohort.rows)))).total)
     for other in totals[1:]:

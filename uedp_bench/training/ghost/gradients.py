@@ -7,13 +7,14 @@ as large as the weight.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from uedp_bench.models.networks.products import outer
+from uedp_bench.models.networks.products import LARGE, outer
 from uedp_bench.training.clipping import exact_norms
 
 
@@ -71,13 +72,7 @@ class WeightGradients:
 
     def scaled(self, factors: Tensor) -> WeightGradients:
         """The gradients times (rows,) factors, one a row."""
-        products = []
-        for left, right in self.products:
-            # The narrower of the two is copied.
-            if left.shape[2] < right.shape[2]:
-                products.append(Product(left * factors[:, None, None], right))
-            else:
-                products.append(Product(left, right * factors[:, None, None]))
+        products = [_scaled(product, factors) for product in self.products]
         lookups = [Lookup(ids, values * factors[:, None, None]) for ids, values in self.lookups]
         whole = self.whole
         if whole is not None:
@@ -131,7 +126,7 @@ class WeightGradients:
         """(rows, *shape) the gradients written out."""
         found = self.whole
         for left, right in self.products:
-            product = torch.bmm(left.transpose(1, 2), right)
+            product = _outers(left, right)
             found = product if found is None else product + found
         for ids, values in self.lookups:
             rows, (size, width) = len(ids), self.shape
@@ -147,13 +142,32 @@ class WeightGradients:
             raise RuntimeError("nothing was used: a weight without gradients has no place here")
         return found
 
-    def total(self, like: Tensor) -> Tensor:
-        """(*shape) their sum over all rows: one product over all rows and tokens."""
-        total = like.new_zeros(self.shape) if self.whole is None else self.whole.sum(dim=0)
-        for left, right in self.products:
+    def total(self, factors: Tensor) -> Tensor:
+        """(*shape) their sum over all rows, each times its factor (rows,): one product in all."""
+        whole = factors.new_zeros(1, math.prod(self.shape))
+        total = whole[0] if self.whole is None else factors @ self.whole.flatten(1)
+        total = total.view(self.shape)
+        for given in self.products:
+            left, right = _scaled(given, factors)
             if left.transpose(0, 1).is_contiguous():  # time came first: no copy then
                 left, right = left.transpose(0, 1), right.transpose(0, 1)
             total += outer(left.reshape(-1, left.shape[2]), right.reshape(-1, right.shape[2]))
         for ids, values in self.lookups:
-            total.index_add_(0, ids.reshape(-1), values.reshape(-1, values.shape[2]))
+            scaled = values * factors[:, None, None]
+            total.index_add_(0, ids.reshape(-1), scaled.reshape(-1, values.shape[2]))
         return total
+
+
+def _scaled(given: Product, factors: Tensor) -> Product:
+    """With a factor (rows,) for each row, in a copy of the narrower of the two."""
+    left, right = given
+    if left.shape[2] < right.shape[2]:
+        return Product(left * factors[:, None, None], right)
+    return Product(left, right * factors[:, None, None])
+
+
+def _outers(left: Tensor, right: Tensor) -> Tensor:
+    """(rows, p, q) products left^T right of (rows, tokens, p) and (rows, tokens, q)."""
+    if left.device.type == "cpu" and left[0].numel() * right.shape[2] >= LARGE:
+        return torch.stack([outer(a, b) for a, b in zip(left, right, strict=True)])
+    return torch.bmm(left.transpose(1, 2), right)

@@ -28,8 +28,12 @@ UNIT_ROUNDOFF = 2.0**-24
 BLOCK = 128
 """Numbers of an inner product that float32 adds up; sums of blocks are float64."""
 
-GRAM_ERROR = (4 * BLOCK + 8) * UNIT_ROUNDOFF
+GRAM_ERROR = (2 * BLOCK + 16) * UNIT_ROUNDOFF
 """Of the square of a norm from Gram matrices, as a fraction of the square of the reach."""
+
+WRITTEN_ERROR = 512 * UNIT_ROUNDOFF
+"""Of a gradient that is written out, as a fraction of its reach: the same for rows of any length,
+or the rows beside a unit, which decide how far it is padded, would decide its bound."""
 
 PRODUCT_ERROR = 256 * UNIT_ROUNDOFF
 """Of the weighted product in which a unit's gradient is added, as a fraction of its reach."""
@@ -41,11 +45,12 @@ TOLERANCE = 1e-3
 """What is added to each norm. Bounds that are looser are computed again, from the gradient written
 out; all others certify that the margin covers their errors."""
 
-_TOKENS = 2**9
-"""Rounding is bounded as if rows had at least so many, however few there are beside each other."""
-
 _WRITTEN_OUT = 2**20
 """Numbers of gradients that are written out at once (4 MB): memory does not grow with units."""
+
+
+_KEPT = 2**23
+"""Numbers of gradients that are kept once they are written out (32 MB), of a share."""
 
 
 def with_margin(limits: Limits) -> Limits:
@@ -83,12 +88,25 @@ class Group(NamedTuple):
     rows: int
 
 
+class Norms(NamedTuple):
+    """What is known of the gradients of units.
+
+    Attributes:
+        upper: (units, parts) norms, rounded up, in float64.
+        kept: (units, *shape) gradients by name of the weight, of weights whose gradients were
+            written out for their norms and are small enough to be kept.
+    """
+
+    upper: Tensor
+    kept: dict[str, Tensor]
+
+
 def part_norms(
     gradients: Mapping[str, WeightGradients],
     groups: Sequence[Group],
     parts: Sequence[Sequence[str]],
-) -> Tensor:
-    """(units, parts) norms of the gradients of units, rounded up, in float64.
+) -> Norms:
+    """Norms of the gradients of units.
 
     A unit whose bounds are loose somewhere is computed again from gradients written out. It is
     decided for each unit from its own numbers.
@@ -96,25 +114,43 @@ def part_norms(
     Which way is cheaper depends on who else is there, and the bounds of the two differ by far more
     than rounding: as clip factors, they would let one unit change what every other adds. So where
     they are tight, the norm is what was computed times 1 + `TOLERANCE`, which is not below the
-    bound, and the same both ways.
+    bound, and the same both ways. Gradients that are kept are bounded as if they were not.
 
     Args:
         gradients: by row, by name of the weight, gathered.
         groups: units of these rows, in order, from the first row on.
         parts: names of the weights whose norm is one.
     """
-    return torch.cat([_of_group(gradients, group, parts) for group in groups])
+    units, kept, room = sum(group.units for group in groups), dict[str, Tensor](), _KEPT
+    for name, found in gradients.items():
+        size = units * math.prod(found.shape)
+        if size <= room and all(_is_written_out(found, group) for group in groups):
+            each = [found.units(*group).each() for group in groups]
+            kept[name] = torch.cat(each).to(found.tensors()[0].dtype)
+            room -= size
+    uppers, first = [], 0
+    for group in groups:
+        here = slice(first, first + group.units)
+        bounds, of_units = {}, {}
+        for name, found in gradients.items():
+            of_units[name] = part = found.units(*group)
+            written = name in kept
+            bounds[name] = _written_out(part, kept[name][here]) if written else _bounds(part)
+        uppers.append(_of_group(of_units, bounds, group.units, parts))
+        first += group.units
+    return Norms(torch.cat(uppers), kept)
 
 
 def _of_group(
-    gradients: Mapping[str, WeightGradients], group: Group, parts: Sequence[Sequence[str]]
+    gradients: Mapping[str, WeightGradients],
+    bounds: Mapping[str, Bounds],
+    units: int,
+    parts: Sequence[Sequence[str]],
 ) -> Tensor:
-    units = {name: found.units(*group) for name, found in gradients.items()}
-    bounds = {name: _bounds(found) for name, found in units.items()}
-    rounded, tight = _rounded_up(bounds, parts, group.units)
+    rounded, tight = _rounded_up(bounds, parts, units)
     loose = ~tight.all(dim=1)
     if bool(loose.any()):
-        again = {name: written_out_bounds(found.some(loose)) for name, found in units.items()}
+        again = {name: written_out_bounds(found.some(loose)) for name, found in gradients.items()}
         rounded[loose] = _rounded_up(again, parts, int(loose.sum()))[0]
     return rounded
 
@@ -141,16 +177,25 @@ def _parts(
     return torch.stack(columns, dim=1).sqrt()
 
 
-def written_out_bounds(gradients: WeightGradients) -> Bounds:
-    """Bounds from the gradients themselves, a few units at a time."""
+def written_out_bounds(gradients: WeightGradients, dtype: torch.dtype = torch.float64) -> Bounds:
+    """Bounds from the gradients themselves, a few units at a time; `dtype` as of `reach`."""
     norms = torch.cat([exact_norms(part.each().flatten(1)) for part in _few(gradients)])
+    return _around(norms, gradients, dtype)
+
+
+def _written_out(gradients: WeightGradients, each: Tensor) -> Bounds:
+    """The same of gradients (units, *shape) that are written out already."""
+    return _around(exact_norms(each.flatten(1)), gradients, torch.float32)
+
+
+def _around(norms: Tensor, gradients: WeightGradients, dtype: torch.dtype) -> Bounds:
+    """Bounds around norms of gradients that were written out."""
     if not gradients.products and not gradients.lookups:
         if gradients.summed is None:
             return Bounds(norms, norms, norms)  # what is added is what is measured
         return Bounds(norms + SUM_ERROR * gradients.summed, norms, norms)
-    tokens = sum(product.left.shape[1] for product in gradients.products) + 1
-    error = min(max(tokens, _TOKENS), 2**12) * UNIT_ROUNDOFF + PRODUCT_ERROR
-    return Bounds(norms + error * reach(gradients), norms, norms)
+    error = (WRITTEN_ERROR + PRODUCT_ERROR) * reach(gradients, dtype)
+    return Bounds(norms + error, norms, norms)
 
 
 def _few(gradients: WeightGradients) -> Iterator[WeightGradients]:
@@ -159,10 +204,16 @@ def _few(gradients: WeightGradients) -> Iterator[WeightGradients]:
         yield gradients.some(slice(start, start + size))
 
 
-def reach(gradients: WeightGradients) -> Tensor:
-    """(units,) the sum of the norms of a gradient's terms: rounding is relative to it."""
-    found = [(_lengths(left) * _lengths(right)).sum(dim=1) for left, right in gradients.products]
-    found += [_lengths(values).sum(dim=1) for _, values in gradients.lookups]
+def reach(gradients: WeightGradients, dtype: torch.dtype = torch.float64) -> Tensor:
+    """(units,) no less than the sum of the norms of a gradient's terms, in float64.
+
+    Rounding is relative to it. float32 is faster, and overflows where numbers pass 1e19.
+    """
+    found = [
+        (_lengths(left, dtype) * _lengths(right, dtype)).sum(dim=1)
+        for left, right in gradients.products
+    ]
+    found += [_lengths(values, dtype).sum(dim=1) for _, values in gradients.lookups]
     if gradients.summed is not None:
         found.append(gradients.summed)
     elif gradients.whole is not None:
@@ -170,17 +221,17 @@ def reach(gradients: WeightGradients) -> Tensor:
     return torch.stack(found).sum(dim=0)
 
 
-def _lengths(tensor: Tensor) -> Tensor:
-    """(units, tokens) norms of (units, tokens, size)."""
-    lengths: Tensor = torch.linalg.vector_norm(tensor, dim=2, dtype=torch.float64)
-    return lengths
+def _lengths(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """(units, tokens) norms of (units, tokens, size), rounded up."""
+    lengths: Tensor = torch.linalg.vector_norm(tensor, dim=2, dtype=dtype)
+    return 1.01 * lengths.double()
 
 
 def _bounds(gradients: WeightGradients) -> Bounds:
+    if _prefers_written_out(gradients, rows=1):
+        return written_out_bounds(gradients, torch.float32)
     products, lookups = gradients.products, gradients.lookups
-    if gradients.whole is not None or (products and not _gram_is_cheaper(products[0])):
-        return written_out_bounds(gradients)
-    reached = reach(gradients)
+    reached = reach(gradients, torch.float32)
     squares = torch.zeros_like(reached)
     if products:
         squares += _gram_square(products[0])
@@ -194,20 +245,37 @@ def _bounds(gradients: WeightGradients) -> Bounds:
     return Bounds(upper, torch.sqrt((squares - slack).clamp(min=0.0)), middle)
 
 
-def _gram_is_cheaper(product: Product) -> bool:
-    tokens, p, q = product.left.shape[1], product.left.shape[2], product.right.shape[2]
-    # Reading the gradient that was written out costs about as much as 20 of its products.
+def _is_written_out(gradients: WeightGradients, group: Group) -> bool:
+    """True where units of this group have gradients that are written out, and are not yet."""
+    new = group.rows > 1 or bool(gradients.products or gradients.lookups)
+    return new and _prefers_written_out(gradients, group.rows)
+
+
+def _prefers_written_out(gradients: WeightGradients, rows: int) -> bool:
+    if gradients.whole is not None:
+        return True
+    if not gradients.products:
+        return False
+    left, right = gradients.products[0]
+    tokens, p, q = rows * left.shape[1], left.shape[2], right.shape[2]
+    return not gram_is_cheaper(tokens, p, q)
+
+
+def gram_is_cheaper(tokens: int, p: int, q: int) -> bool:
+    """True where Gram matrices of (tokens, p) and (tokens, q) cost less than their product.
+
+    Reading a gradient that was written out costs about as much as 20 of its products.
+    """
     return tokens * tokens * (p + q) < p * q * (tokens + 20)
 
 
-def _gram(values: Tensor) -> Tensor:
-    """(units, tokens, tokens) inner products of (units, tokens, size) in float64."""
-    total: Tensor | None = None
-    for block in torch.split(values, BLOCK, dim=2):
-        part = torch.bmm(block, block.transpose(1, 2)).double()
-        total = part if total is None else total.add_(part)
-    if total is None:
-        return values.new_zeros(len(values), values.shape[1], values.shape[1]).double()
+def _inner(first: Tensor, second: Tensor) -> Tensor:
+    """(units, s, t) inner products of (units, s, size) and (units, t, size), in float64."""
+    blocks = zip(torch.split(first, BLOCK, dim=2), torch.split(second, BLOCK, dim=2), strict=True)
+    shape = (first.shape[0], first.shape[1], second.shape[1])
+    total = first.new_zeros(shape, dtype=torch.float64)
+    for a, b in blocks:
+        total += torch.bmm(a, b.transpose(1, 2))
     return total
 
 
@@ -215,7 +283,7 @@ def _gram_square(product: Product) -> Tensor:
     left, right = product
     size = max(1, _WRITTEN_OUT // max(left.shape[1] ** 2, 1))
     parts = [
-        (_gram(a) * _gram(b)).sum(dim=(1, 2))
+        (_inner(a, a) * _inner(b, b)).sum(dim=(1, 2))
         for a, b in zip(torch.split(left, size), torch.split(right, size), strict=True)
     ]
     return torch.cat(parts)
@@ -227,8 +295,10 @@ def _lookup_square(lookup: Lookup, size: int) -> Tensor:
     units, width = len(ids), values.shape[2]
     keys = torch.arange(units, device=ids.device)[:, None] * size + ids
     slots, place = torch.unique(keys.reshape(-1), return_inverse=True)
-    summed = values.new_zeros((len(slots), width))
-    summed.index_add_(0, place, values.reshape(-1, width))
+    # A token that stands often is a long sum.
+    dtype = torch.float64 if ids.shape[1] > BLOCK else values.dtype
+    summed = values.new_zeros((len(slots), width), dtype=dtype)
+    summed.index_add_(0, place, values.reshape(-1, width).to(dtype))
     squares = exact_norms(summed) ** 2
     total = squares.new_zeros(units)
     return total.index_add_(0, torch.div(slots, size, rounding_mode="floor"), squares)
@@ -240,5 +310,4 @@ def _cross(product: Product, lookup: Lookup) -> Tensor:
     ids, values = lookup
     # Token s of the lookup meets, at token t of the product, the number left[t, id of s].
     met = left.gather(2, ids[:, None, :].expand(-1, left.shape[1], -1))
-    together = torch.bmm(right, values.transpose(1, 2))
-    return (met.double() * together.double()).sum(dim=(1, 2))
+    return (met.double() * _inner(right, values)).sum(dim=(1, 2))

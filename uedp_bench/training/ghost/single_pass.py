@@ -20,6 +20,7 @@ from uedp_bench.learner import Learner
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping import norm_factors
 from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.ghost.gradients import WeightGradients
 from uedp_bench.training.ghost.norms import TOLERANCE, Group, part_norms
 from uedp_bench.training.ghost.row_gradients import Gradients, RowGradients, Units
 from uedp_bench.training.local import LocalTraining
@@ -125,12 +126,11 @@ class SinglePass:
             gradients, losses = self._rows.of(theta, batch, rows)
             single = (Group(0, len(owner), 1),)
             of_rows = self._clip(gradients, single, Limits(limits.rows), self._moves)
-            gradients = of_rows.applied(gradients, owner=rows.owner)
+            gradients = of_rows.applied(gradients)
             dropped_rows = int((~torch.isfinite(of_rows.norms)).sum())
             clip = self._clip(gradients, layout.groups, limits, torch.ones_like)
         order = torch.as_tensor(layout.order, device=theta.device)
-        clip = clip.weighted(unit_weights[order])
-        total = self._total(clip.applied(gradients, owner=owner), theta)
+        total = self._total(gradients, clip, owner, unit_weights[order])
         back = torch.argsort(order)
         return Clipped(total, clip.norms[back], clip.over[back], dropped_rows, losses.tolist())
 
@@ -157,7 +157,7 @@ class SinglePass:
             moves: (units,) factors from gradients to updates, by the norms of the gradients.
         """
         parts = self._flat.by_layer() if limits.layers else (tuple(self._flat.names),)
-        norms = part_norms(gradients, groups, parts)
+        norms, kept = part_norms(gradients, groups, parts)
         rate = moves(torch.linalg.vector_norm(norms, dim=1) / (1.0 + TOLERANCE))
         found = [
             norm_factors(rate * norms[:, k], bound, self._flat.vector.dtype)
@@ -171,14 +171,25 @@ class SinglePass:
         places = {
             name: factor for names, factor in zip(parts, factors, strict=True) for name in names
         }
-        return _Clip(places, whole, (by_part > most).any(dim=1))
+        return _Clip(places, whole, (by_part > most).any(dim=1), kept)
 
-    def _total(self, gradients: Gradients, theta: Tensor) -> Tensor:
-        """(d,) the negative sum of gradients by row."""
-        total = torch.zeros_like(theta)
+    def _total(
+        self, gradients: Gradients, clip: _Clip, owner: Tensor, unit_weights: Tensor
+    ) -> Tensor:
+        """(d,) the negative sum of clipped gradients, each times its unit's weight."""
+        total = torch.zeros_like(self._flat.vector)
+        bad = ~torch.isfinite(clip.norms)
+        spoiled = bool(bad.any())
         for name, place in self._flat.named(total).items():
-            if (found := gradients.get(name)) is not None:
-                place.sub_(found.total(theta))
+            if (found := gradients.get(name)) is None:
+                continue
+            factors, of_row, row_bad = clip.factors[name] * unit_weights, owner, bad[owner]
+            if name in clip.kept:
+                found = WeightGradients(found.shape, whole=clip.kept[name])
+                of_row, row_bad = torch.arange(len(bad), device=bad.device), bad
+            # No factor silences what is not finite: 0 times infinity is not a number.
+            found = found.without(row_bad) if spoiled else found
+            place.sub_(found.total(factors[of_row].to(total.dtype)))
         return total
 
 
@@ -189,23 +200,26 @@ class _Clip(NamedTuple):
         factors: (units,) by name of the weight, in float64; 0 where a unit is not finite.
         norms: (units,) of whole updates, infinite where not finite.
         over: (units,) True where something was clipped.
+        kept: gradients of units, see `norms.Norms`.
     """
 
     factors: dict[str, Tensor]
     norms: Tensor
     over: Tensor
+    kept: dict[str, Tensor]
 
-    def weighted(self, weights: Tensor) -> _Clip:
-        """With factors times (units,) weights."""
-        return self._replace(factors={name: f * weights for name, f in self.factors.items()})
-
-    def applied(self, gradients: Gradients, *, owner: Tensor) -> Gradients:
-        """Gradients by row times the factor of the row's unit; 0 where that is not finite."""
-        bad = ~torch.isfinite(self.norms)[owner]
-        # No factor silences what is not finite: 0 times infinity is not a number.
-        if bool(bad.any()):
-            gradients = {name: found.without(bad) for name, found in gradients.items()}
-        return {
-            name: found.scaled(self.factors[name][owner].to(found.tensors()[0].dtype))
+    def applied(self, gradients: Gradients) -> Gradients:
+        """Gradients by row, where units are rows, times the factors of the rows."""
+        known = {
+            name: WeightGradients(found.shape, whole=self.kept[name])
+            if name in self.kept
+            else found
             for name, found in gradients.items()
+        }
+        bad = ~torch.isfinite(self.norms)
+        if bool(bad.any()):
+            known = {name: found.without(bad) for name, found in known.items()}
+        return {
+            name: found.scaled(self.factors[name].to(found.tensors()[0].dtype))
+            for name, found in known.items()
         }
