@@ -21,8 +21,6 @@ from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.chunks import by_rows, chunk_size, chunks
 from uedp_bench.training.clipping import clipped_sum, layered_sum
 from uedp_bench.training.cohort import Cohort
-from uedp_bench.training.ghost.norms import with_margin
-from uedp_bench.training.ghost.row_gradients import UnsettledUse
 from uedp_bench.training.ghost.single_pass import SinglePass
 from uedp_bench.training.ghost.watched import UnknownUse
 from uedp_bench.training.injection import inject
@@ -148,18 +146,12 @@ class ShareWorker:
     def unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
         """The sum of what the units of a share send."""
         width = share.cohort.rows.shape[1]
-        reason = single_pass_refusal(self._setup.local, work, width)
+        reason = single_pass_refusal(self._setup.local, work, width) or self._unknown
         if reason is None and self._single_pass is not None:
             try:
-                if self._unknown is None:
-                    return self._in_one_pass(self._single_pass, work, share)
-                reason = self._unknown
+                return self._in_one_pass(self._single_pass, work, share)
             except UnknownUse as unknown:
                 reason = self._unknown = f"the network uses {unknown}"
-            except UnsettledUse as unsettled:
-                reason = str(unsettled)
-            # What units send may make a share fall back: it must not change what others add.
-            work = work._replace(limits=with_margin(work.limits))
         learner, d = self._setup.learner, len(work.theta)
         parts = shares(share.cohort, share.weights, learner.row_size, d, self._setup.most)
         return joined((self._by_updates(work, part, reason or "") for part in parts), work.theta)

@@ -8,6 +8,7 @@ as large as the weight.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -63,6 +64,25 @@ class WeightGradients:
             ids, values = zip(*lookups, strict=True)
             lookups = [Lookup(torch.cat(ids, dim=1), torch.cat(values, dim=1))]
         return WeightGradients(self.shape, products, lookups, self.whole)
+
+    @staticmethod
+    def of_rows(rows: Sequence[WeightGradients]) -> WeightGradients:
+        """Gathered gradients of rows that were computed apart, side by side."""
+        first = rows[0]
+        products = [
+            Product(
+                *(torch.cat(side) for side in zip(*(row.products[k] for row in rows), strict=True))
+            )
+            for k in range(len(first.products))
+        ]
+        lookups = [
+            Lookup(
+                *(torch.cat(side) for side in zip(*(row.lookups[k] for row in rows), strict=True))
+            )
+            for k in range(len(first.lookups))
+        ]
+        given = [row.whole for row in rows if row.whole is not None]
+        return WeightGradients(first.shape, products, lookups, torch.cat(given) if given else None)
 
     def tensors(self) -> list[Tensor]:
         """All that is not finite where a row's gradient is not: (rows, ...) each."""

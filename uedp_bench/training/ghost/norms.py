@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
 
@@ -53,19 +51,6 @@ _KEPT = 2**23
 """Numbers of gradients that are kept once they are written out (32 MB), of a share."""
 
 
-def with_margin(limits: Limits) -> Limits:
-    """Limits that clip updates of exact norms as others clip those whose norms are rounded up."""
-    shrunk = 1.0 / (1.0 + TOLERANCE)
-    count = limits.count
-    return replace(
-        limits,
-        total=limits.total * shrunk,
-        layers=tuple(bound * shrunk for bound in limits.layers),
-        rows=None if limits.rows is None else limits.rows * shrunk,
-        count=None if count is None else replace(count, below=count.below * shrunk),
-    )
-
-
 class Bounds(NamedTuple):
     """Of the norms of units' gradients, in float64.
 
@@ -73,11 +58,13 @@ class Bounds(NamedTuple):
         upper: (units,) no norm is above it; not finite where the gradient is not.
         lower: (units,) how small the norm may be, for all that is known.
         middle: (units,) the norm but for what was really rounded; not below `lower`.
+        one_way: True where there is one way to the norm, whoever else is there.
     """
 
     upper: Tensor
     lower: Tensor
     middle: Tensor
+    one_way: bool = False
 
 
 class Group(NamedTuple):
@@ -159,14 +146,20 @@ def _rounded_up(
     bounds: Mapping[str, Bounds], parts: Sequence[Sequence[str]], units: int
 ) -> tuple[Tensor, Tensor]:
     """(units, parts) norms that are not too small, and True where the margin covers all errors."""
-    upper, lower, middle = (_parts(bounds, parts, units, which) for which in range(3))
+    upper, lower = _parts(bounds, parts, units, 0), _parts(bounds, parts, units, 1)
+    middle = _parts(bounds, parts, units, 2)
+    one_way = [all(bounds[name].one_way for name in part if name in bounds) for part in parts]
+    margins = torch.where(torch.tensor(one_way, device=upper.device), 1.0, 1.0 + TOLERANCE)
     # Squares of what is finite may not be: such a unit is long, and not dropped for that.
     tight = torch.isfinite(upper) & (upper <= (1.0 + TOLERANCE) * lower)
-    return torch.where(tight, (1.0 + TOLERANCE) * middle, upper), tight
+    return torch.where(tight & (margins > 1.0), margins * middle, upper), tight
 
 
 def _parts(
-    bounds: Mapping[str, Bounds], parts: Sequence[Sequence[str]], units: int, which: int
+    bounds: Mapping[str, Bounds],
+    parts: Sequence[Sequence[str]],
+    units: int,
+    which: Literal[0, 1, 2],
 ) -> Tensor:
     """(units, parts) norms over the weights of each part."""
     columns = []
@@ -192,8 +185,8 @@ def _around(norms: Tensor, gradients: WeightGradients, dtype: torch.dtype) -> Bo
     """Bounds around norms of gradients that were written out."""
     if not gradients.products and not gradients.lookups:
         if gradients.summed is None:
-            return Bounds(norms, norms, norms)  # what is added is what is measured
-        return Bounds(norms + SUM_ERROR * gradients.summed, norms, norms)
+            return Bounds(norms, norms, norms, one_way=True)  # what is added is what is measured
+        return Bounds(norms + SUM_ERROR * gradients.summed, norms, norms, one_way=True)
     error = (WRITTEN_ERROR + PRODUCT_ERROR) * reach(gradients, dtype)
     return Bounds(norms + error, norms, norms)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 import torch
@@ -14,11 +14,6 @@ from uedp_bench.training.ghost.gradients import WeightGradients
 from uedp_bench.training.ghost.watched import Tape, UnknownUse, WatchedWeight
 from uedp_bench.training.local import LossModule
 from uedp_bench.training.vector import FlatModule
-
-
-class UnsettledUse(Exception):  # noqa: N818 - nor is this an error
-    """The rows of a share tell too little to see that the network keeps rows apart."""
-
 
 Gradients = Mapping[str, WeightGradients]
 """By name of the weight; those that the loss does not depend on are left out."""
@@ -84,26 +79,55 @@ class RowGradients:
         Raises:
             UnknownUse: naming the weight, and the use of it that is not known, or that is not the
                 use that it seemed to be.
-            UnsettledUse: if this cannot be seen from these rows.
         """
-        if not self._compared:
-            self._compared = self._compare(theta, batch)
-            if not self._compared and len(units.owner) > 1:
-                raise UnsettledUse("gradients of a share are equal, zero or not finite")
-        return self._recorded(theta, batch, units)
+        self._compared = self._compared or self._compare(theta, batch)
+        if self._compared or len(units.owner) == 1:
+            return self._recorded(theta, batch, units)
+        return self._one_by_one(theta, batch, units)
+
+    def _one_by_one(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
+        """Each row in a pass of its own: of rows that tell too little, none meets another.
+
+        Nothing else changes, or one unit that can be told from others would change what they add.
+        """
+        with torch.no_grad():
+            shares = units.coefficients(
+                self._losses(self._flat.named(theta), batch), self._reduction
+            )
+        parts: list[Gradients] = []
+        losses = []
+        for i in range(len(units.owner)):
+            row = {name: value[i : i + 1] for name, value in batch.items()}
+            found, loss = self._backward(theta, row, lambda _, i=i: shares[i : i + 1])  # type: ignore[misc]
+            parts.append(found)
+            losses.append(loss)
+        names = dict.fromkeys(name for part in parts for name in part)
+        if any(name not in part for name in names for part in parts):
+            raise UnknownUse(f"{next(iter(names))}, or another weight, in some rows alone")
+        joined = {name: WeightGradients.of_rows([part[name] for part in parts]) for name in names}
+        return joined, units.sums(torch.cat(losses))
 
     def _recorded(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
-        tape = Tape(len(units.owner), theta)
+        found, parts = self._backward(
+            theta, batch, lambda losses: units.coefficients(losses, self._reduction)
+        )
+        return found, units.sums(parts)
+
+    def _backward(
+        self, theta: Tensor, batch: Batch, coefficients: Callable[[Losses], Tensor]
+    ) -> tuple[Gradients, Tensor]:
+        """One pass: gradients of coefficient times nats, summed over rows; (rows,) each of them."""
+        tape = Tape(len(next(iter(batch.values()))), theta)
         weights = {
             name: WatchedWeight.of(value, tape, name)
             for name, value in self._flat.named(theta).items()
         }
         losses = self._losses(weights, batch)
-        parts = units.coefficients(losses, self._reduction) * losses.nats
+        parts = coefficients(losses) * losses.nats
         if parts.requires_grad:
             torch.autograd.backward(parts.sum(), inputs=[tape.anchor])
         used = {name: found.gathered() for name, found in tape.gradients.items() if found.tensors()}
-        return used, units.sums(parts.detach())
+        return used, parts.detach()
 
     def _losses(self, weights: Mapping[str, Tensor], batch: Batch) -> Losses:
         named = {f"module.{name}": value for name, value in weights.items()}

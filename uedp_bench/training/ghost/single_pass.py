@@ -21,7 +21,7 @@ from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping import norm_factors
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost.gradients import WeightGradients
-from uedp_bench.training.ghost.norms import TOLERANCE, Group, part_norms
+from uedp_bench.training.ghost.norms import Group, part_norms
 from uedp_bench.training.ghost.row_gradients import Gradients, RowGradients, Units
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.vector import FlatModule
@@ -158,7 +158,7 @@ class SinglePass:
         """
         parts = self._flat.by_layer() if limits.layers else (tuple(self._flat.names),)
         norms, kept = part_norms(gradients, groups, parts)
-        rate = moves(torch.linalg.vector_norm(norms, dim=1) / (1.0 + TOLERANCE))
+        rate = moves(torch.linalg.vector_norm(norms, dim=1))
         found = [
             norm_factors(rate * norms[:, k], bound, self._flat.vector.dtype)
             for k, bound in enumerate(limits.layers or (limits.total,))
