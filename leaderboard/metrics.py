@@ -159,6 +159,7 @@ _COST = (
            low=0.0, main=True),
     Metric("peak_memory_mb", "peak MB", "peak memory, of the GPU where it trains on one", "lower",
            unit="MB", low=0.0, main=True),
+    Metric("resumed", "resumed", "times that the run went on from a checkpoint", "lower", low=0.0),
     Metric("*_seconds", "", "seconds of this phase", "lower", unit="s", low=0.0),
 )  # fmt: skip
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -98,3 +102,32 @@ def test_a_training_that_fails_leaves_nothing(
     assert kept(tmp_path) == []
     train_public(PLAN, NetworkLearner(8), run_in(tmp_path))
     assert len(kept(tmp_path)) == 1
+
+
+def test_two_runs_at_once_train_once_and_the_wait_is_no_part_of_a_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, train = threading.Event(), public_stage.train_plain
+
+    def slowly(*arguments: Any, **more: Any) -> Any:
+        begun.set()
+        time.sleep(0.3)  # the other waits meanwhile
+        return train(*arguments, **more)
+
+    monkeypatch.setattr(public_stage, "train_plain", slowly)
+    first, second, reader = run_in(tmp_path), run_in(tmp_path), NetworkLearner(8)
+    with ThreadPoolExecutor(1) as pool:
+        one = pool.submit(train_public, PLAN, NetworkLearner(8), first)
+        assert begun.wait(30)
+        start = time.perf_counter()
+        two = train_public(PLAN, reader, second)
+        took = time.perf_counter() - start
+    assert torch.equal(flat(one.result()), flat(two))
+    assert reader.seen == []
+    assert first.public_stages is not None
+    assert second.public_stages is not None
+    # As if it had been alone: what passed here, less the wait, and all of the training.
+    alone = second.counts["pretraining_seconds"]
+    assert 0.3 <= took + second.public_stages.saved_seconds <= alone + 0.2
+    assert second.counts["pretraining_shared_seconds"] == alone
+    assert "pretraining_shared_seconds" not in first.counts

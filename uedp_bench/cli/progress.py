@@ -190,8 +190,8 @@ class Lines(Display):
             began, _ = self._running.pop(job.id, (time.monotonic(), None))
             self._left -= 1
             seconds = time.monotonic() - began
-            times = (result.cost.model_extra or {}).get("resumed", 0)
-            resumed = f"resumed {times:.0f} times; " if times else ""
+            times = int((result.cost.model_extra or {}).get("resumed", 0))
+            resumed = f"resumed {'once' if times == 1 else f'{times} times'}; " if times else ""
             self._print(
                 f"{result.status}: {plain(job.label)} ({resumed}{seconds:.0f} s; "
                 f"{self._left} runs left)"
