@@ -21,8 +21,8 @@ from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.chunks import by_rows, chunk_size, chunks
 from uedp_bench.training.clipping import clipped_sum, layered_sum
 from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.ghost.single_pass import SinglePass
-from uedp_bench.training.ghost.watched import UnknownUse
 from uedp_bench.training.injection import inject
 from uedp_bench.training.local import LocalTraining, LocalWork
 from uedp_bench.training.two_level import row_clipped_updates
@@ -146,10 +146,12 @@ class ShareWorker:
     def unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
         """The sum of what the units of a share send."""
         width = share.cohort.rows.shape[1]
-        reason = single_pass_refusal(self._setup.local, work, width) or self._unknown
+        reason = single_pass_refusal(self._setup.local, work, width)
         if reason is None and self._single_pass is not None:
             try:
-                return self._in_one_pass(self._single_pass, work, share)
+                if self._unknown is None:
+                    return self._in_one_pass(self._single_pass, work, share)
+                reason = self._unknown
             except UnknownUse as unknown:
                 reason = self._unknown = f"the network uses {unknown}"
         learner, d = self._setup.learner, len(work.theta)

@@ -224,12 +224,21 @@ def test_a_network_that_is_unknown_falls_back_and_says_why(said: str) -> None:
     assert way.startswith("update by update")
 
 
-def test_rows_that_say_nothing_are_not_taken_for_proof() -> None:
-    """Equal rows cannot show that a network keeps rows apart: their updates are written out."""
+@pytest.mark.parametrize("limits", [Limits(0.3), Limits(0.3, rows=0.2)])
+def test_rows_of_which_one_alone_tells_something_are_computed_one_by_one(limits: Limits) -> None:
+    """Nothing can be compared, and what units send is bounded by the same rule all the same."""
+    learner, cohort = NetworkLearner(10), _cohort(UNITS["users"], False)
+    learner.points[:9] = float("nan")
+    fast, slow = _both(learner, LocalTraining(), limits, cohort)
+    _agree(fast, slow)
+    assert float(fast.total.norm()) > 0
+
+
+def test_equal_rows_do_not_hide_that_a_network_mixes_them() -> None:
     learner = TokenLearner(_Seen(_time_first), rows=[TOKENS[3]] * 4)
     worker = _worker(learner, LocalTraining(), fast=True)
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
     cohort = _cohort([[0], [1], [2], [3]], False)
     cohort = cohort._replace(seeds=np.zeros_like(cohort.seeds_of_rows))
     found = worker.unit_sum(work, Share(cohort, np.ones(4)))
-    assert ONE_PASS not in found.clipping
+    assert "each row alone" in str(found.clipping)

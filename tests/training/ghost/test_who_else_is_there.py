@@ -51,8 +51,7 @@ def _sum(rows: list[list[int]], local: LocalTraining, limits: Limits) -> tuple[T
 def test_a_unit_moves_the_sum_by_its_bound_at_most(others: str, form: str) -> None:
     """A long row makes another way to all norms the cheaper one.
 
-    Others pull one way, so that errors of their factors add up. Where they are all alike, there is
-    nothing to compare without it: each row has a pass of its own then.
+    Others pull one way, so that errors of their factors add up.
     """
     rng = np.random.default_rng(0)
     words = rng.permutation(np.arange(2, WORDS))[:25].tolist()
@@ -65,9 +64,9 @@ def test_a_unit_moves_the_sum_by_its_bound_at_most(others: str, form: str) -> No
         limits = Limits(BOUND, layers=(BOUND,))
     elif form != "whole":
         limits, local = Limits(BOUND), LocalTraining(gradient_clip=0.9 * BOUND)
-    without, how = _sum(rows, local, limits)
-    sums, with_it = _sum([*rows, rng.integers(2, WORDS, 60).tolist()], local, limits)
-    assert how == with_it == {ONE_PASS}
+    without, ways = _sum(rows, local, limits)
+    sums, more = _sum([*rows, rng.integers(2, WORDS, 60).tolist()], local, limits)
+    assert ways == more == {ONE_PASS}
     moved = float((sums - without).norm())
     assert 0.8 * BOUND < moved <= BOUND
     assert float(without.norm()) > 0.8 * BOUND * OTHERS

@@ -8,7 +8,7 @@ as large as the weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -17,6 +17,10 @@ from torch import Tensor
 
 from uedp_bench.models.networks.products import LARGE, outer
 from uedp_bench.training.clipping import exact_norms
+
+
+class UnknownUse(Exception):  # noqa: N818 - what a network does is no error
+    """A weight is used in a way that this package cannot take apart by row."""
 
 
 class Product(NamedTuple):
@@ -64,25 +68,6 @@ class WeightGradients:
             ids, values = zip(*lookups, strict=True)
             lookups = [Lookup(torch.cat(ids, dim=1), torch.cat(values, dim=1))]
         return WeightGradients(self.shape, products, lookups, self.whole)
-
-    @staticmethod
-    def of_rows(rows: Sequence[WeightGradients]) -> WeightGradients:
-        """Gathered gradients of rows that were computed apart, side by side."""
-        first = rows[0]
-        products = [
-            Product(
-                *(torch.cat(side) for side in zip(*(row.products[k] for row in rows), strict=True))
-            )
-            for k in range(len(first.products))
-        ]
-        lookups = [
-            Lookup(
-                *(torch.cat(side) for side in zip(*(row.lookups[k] for row in rows), strict=True))
-            )
-            for k in range(len(first.lookups))
-        ]
-        given = [row.whole for row in rows if row.whole is not None]
-        return WeightGradients(first.shape, products, lookups, torch.cat(given) if given else None)
 
     def tensors(self) -> list[Tensor]:
         """All that is not finite where a row's gradient is not: (rows, ...) each."""
@@ -191,3 +176,38 @@ def _outers(left: Tensor, right: Tensor) -> Tensor:
     if left.device.type == "cpu" and left[0].numel() * right.shape[2] >= LARGE:
         return torch.stack([outer(a, b) for a, b in zip(left, right, strict=True)])
     return torch.bmm(left.transpose(1, 2), right)
+
+
+def joined_rows(parts: Sequence[Mapping[str, WeightGradients]]) -> dict[str, WeightGradients]:
+    """Gradients of several batches of rows as those of one.
+
+    Args:
+        parts: by name of the weight, gathered; at least one.
+
+    Raises:
+        UnknownUse: if they use other weights, or other numbers of tokens.
+    """
+    found = {}
+    for name, first in parts[0].items():
+        every = [part[name] for part in parts if name in part]
+        try:
+            tensors = [torch.cat(same) for same in zip(*_tensors(every), strict=True)]
+        except (ValueError, RuntimeError):
+            every = []
+        if len(every) != len(parts) or any(part.keys() != parts[0].keys() for part in parts):
+            raise UnknownUse(f"{name} for some rows otherwise than for others")
+        at = iter(tensors)
+        found[name] = WeightGradients(
+            first.shape,
+            [Product(next(at), next(at)) for _ in first.products],
+            [Lookup(next(at), next(at)) for _ in first.lookups],
+            None if first.whole is None else next(at),
+        )
+    return found
+
+
+def _tensors(gradients: Sequence[WeightGradients]) -> Iterator[list[Tensor]]:
+    for each in gradients:
+        pairs = [*each.products, *each.lookups]
+        found = [tensor for pair in pairs for tensor in pair]
+        yield found if each.whole is None else [*found, each.whole]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,31 +40,28 @@ SUM_ERROR = 32 * UNIT_ROUNDOFF
 """Of a sum of gradients that are given as they are, as a fraction of the sum of their norms."""
 
 TOLERANCE = 1e-3
-"""What is added to each norm. Bounds that are looser are computed again, from the gradient written
-out; all others certify that the margin covers their errors."""
+"""A norm from Gram matrices is computed again, from the gradient written out, where the bound on
+its error is a larger fraction of it."""
 
 _WRITTEN_OUT = 2**20
 """Numbers of gradients that are written out at once (4 MB): memory does not grow with units."""
-
 
 _KEPT = 2**23
 """Numbers of gradients that are kept once they are written out (32 MB), of a share."""
 
 
 class Bounds(NamedTuple):
-    """Of the norms of units' gradients, in float64.
+    """Of the norms of units' gradients of one weight, in float64.
 
     Attributes:
         upper: (units,) no norm is above it; not finite where the gradient is not.
-        lower: (units,) how small the norm may be, for all that is known.
-        middle: (units,) the norm but for what was really rounded; not below `lower`.
-        one_way: True where there is one way to the norm, whoever else is there.
+        norms: (units,) as they were computed.
+        doubt: (units,) bound on the error of their squares where they come from Gram matrices.
     """
 
     upper: Tensor
-    lower: Tensor
-    middle: Tensor
-    one_way: bool = False
+    norms: Tensor
+    doubt: Tensor
 
 
 class Group(NamedTuple):
@@ -95,13 +92,10 @@ def part_norms(
 ) -> Norms:
     """Norms of the gradients of units.
 
-    A unit whose bounds are loose somewhere is computed again from gradients written out. It is
-    decided for each unit from its own numbers.
-
-    Which way is cheaper depends on who else is there, and the bounds of the two differ by far more
-    than rounding: as clip factors, they would let one unit change what every other adds. So where
-    they are tight, the norm is what was computed times 1 + `TOLERANCE`, which is not below the
-    bound, and the same both ways. Gradients that are kept are bounded as if they were not.
+    Which way to a norm is cheaper depends on who else is there: rows are padded to the longest. So
+    what is added to a norm is the same both ways, a function of the unit's own numbers: else one
+    unit would change by more than rounding what every other adds. Norms that are in doubt are
+    computed again, from gradients written out.
 
     Args:
         gradients: by row, by name of the weight, gathered.
@@ -134,40 +128,25 @@ def _of_group(
     units: int,
     parts: Sequence[Sequence[str]],
 ) -> Tensor:
-    rounded, tight = _rounded_up(bounds, parts, units)
-    loose = ~tight.all(dim=1)
+    upper, norms, doubt = (_parts(bounds, parts, units, which) for which in range(3))
+    loose = ~((doubt <= 2.0 * TOLERANCE * norms) & torch.isfinite(upper)).all(dim=1)
     if bool(loose.any()):
         again = {name: written_out_bounds(found.some(loose)) for name, found in gradients.items()}
-        rounded[loose] = _rounded_up(again, parts, int(loose.sum()))[0]
-    return rounded
-
-
-def _rounded_up(
-    bounds: Mapping[str, Bounds], parts: Sequence[Sequence[str]], units: int
-) -> tuple[Tensor, Tensor]:
-    """(units, parts) norms that are not too small, and True where the margin covers all errors."""
-    upper, lower = _parts(bounds, parts, units, 0), _parts(bounds, parts, units, 1)
-    middle = _parts(bounds, parts, units, 2)
-    one_way = [all(bounds[name].one_way for name in part if name in bounds) for part in parts]
-    margins = torch.where(torch.tensor(one_way, device=upper.device), 1.0, 1.0 + TOLERANCE)
-    # Squares of what is finite may not be: such a unit is long, and not dropped for that.
-    tight = torch.isfinite(upper) & (upper <= (1.0 + TOLERANCE) * lower)
-    return torch.where(tight & (margins > 1.0), margins * middle, upper), tight
+        upper[loose] = _parts(again, parts, int(loose.sum()), 0)
+    return upper.sqrt()
 
 
 def _parts(
-    bounds: Mapping[str, Bounds],
-    parts: Sequence[Sequence[str]],
-    units: int,
-    which: Literal[0, 1, 2],
+    bounds: Mapping[str, Bounds], parts: Sequence[Sequence[str]], units: int, which: int
 ) -> Tensor:
-    """(units, parts) norms over the weights of each part."""
+    """(units, parts) sums over the weights of each part: of squares, or of doubts about squares."""
     columns = []
     like = next(iter(bounds.values())).upper if bounds else torch.zeros(0, dtype=torch.float64)
     for names in parts:
-        squares = [bounds[name][which] ** 2 for name in names if name in bounds]
-        columns.append(torch.stack(squares).sum(dim=0) if squares else like.new_zeros(units))
-    return torch.stack(columns, dim=1).sqrt()
+        found = [bounds[name][which] for name in names if name in bounds]
+        squares = found if which == 2 else [value**2 for value in found]
+        columns.append(torch.stack(squares).sum(dim=0) if found else like.new_zeros(units))
+    return torch.stack(columns, dim=1)
 
 
 def written_out_bounds(gradients: WeightGradients, dtype: torch.dtype = torch.float64) -> Bounds:
@@ -183,12 +162,18 @@ def _written_out(gradients: WeightGradients, each: Tensor) -> Bounds:
 
 def _around(norms: Tensor, gradients: WeightGradients, dtype: torch.dtype) -> Bounds:
     """Bounds around norms of gradients that were written out."""
-    if not gradients.products and not gradients.lookups:
-        if gradients.summed is None:
-            return Bounds(norms, norms, norms, one_way=True)  # what is added is what is measured
-        return Bounds(norms + SUM_ERROR * gradients.summed, norms, norms, one_way=True)
-    error = (WRITTEN_ERROR + PRODUCT_ERROR) * reach(gradients, dtype)
-    return Bounds(norms + error, norms, norms)
+    none = torch.zeros_like(norms)
+    if gradients.products or gradients.lookups:
+        return Bounds(_rounded_up(norms**2, reach(gradients, dtype)), norms, none)
+    if gradients.summed is not None:
+        return Bounds(norms + SUM_ERROR * gradients.summed, norms, none)
+    return Bounds(norms, norms, none)  # what is added is what is measured
+
+
+def _rounded_up(squares: Tensor, reached: Tensor) -> Tensor:
+    """(units,) bounds on norms by their squares, whichever way those were computed."""
+    norms = torch.sqrt(squares.clamp(min=0.0) + GRAM_ERROR * reached**2)
+    return norms + (WRITTEN_ERROR + PRODUCT_ERROR) * reached
 
 
 def _few(gradients: WeightGradients) -> Iterator[WeightGradients]:
@@ -232,10 +217,8 @@ def _bounds(gradients: WeightGradients) -> Bounds:
         squares += _lookup_square(lookups[0], gradients.shape[0])
     if products and lookups:
         squares += 2.0 * _cross(products[0], lookups[0])
-    slack = GRAM_ERROR * reached**2
-    middle = torch.sqrt(squares.clamp(min=0.0))
-    upper = torch.sqrt(squares.clamp(min=0.0) + slack) + PRODUCT_ERROR * reached
-    return Bounds(upper, torch.sqrt((squares - slack).clamp(min=0.0)), middle)
+    norms = torch.sqrt(squares.clamp(min=0.0))
+    return Bounds(_rounded_up(squares, reached), norms, GRAM_ERROR * reached**2)
 
 
 def _is_written_out(gradients: WeightGradients, group: Group) -> bool:

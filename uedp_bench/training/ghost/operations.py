@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from uedp_bench.models.networks.products import product
-from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
-from uedp_bench.training.ghost.watched import HANDLERS, Handler, UnknownUse, WatchedWeight, unknown
+from uedp_bench.training.ghost.gradients import Lookup, Product, UnknownUse, WeightGradients
+from uedp_bench.training.ghost.watched import HANDLERS, Handler, WatchedWeight, unknown
 
 
 def _of(*functions: Any) -> Callable[[Handler], Handler]:

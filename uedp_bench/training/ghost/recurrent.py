@@ -17,8 +17,8 @@ from uedp_bench.models.networks.recurrence_tables import (
     hidden_cells,
     seen_outputs,
 )
-from uedp_bench.training.ghost.gradients import Product
-from uedp_bench.training.ghost.watched import HANDLERS, UnknownUse, WatchedWeight, unknown
+from uedp_bench.training.ghost.gradients import Product, UnknownUse
+from uedp_bench.training.ghost.watched import HANDLERS, WatchedWeight, unknown
 
 State = tuple[Tensor, Tensor]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,8 +10,8 @@ from torch import Tensor
 
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.training.ghost import operations, recurrent  # noqa: F401 - what is known
-from uedp_bench.training.ghost.gradients import WeightGradients
-from uedp_bench.training.ghost.watched import Tape, UnknownUse, WatchedWeight
+from uedp_bench.training.ghost.gradients import UnknownUse, WeightGradients, joined_rows
+from uedp_bench.training.ghost.watched import Tape, WatchedWeight
 from uedp_bench.training.local import LossModule
 from uedp_bench.training.vector import FlatModule
 
@@ -19,6 +19,8 @@ Gradients = Mapping[str, WeightGradients]
 """By name of the weight; those that the loss does not depend on are left out."""
 
 _COMPARED = 3
+_LONGEST = 1e18
+"""Numbers of longer gradients overflow when they are multiplied: they are compared to nothing."""
 _AGREES = 1e-3
 """Of the norm of a row's gradient: two float32 passes that add in another order differ by less."""
 
@@ -80,54 +82,46 @@ class RowGradients:
             UnknownUse: naming the weight, and the use of it that is not known, or that is not the
                 use that it seemed to be.
         """
-        self._compared = self._compared or self._compare(theta, batch)
+        if not self._compared:
+            self._compared = self._compare(theta, batch)
         if self._compared or len(units.owner) == 1:
             return self._recorded(theta, batch, units)
         return self._one_by_one(theta, batch, units)
 
-    def _one_by_one(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
-        """Each row in a pass of its own: of rows that tell too little, none meets another.
-
-        Nothing else changes, or one unit that can be told from others would change what they add.
-        """
-        with torch.no_grad():
-            shares = units.coefficients(
-                self._losses(self._flat.named(theta), batch), self._reduction
-            )
-        parts: list[Gradients] = []
-        losses = []
-        for i in range(len(units.owner)):
-            row = {name: value[i : i + 1] for name, value in batch.items()}
-            found, loss = self._backward(theta, row, lambda _, i=i: shares[i : i + 1])  # type: ignore[misc]
-            parts.append(found)
-            losses.append(loss)
-        names = dict.fromkeys(name for part in parts for name in part)
-        if any(name not in part for name in names for part in parts):
-            raise UnknownUse(f"{next(iter(names))}, or another weight, in some rows alone")
-        joined = {name: WeightGradients.of_rows([part[name] for part in parts]) for name in names}
-        return joined, units.sums(torch.cat(losses))
-
-    def _recorded(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
-        found, parts = self._backward(
-            theta, batch, lambda losses: units.coefficients(losses, self._reduction)
-        )
-        return found, units.sums(parts)
-
-    def _backward(
-        self, theta: Tensor, batch: Batch, coefficients: Callable[[Losses], Tensor]
+    def _recorded(
+        self, theta: Tensor, batch: Batch, units: Units, given: Tensor | None = None
     ) -> tuple[Gradients, Tensor]:
-        """One pass: gradients of coefficient times nats, summed over rows; (rows,) each of them."""
-        tape = Tape(len(next(iter(batch.values()))), theta)
+        """Gradients and losses from one pass, with coefficients (rows,) where they are given."""
+        tape = Tape(len(units.owner), theta)
         weights = {
             name: WatchedWeight.of(value, tape, name)
             for name, value in self._flat.named(theta).items()
         }
         losses = self._losses(weights, batch)
-        parts = coefficients(losses) * losses.nats
+        times = units.coefficients(losses, self._reduction) if given is None else given
+        parts = times * losses.nats
         if parts.requires_grad:
             torch.autograd.backward(parts.sum(), inputs=[tape.anchor])
         used = {name: found.gathered() for name, found in tape.gradients.items() if found.tensors()}
-        return used, parts.detach()
+        return used, units.sums(parts.detach())
+
+    def _one_by_one(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
+        """The same with a pass for each row, which needs no order of dimensions to tell rows apart.
+
+        It is for batches whose gradients are 0 or not finite but for one, before any other batch.
+
+        Raises:
+            UnknownUse: if rows use other weights, or other numbers of tokens.
+        """
+        with torch.no_grad():
+            losses = self._losses(self._flat.named(theta), batch)
+        times = units.coefficients(losses, self._reduction)
+        found = []
+        for row in range(len(times)):
+            one = Units(torch.zeros_like(units.owner[:1]), 1, units.weights[row : row + 1])
+            alone = {name: value[row : row + 1] for name, value in batch.items()}
+            found.append(self._recorded(theta, alone, one, times[row : row + 1])[0])
+        return joined_rows(found), units.sums(times * losses.nats)
 
     def _losses(self, weights: Mapping[str, Tensor], batch: Batch) -> Losses:
         named = {f"module.{name}": value for name, value in weights.items()}
@@ -139,28 +133,47 @@ class RowGradients:
 
         Which numbers belong to which row is read from the order of dimensions. Where a network
         lays them out in another way, or uses a weight behind the back of torch's functions, the
-        two differ: this is the net below the rules of `operations`.
+        two differ: this is the net below the rules of `operations`. Rows weigh 1, 2 and 4, so that
+        even equal ones are told apart.
 
         Returns:
-            False where the rows tell too little: gradients that are equal or not finite.
+            False where less than two rows have gradients that are finite and not 0.
         """
+        alone = self._telling(theta, batch)
+        rows = torch.tensor([row for row, _ in alone], dtype=torch.int64, device=theta.device)
+        few = {name: value[rows] for name, value in batch.items()}
+        count = len(rows)
+        each = torch.arange(count, device=theta.device)
+        weights = 2.0 ** each.to(theta.dtype)
+        alike = Units(each, count, torch.ones_like(weights))
+        found = self._weighted(theta, few, alike, weights)
+        for i, (_, gradients) in enumerate(alone):
+            squares = [torch.linalg.vector_norm(value) ** 2 for value in gradients.values()]
+            length = float(torch.stack(squares).sum().sqrt())
+            for name, expected in gradients.items():
+                self._check(name, found.get(name), i, float(weights[i]) * expected, length)
+        return count > 1
+
+    def _weighted(self, theta: Tensor, batch: Batch, units: Units, weights: Tensor) -> Gradients:
+        """Gradients of rows that are units, each times its weight (rows,)."""
+        with torch.no_grad():
+            losses = self._losses(self._flat.named(theta), batch)
+        times = units.coefficients(losses, self._reduction) * weights
+        return self._recorded(theta, batch, units, times)[0]
+
+    def _telling(self, theta: Tensor, batch: Batch) -> list[tuple[int, dict[str, Tensor]]]:
+        """Up to three rows whose gradients are finite and not 0, and these."""
         rows = len(next(iter(batch.values())))
-        some = sorted({0, rows // 2, rows - 1})[:_COMPARED]
-        chosen = torch.tensor(some, device=theta.device)
-        few = {name: value[chosen] for name, value in batch.items()}
-        each = torch.arange(len(some), device=theta.device)
-        found, _ = self._recorded(theta, few, Units(each, len(some), theta.new_ones(len(some))))
-        seen: list[Tensor] = []
-        for i in range(len(some)):
-            alone = self._alone(theta, {name: value[i : i + 1] for name, value in few.items()})
-            whole = torch.cat([part.reshape(-1) for part in alone.values()])
-            length = float(torch.linalg.vector_norm(whole, dtype=torch.float64))
-            if not 0.0 < length < float("inf"):
-                continue
-            seen.append(whole / length)
-            for name, expected in alone.items():
-                self._check(name, found.get(name), i, expected, length)
-        return any(bool((a - b).abs().amax() > _AGREES) for a in seen for b in seen)
+        order = dict.fromkeys([0, rows // 2, rows - 1, *range(rows)])
+        found: list[tuple[int, dict[str, Tensor]]] = []
+        for row in order:
+            alone = self._alone(theta, {name: value[[row]] for name, value in batch.items()})
+            length = float(torch.linalg.vector_norm(self._flat.grad, dtype=torch.float64))
+            if 0.0 < length < _LONGEST:
+                found.append((row, alone))
+            if len(found) == _COMPARED:
+                break
+        return found
 
     @staticmethod
     def _check(

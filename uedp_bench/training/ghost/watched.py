@@ -13,11 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from uedp_bench.training.ghost.gradients import WeightGradients
-
-
-class UnknownUse(Exception):  # noqa: N818 - what a network does is no error
-    """A weight is used in a way that this package cannot take apart by row."""
+from uedp_bench.training.ghost.gradients import UnknownUse, WeightGradients
 
 
 class Tape:
