@@ -48,7 +48,8 @@ class Speed(BaseModel):
     """How fast, never what: these values do not enter the identity of a run.
 
     Attributes:
-        chunk: users (or records) whose updates are computed at once, at most.
+        chunk: users (or records) whose updates are held at once, at most. Where units are clipped
+            without updates (`training.ghost`), what fits into the cache decides alone.
         threads: torch threads of a process; 0 leaves torch's own choice.
         processes: that compute updates side by side in federated training; 1 computes them where
             the run is.

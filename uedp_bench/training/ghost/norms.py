@@ -5,7 +5,7 @@ written out for a few units at a time, or comes from the Gram matrices of its fa
 |left^T right|^2 = sum over tokens s, t of (left_s . left_t) (right_s . right_t) (ghost norms:
 Goodfellow 2015; Li et al. 2022, section 4; Bu et al. 2023, arXiv:2210.00038). The sum has terms of
 both signs: what is left of it may be rounding alone. So bounds are computed, not norms;
-`docs/proofs.md`, section 13, has the statement.
+`docs/proofs.md`, section 14, has the statement.
 """
 
 from __future__ import annotations

@@ -140,6 +140,8 @@ class RowGradients:
             False where less than two rows have gradients that are finite and not 0.
         """
         alone = self._telling(theta, batch)
+        if not alone:
+            return False
         rows = torch.tensor([row for row, _ in alone], dtype=torch.int64, device=theta.device)
         few = {name: value[rows] for name, value in batch.items()}
         count = len(rows)

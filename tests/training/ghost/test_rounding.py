@@ -1,0 +1,133 @@
+"""Rows whose tokens cancel: what rounding leaves of a norm must not lengthen what a row adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from toy import ToyLearner
+
+from uedp_bench.corpus import IntArray
+from uedp_bench.learner import Batch, Losses
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.ghost import norms as ghost_norms
+from uedp_bench.training.ghost.single_pass import SinglePass
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.vector import FlatModule
+
+ROWS, TOKENS, INPUTS, OUTPUTS, BOUND = 24, 12, 40, 300, 0.5
+
+
+class _Chosen(ToyLearner):
+    """Row i has the gradient sum over tokens of outward[i, t] inward[i, t]^T, exactly as given."""
+
+    row_size = 1
+
+    def __init__(self, inward: Tensor, outward: Tensor) -> None:
+        super().__init__(np.zeros((len(inward), 2)), list(range(len(inward))))
+        self.module = nn.Linear(INPUTS, OUTPUTS, bias=False)
+        self.inward, self.outward = inward, outward
+
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        chosen = torch.as_tensor(np.asarray(rows))
+        return {"inward": self.inward[chosen], "outward": self.outward[chosen]}
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        nats = (module(batch["inward"]) * batch["outward"]).sum(dim=(1, 2))
+        return Losses(nats, torch.ones_like(nats))
+
+    def exact(self) -> Tensor:
+        """(rows, outputs * inputs) gradients in float64."""
+        both = (self.outward.double(), self.inward.double())
+        return torch.einsum("rtp,rtq->rpq", *both).flatten(1)
+
+
+def _cancelling(size: float, seed: int = 0) -> _Chosen:
+    """Tokens in pairs that leave a millionth of each other, or less, and odd sums in between."""
+    generator = torch.Generator().manual_seed(seed)
+    inward = torch.randn(ROWS, TOKENS, INPUTS, generator=generator).abs() * size
+    outward = torch.randn(ROWS, TOKENS, OUTPUTS, generator=generator).abs()
+    nearly = 1.0 + 2.0**-20 * torch.randn(ROWS, TOKENS // 2, INPUTS, generator=generator)
+    inward[:, 1::2] = inward[:, ::2] * nearly
+    outward[:, 1::2] = -outward[:, ::2]
+    inward[::4, 1::2] = inward[::4, ::2]  # nothing is left of these
+    outward[1::4, :2] *= 1.0 + torch.rand(len(outward[1::4]), 2, OUTPUTS, generator=generator)
+    return _Chosen(inward, outward)
+
+
+def _pass(learner: _Chosen, units: list[list[int]], limits: Limits) -> tuple[Tensor, Tensor]:
+    """The sum and the norms that one pass finds for units of rows, in float64."""
+    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
+    rows, rng = np.concatenate(units), np.random.default_rng(0)
+    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
+    local = LocalTraining(reduction="sum")
+    flat = FlatModule(learner.module, "cpu")
+    single = SinglePass(learner, local, flat, "cpu")
+    weights = torch.ones(len(units), dtype=torch.float64)
+    found = single.clipped(flat.vector.clone(), cohort, limits, weights)
+    return found.total.double(), found.norms
+
+
+WAYS = {"gram": (True, 0), "written out": (False, 0), "kept": (False, 2**30)}
+UNITS = {"rows": [[i] for i in range(ROWS)], "users": [[3 * i, 3 * i + 1, 3 * i + 2]
+                                                      for i in range(ROWS // 3)]}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+@pytest.mark.parametrize("form", list(UNITS))
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4, 1e8])
+def test_norms_are_not_too_small_and_no_unit_adds_more_than_the_bound(
+    size: float, form: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gram, kept = WAYS[way]
+    monkeypatch.setattr(ghost_norms, "gram_is_cheaper", lambda *sizes: gram)
+    monkeypatch.setattr(ghost_norms, "_KEPT", kept)
+    learner, units = _cancelling(size), UNITS[form]
+    exact = torch.stack([learner.exact()[rows].sum(dim=0) for rows in units])
+    _, norms = _pass(learner, units, Limits(BOUND))
+    assert (norms >= exact.norm(dim=1)).all()
+    for unit in range(len(units)):
+        alone, _ = _pass(learner, units[unit : unit + 1], Limits(BOUND))
+        assert float(alone.norm()) <= BOUND
+        # As it enters the sum, in the arithmetic of the reference.
+        factor = min(1.0, BOUND / float(norms[unit]))
+        assert factor * float(exact[unit].norm()) <= BOUND
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+@pytest.mark.parametrize("limits", [Limits(BOUND), Limits(BOUND, rows=0.2)])
+def test_the_influence_of_one_unit_on_the_sum_is_its_bound(
+    limits: Limits, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With it minus without it, where others are ordinary and it cancels, or the other way."""
+    gram, kept = WAYS[way]
+    monkeypatch.setattr(ghost_norms, "gram_is_cheaper", lambda *sizes: gram)
+    monkeypatch.setattr(ghost_norms, "_KEPT", kept)
+    for size in (1.0, 1e5):
+        learner, units = _cancelling(size, seed=3), UNITS["users"]
+        ordinary = torch.randn(ROWS // 2, TOKENS, INPUTS, generator=torch.Generator())
+        learner.inward[: ROWS // 2] = ordinary
+        whole, _ = _pass(learner, units, limits)
+        for unit in range(len(units)):
+            rest, _ = _pass(learner, units[:unit] + units[unit + 1 :], limits)
+            assert float((whole - rest).norm()) <= BOUND * (1.0 + 1e-5 * len(units))
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+def test_ordinary_rows_are_hardly_shortened(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gram, kept = WAYS[way]
+    monkeypatch.setattr(ghost_norms, "gram_is_cheaper", lambda *sizes: gram)
+    monkeypatch.setattr(ghost_norms, "_KEPT", kept)
+    generator = torch.Generator().manual_seed(1)
+    learner = _Chosen(
+        torch.randn(ROWS, TOKENS, INPUTS, generator=generator),
+        torch.randn(ROWS, TOKENS, OUTPUTS, generator=generator),
+    )
+    _, norms = _pass(learner, UNITS["rows"], Limits(BOUND))
+    exact = learner.exact().norm(dim=1)
+    assert (norms >= exact).all()
+    assert float((norms / exact).max()) < 1.001
