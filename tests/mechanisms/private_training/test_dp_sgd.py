@@ -20,7 +20,6 @@ from uedp_bench.accounting.ledger import check_plan, claimed, proven
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.run import Run
-from uedp_bench.training.ghost.norms import TOLERANCE
 
 ALL = {"batch_size": 8, "steps": 1, "noise_multiplier": 0.0, "optimizer": "sgd"}
 
@@ -28,10 +27,6 @@ ALL = {"batch_size": 8, "steps": 1, "noise_multiplier": 0.0, "optimizer": "sgd"}
 def trained(learner: Any, run: Run | None = None, **params: Any) -> torch.Tensor:
     module, _ = DPSGD.create(params).train(learner, learner.corpus, run or run_of(learner))
     return flat(module)
-
-
-MARGIN = 1.0 + TOLERANCE
-"""Norms that come from factors of gradients are rounded up by it."""
 
 
 def clipped_gradients(module: nn.Module, learner: NetworkLearner, clip: float) -> list[Any]:
@@ -51,7 +46,7 @@ def clipped_gradients(module: nn.Module, learner: NetworkLearner, clip: float) -
 def test_one_step_is_the_sum_of_clipped_gradients(clip: float, vectorised: bool) -> None:
     learner = NetworkLearner(8, vectorised)
     found = trained(learner, **ALL, clip=clip, learning_rate=0.3)
-    gradients = clipped_gradients(copy.deepcopy(learner.module), learner, clip / MARGIN)
+    gradients = clipped_gradients(copy.deepcopy(learner.module), learner, clip)
     by_hand = flat(learner.module) - 0.3 * torch.stack(gradients).sum(dim=0) / 8
     torch.testing.assert_close(found, by_hand, rtol=1e-4, atol=1e-5)
 
@@ -81,8 +76,8 @@ def test_clipping_is_that_of_opacus() -> None:
         learner = NetworkLearner(8)
         module = GradSampleModule(copy.deepcopy(learner.module), loss_reduction="sum")
         optimizer = DPOptimizer(
-            torch.optim.SGD(module.parameters(), lr=0.3), noise_multiplier=0.0,
-            max_grad_norm=2.0 / MARGIN, expected_batch_size=8, loss_reduction="mean",
+            torch.optim.SGD(module.parameters(), lr=0.3), noise_multiplier=0.0, max_grad_norm=2.0,
+            expected_batch_size=8, loss_reduction="mean",
         )  # fmt: skip
         error = (module(learner.points) - learner.goals) ** 2
         torch.autograd.backward(error.mean(dim=1).sum())
@@ -97,7 +92,7 @@ def test_a_record_s_contribution_does_not_depend_on_the_batch() -> None:
     whole = trained(learner, **params) - flat(learner.module)
     run = Run(0, sizes(rows=8))
     part = trained(first, run, **params) - flat(first.module)
-    gradients = clipped_gradients(copy.deepcopy(learner.module), learner, 0.5 / MARGIN)
+    gradients = clipped_gradients(copy.deepcopy(learner.module), learner, 0.5)
     torch.testing.assert_close(
         whole - part, -torch.stack(gradients[3:]).sum(dim=0) / 8, rtol=1e-4, atol=1e-6
     )
