@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from uedp_bench.component import Component, P
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from uedp_bench.models.networks.output_layer import OutputLayer
 
 FeatureArray = NDArray[np.float32]
 """Vectors of a frozen encoder, in single precision."""
@@ -126,6 +128,23 @@ class NextTokenModule(Protocol):
 
     def __call__(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length) token ids, (rows,) dropout seeds -> (rows, length, vocabulary) logits."""
+        ...
+
+
+@runtime_checkable
+class FeatureModule(Protocol):
+    """A `NextTokenModule` that gives what its output layer reads, and the layer.
+
+    Logits are `features @ weight.t() + bias` of `output_layer()`. The cross-entropy of tokens is
+    then computed without a second table of all logits (`models.networks.output_layer`).
+    """
+
+    def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, length, size) features of ids (rows, length)."""
+        ...
+
+    def output_layer(self) -> OutputLayer | None:
+        """Weights of the output layer; None where logits are not linear in the features."""
         ...
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.learner import Batch, Learner, Losses, Schedule
+from uedp_bench.model import FeatureModule
 from uedp_bench.tasks.tokens.rows import IGNORED, Preprocessing, TextRows, encode_targets
 
 if TYPE_CHECKING:
@@ -83,10 +84,15 @@ class LanguageModelLearner(Learner):
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of each row; dropout acts where the module is in training mode."""
         from uedp_bench.models.networks.cross_entropy import token_nats
+        from uedp_bench.models.networks.output_layer import output_nats
 
         targets = batch["targets"]
         seeds = batch["seeds"] if module.training else None
-        nats = token_nats(module(batch["tokens"], seeds), targets)
+        layer = module.output_layer() if isinstance(module, FeatureModule) else None
+        if layer is None:
+            nats = token_nats(module(batch["tokens"], seeds), targets)
+        else:
+            nats = output_nats(module.outputs(batch["tokens"], seeds), layer, targets)
         return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
 
     def release(self, module: nn.Module) -> LanguageModelRelease:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.packed_tree import PackedRow, packed_rows
 from uedp_bench.models.networks.token_tree import (
     LOGITS_AT_ONCE,
@@ -45,18 +46,31 @@ class TransformerNetwork(nn.Module):
 
     def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """Logits (rows, length, vocabulary) of ids (rows, length); seeds have nothing to do."""
-        return self._run(tokens, 0, use_cache=False).logits  # type: ignore[no-any-return]
+        return self._run(self.network, tokens, 0, use_cache=False).logits  # type: ignore[no-any-return]
+
+    def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, length, size) what `output_layer` reads; see `FeatureModule`."""
+        return self._run(self.network.transformer, tokens, 0, use_cache=False).last_hidden_state  # type: ignore[no-any-return]
+
+    def output_layer(self) -> OutputLayer | None:
+        """The layer of GPT-2 without adapters; other networks may change logits after it."""
+        from transformers import GPT2LMHeadModel
+
+        head = getattr(self.network, "lm_head", None)
+        if type(self.network) is not GPT2LMHeadModel or type(head) is not nn.Linear:
+            return None
+        return OutputLayer(head.weight, head.bias)
 
     def prefix_state(self, tokens: Tensor) -> tuple[Any, int]:
         """Keys and values after the tokens (1, length), for `resume`."""
-        return self._run(tokens, 0, use_cache=True).past_key_values, tokens.shape[1]
+        return self._run(self.network, tokens, 0, use_cache=True).past_key_values, tokens.shape[1]
 
     def resume(self, tokens: Tensor, state: tuple[Any, int]) -> Tensor:
         """Logits of tokens (rows, length) that all follow the prefix of `state`."""
         cache, length = state
         cache = copy.deepcopy(cache)  # the library appends to it
         cache.batch_repeat_interleave(tokens.shape[0])
-        out = self._run(tokens, length, use_cache=True, past_key_values=cache)
+        out = self._run(self.network, tokens, length, use_cache=True, past_key_values=cache)
         return out.logits  # type: ignore[no-any-return]
 
     def tree_logits(self, start: Tensor, tree: TokenTree, asked: BoolArray) -> NodeLogits:
@@ -70,7 +84,7 @@ class TransformerNetwork(nn.Module):
             at_once = max(1, LOGITS_AT_ONCE // self.network.config.vocab_size // start.shape[1])
             yield from logits_by_rows(self, start, tree, asked=asked, rows=at_once)
             return
-        first = self._run(start, 0, use_cache=True)
+        first = self._run(self.network, start, 0, use_cache=True)
         if asked[0]:
             yield np.zeros(1, dtype=np.int64), first.logits[:, -1]
         state = first.past_key_values, start.shape[1]
@@ -103,7 +117,9 @@ class TransformerNetwork(nn.Module):
             return False
         branch = np.flatnonzero(row.sees[int(row.depths.argmax())])
         tokens = torch.from_numpy(row.tokens[branch][None]).to(start.device)
-        alone = self._run(torch.cat([start, tokens], dim=1), 0, use_cache=False).logits
+        alone = self._run(
+            self.network, torch.cat([start, tokens], dim=1), 0, use_cache=False
+        ).logits
         state = self.prefix_state(start)
         try:
             packed = self._packed(row, state)[torch.from_numpy(branch).to(start.device)]
@@ -117,8 +133,8 @@ class TransformerNetwork(nn.Module):
         with no_progress_bars():
             self.network.save_pretrained(folder)
 
-    def _run(self, tokens: Tensor, start: int, **options: Any) -> Any:
+    def _run(self, network: Any, tokens: Tensor, start: int, **options: Any) -> Any:
         if self._positions:
             positions = torch.arange(start, start + tokens.shape[1], device=tokens.device)
             options["position_ids"] = positions.expand(tokens.shape[0], -1)
-        return self.network(input_ids=tokens, **options)
+        return network(input_ids=tokens, **options)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.products import product
 from uedp_bench.models.networks.recurrence import recurrence
 from uedp_bench.models.networks.recurrence_tables import CellWeights
@@ -203,6 +204,10 @@ class RecurrentNetwork(nn.Module):
     def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length, embedding) outputs of the last layer."""
         return self._features(tokens, self._zero_state(tokens.shape[0]), seeds)[0]
+
+    def output_layer(self) -> OutputLayer:
+        """The shared embedding; see `NextTokenModule`."""
+        return OutputLayer(self.embedding, self.output_bias)
 
     def prefix_state(self, tokens: Tensor) -> State:
         """State after the tokens (1, length), for `resume`."""

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 LARGE = 2**20
 """Multiplications of a product from which on oneDNN is faster; below, its calls cost more."""
@@ -46,7 +47,7 @@ def _pays(x: Tensor, columns: int) -> bool:
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """X (rows, inputs) times the transpose of weight (outputs, inputs), plus a bias (outputs,).
 
-    It has no gradient of its own: see `linear`.
+    It has no gradient of its own: see `FasterProducts`.
     """
     if _pays(x, len(weight)):
         return _onednn(x, weight, bias)
@@ -61,27 +62,64 @@ def outer(gradients: Tensor, inputs: Tensor) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """`torch.nn.functional.linear` of matrices by `product`, forward and backward."""
+    """`torch.nn.functional.linear` of matrices by `product`, forward and backward.
+
+    A weight that is `turned` is (inputs, outputs), and so is its gradient.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, turned: bool) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return product(x, weight, bias)
+        ctx.turned = turned
+        return product(x, weight.t() if turned else weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
-        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
-        (gradient,) = gradients
+        gradient = gradients[0]
+        needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
+        factors = (x, gradient) if ctx.turned else (gradient, x)
         return (
-            product(gradient, weight.t()) if needs_x else None,
-            outer(gradient, x) if needs_weight else None,
+            product(gradient, weight if ctx.turned else weight.t()) if needs_x else None,
+            outer(*factors) if needs_weight else None,
             gradient.sum(dim=0) if needs_bias else None,
+            None,
         )
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """As `torch.nn.functional.linear`, with a first derivative and outside of transforms."""
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if not _pays(x, len(weight)):
+        return functional.linear(x, weight, bias)
     flat = x.reshape(-1, x.shape[-1])
-    found: Tensor = _Linear.apply(flat, weight, bias)  # type: ignore[no-untyped-call]
-    return found.view(*x.shape[:-1], len(weight))
+    found: Tensor = _Linear.apply(flat, weight, bias, False)  # type: ignore[no-untyped-call]
+    return found.view(*x.shape[:-1], -1)
+
+
+def _addmm(bias: Tensor, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
+    if options or bias.dim() != 1 or not _pays(x, weight.shape[-1]):
+        return torch.addmm(bias, x, weight, **options)
+    found: Tensor = _Linear.apply(x, weight, bias, True)  # type: ignore[no-untyped-call]
+    return found
+
+
+class FasterProducts(TorchFunctionMode):
+    """Within it, large products of inputs and weights are computed as `product` does.
+
+    That reaches networks that are not ours. They have one derivative then, and none under
+    `torch.func`'s transforms: enter it where neither is wanted.
+    """
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Replaces two functions, and calls all others."""
+        plain = all(issubclass(kind, nn.Parameter) or kind is Tensor for kind in types)
+        func = _REPLACED.get(func, func) if plain else func
+        return func(*args, **(kwargs or {}))
+
+
+_REPLACED = {functional.linear: _linear, torch.addmm: _addmm}
