@@ -88,11 +88,13 @@ class LanguageModelLearner(Learner):
 
         targets = batch["targets"]
         seeds = batch["seeds"] if module.training else None
-        layer = module.output_layer() if isinstance(module, FeatureModule) else None
+        network: Any = module
+        layer = network.output_layer() if isinstance(network, FeatureModule) else None
         if layer is None:
             nats = token_nats(module(batch["tokens"], seeds), targets)
         else:
-            nats = output_nats(module.outputs(batch["tokens"], seeds), layer, targets)
+            features = network.outputs(batch["tokens"], seeds)
+            nats = output_nats(features, layer, targets)
         return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
 
     def release(self, module: nn.Module) -> LanguageModelRelease:

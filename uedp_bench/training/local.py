@@ -7,19 +7,17 @@ move, so the result is that of training each user alone (a test compares).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from uedp_bench.corpus import IntArray
+from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local_steps import Steps, schedule, sgd_move
 from uedp_bench.training.vector import FlatModule
 
 
@@ -121,6 +119,11 @@ class LossModule(nn.Module):
 class LocalTrainer:
     """Computes the updates of units from shared weights.
 
+    Small networks train side by side: their time goes into calls, and one call serves all units.
+    Large ones train one after the other, for their time goes into products, and from the second
+    step on each unit's weights are its own: there is nothing to share, and the tables of several
+    units leave the cache.
+
     Args:
         learner: what to train.
         local: how.
@@ -132,14 +135,28 @@ class LocalTrainer:
         self.flat.module.train()
         self._learner, self._local, self._device = learner, local, device
         self._wrapped = LossModule(learner, self.flat.module)
-        self.losses: list[float] = []
+        self._weights: list[Tensor] = [
+            weight for weight in self.flat.module.parameters() if weight.requires_grad
+        ]
+        self._first_losses: list[Tensor] = []
+
+    @property
+    def losses(self) -> list[float]:
+        """See `UnitTrainer`; a device that computes on its own is waited for here, not before."""
+        return torch.cat(self._first_losses).tolist() if self._first_losses else []
+
+    @losses.setter
+    def losses(self, values: list[float]) -> None:
+        self._first_losses = [torch.tensor(values)] if values else []
 
     def updates(self, theta: Tensor, cohort: Cohort) -> Tensor:
         """(units, d) weights after local training minus `theta` (d,)."""
-        if self._learner.vectorised:
+        if side_by_side(self._learner, len(theta), self._device):
             return self._side_by_side(theta, cohort)
-        alone = [self._alone(theta, cohort.take(np.array([i]))) for i in range(len(cohort.rows))]
-        return torch.stack(alone) if alone else theta.new_zeros((0, len(theta)))
+        found = theta.new_zeros(len(cohort.rows), len(theta))
+        for unit, update in enumerate(found):
+            self._alone(theta, cohort.take(np.array([unit])), update)
+        return found
 
     def _loss(self, losses: Losses, weights: Tensor) -> Tensor:
         if self._local.reduction == "mean":
@@ -154,8 +171,8 @@ class LocalTrainer:
             return self._loss(torch.func.functional_call(self._wrapped, named, (batch,)), weights)
 
         gradient = torch.func.grad_and_value(loss)
-        steps: _Steps | None = None
-        for step, (rows, weights, seeds) in enumerate(_schedule(cohort, self._local)):
+        steps: Steps | None = None
+        for step, (rows, weights, seeds) in enumerate(schedule(cohort, self._local)):
             batch = self._batch(rows, seeds)
             weight = torch.as_tensor(weights, dtype=theta.dtype, device=self._device)
             # All units start from the same weights: the first step is one product over all rows.
@@ -165,31 +182,47 @@ class LocalTrainer:
                 gradient, in_dims=(None if shared else 0, 0, 0), randomness="error"
             )(at, batch, weight)
             flat = torch.cat([grads[n].reshape(units, -1) for n in self.flat.names], dim=1).detach()
-            active = weight.sum(dim=1) > 0
+            here = torch.as_tensor((weights > 0).any(axis=1))
+            active = here.to(self._device)
             if step == 0:
-                self.losses.extend(values.detach()[active].tolist())
+                self._first_losses.append(values.detach()[here.nonzero()[:, 0].to(self._device)])
                 if self._local.one_sgd_step(cohort.rows.shape[1]):
                     # Moving weights and subtracting them again would only cost time and digits.
-                    return _sgd_move(flat, active, self._local)
-            steps = steps or _Steps(self._local, theta, units)
+                    return sgd_move(flat, active, self._local)
+            steps = steps or Steps(self._local, theta.expand(units, -1).clone())
             steps.move(flat, active)
         return torch.zeros_like(theta).expand(units, -1) if steps is None else steps.weights - theta
 
-    def _alone(self, theta: Tensor, cohort: Cohort) -> Tensor:
-        steps = _Steps(self._local, theta, 1)
-        for step, (rows, weights, seeds) in enumerate(_schedule(cohort, self._local)):
-            if not weights.any():
+    def _alone(self, theta: Tensor, cohort: Cohort, update: Tensor) -> None:
+        """Fills the update (d,) of a cohort of one; it is that unit's memory of gradients too."""
+        local, weights = self._local, self._weights
+        steps = Steps(local, self.flat.vector[None])  # the weights of the module move in place
+        plain = local.optimizer == "sgd" and not local.momentum and local.gradient_clip is None
+        active = torch.ones(1, dtype=torch.bool, device=self._device)
+        self.flat.load(theta)
+        for step, (rows, row_weights, seeds) in enumerate(schedule(cohort, local)):
+            if not row_weights.any():
                 continue
-            self.flat.load(steps.weights[0])
-            self.flat.grad.zero_()
-            batch = {name: value[0] for name, value in self._batch(rows, seeds).items()}
-            weight = torch.as_tensor(weights[0], dtype=theta.dtype, device=self._device)
-            value = self._loss(self._wrapped(batch), weight)
-            torch.autograd.backward(value)
+            gradients, value = self._gradients(rows, row_weights, seeds)
             if step == 0:
-                self.losses.append(float(value.detach()))
-            steps.move(self.flat.grad[None], torch.ones(1, dtype=torch.bool, device=self._device))
-        return steps.weights[0] - theta
+                self._first_losses.append(value[None])
+            if plain:
+                with torch.no_grad():
+                    torch._foreach_add_(weights, gradients, alpha=-local.learning_rate)
+                continue
+            torch.cat([gradient.reshape(-1) for gradient in gradients], out=update)
+            steps.move(update[None], active)
+        torch.sub(self.flat.vector, theta, out=update)
+
+    def _gradients(
+        self, rows: IntArray, row_weights: FloatArray, seeds: IntArray
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Gradients of one unit's step by weight, and its loss."""
+        batch = {name: value[0] for name, value in self._batch(rows, seeds).items()}
+        weight = torch.as_tensor(row_weights[0], dtype=self.flat.vector.dtype, device=self._device)
+        value = self._loss(self._wrapped(batch), weight)
+        found = torch.autograd.grad(value, self._weights, materialize_grads=True)
+        return found, value.detach()
 
     def _batch(self, rows: IntArray, seeds: IntArray) -> dict[str, Tensor]:
         batch = self._learner.batch(rows.reshape(-1), seeds.reshape(-1))
@@ -199,78 +232,12 @@ class LocalTrainer:
         }
 
 
-class _Steps:
-    """Optimiser states of units side by side; a unit that is not active does not move."""
-
-    def __init__(self, local: LocalTraining, theta: Tensor, units: int) -> None:
-        self._local = local
-        self.weights = theta.expand(units, -1).clone()
-        if local.optimizer == "adam":
-            self._first = torch.zeros_like(self.weights)
-            self._second = torch.zeros_like(self.weights)
-            self._count = torch.zeros(units, 1, dtype=theta.dtype, device=theta.device)
-        elif local.momentum:
-            self._velocity = torch.zeros_like(self.weights)
-
-    def move(self, gradient: Tensor, active: Tensor) -> None:
-        """One step with gradients (units, d)."""
-        local = self._local
-        if local.optimizer == "sgd" and not local.momentum:
-            self.weights += _sgd_move(gradient, active, local)
-            return
-        if local.optimizer == "sgd":
-            moved = self._velocity * local.momentum + _clipped(gradient, local.gradient_clip)
-            # A unit without rows in this step keeps the velocity that its next step builds on.
-            self._velocity = torch.where(active[:, None], moved, self._velocity)
-            move = local.learning_rate * active[:, None].to(moved.dtype)
-            self.weights -= move * moved
-            return
-        gradient = _clipped(gradient, local.gradient_clip)
-        mask = active[:, None].to(gradient.dtype)
-        first = 0.9 * self._first + 0.1 * gradient
-        second = 0.999 * self._second + 0.001 * gradient**2
-        self._count += mask
-        keep = active[:, None]
-        self._first = torch.where(keep, first, self._first)
-        self._second = torch.where(keep, second, self._second)
-        mean = self._first / (1 - 0.9**self._count).clamp(min=1e-12)
-        variance = self._second / (1 - 0.999**self._count).clamp(min=1e-12)
-        step = mean / (variance.sqrt() + 1e-8)
-        self.weights -= local.learning_rate * mask * step
+SIDE_BY_SIDE_WEIGHTS = 2**16
+"""On a CPU, networks of more weights train one unit after the other (`docs/performance.md`)."""
 
 
-def _clipped(gradient: Tensor, bound: float | None) -> Tensor:
-    if bound is None:
-        return gradient
-    norms = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
-    return gradient * torch.clamp(bound / (norms + 1e-6), max=1.0)
-
-
-def _sgd_move(gradient: Tensor, active: Tensor, local: LocalTraining) -> Tensor:
-    """(units, d) the moves of one step of sgd; overwrites the gradients."""
-    factor = -local.learning_rate * active[:, None].to(gradient.dtype)
-    return _clipped(gradient, local.gradient_clip).mul_(factor)
-
-
-def _schedule(
-    cohort: Cohort, local: LocalTraining
-) -> Iterator[tuple[IntArray, NDArray[np.float64], IntArray]]:
-    """Rows, weights, seeds (units, batch) of each local step: shuffled batches, epoch by epoch."""
-    width = cohort.rows.shape[1]
-    size = min(local.batch_size or width, width)
-    here = cohort.weights > 0
-    for epoch in range(local.epochs):
-        if size == width:  # one step sees every row: the order does not matter
-            yield cohort.rows, cohort.weights, cohort.seeds_of_rows[epoch]
-            continue
-        if cohort.keys is None:
-            raise RuntimeError("a cohort with several batches needs an order: call drawn()")
-        keys = np.where(here, cohort.keys[epoch], np.inf)
-        order = np.argsort(keys, axis=1, kind="stable")
-        for start in range(0, math.ceil(width / size) * size, size):
-            pick = order[:, start : start + size]
-            yield (
-                np.take_along_axis(cohort.rows, pick, axis=1),
-                np.take_along_axis(cohort.weights, pick, axis=1),
-                np.take_along_axis(cohort.seeds_of_rows[epoch], pick, axis=1),
-            )
+def side_by_side(learner: Learner, parameters: int, device: str) -> bool:
+    """True where units train side by side: wherever they can on a GPU, if small on a CPU."""
+    if not learner.vectorised:
+        return False
+    return torch.device(device).type != "cpu" or parameters <= SIDE_BY_SIDE_WEIGHTS

@@ -14,16 +14,15 @@ from uedp_bench.training.bounds import NetworkLayer
 
 
 class FlatModule:
-    """A copy of a module with parameters and gradients laid out flat.
+    """A copy of a module with its parameters laid out flat.
 
     Args:
         module: copied, never changed; its trainable parameters must be floating point.
         device: where the copy lives.
 
     Attributes:
-        module: the copy; its parameters are views of `vector`, their gradients of `grad`.
+        module: the copy; its parameters are views of `vector`.
         vector: (d,) the weights.
-        grad: (d,) accumulated gradients; zero it before a backward pass.
     """
 
     def __init__(self, module: nn.Module, device: str) -> None:
@@ -33,14 +32,9 @@ class FlatModule:
         self.shapes = [p.shape for _, p in named]
         self.sizes = [p.numel() for _, p in named]
         self.vector = torch.cat([p.detach().reshape(-1) for _, p in named])
-        self.grad = torch.zeros_like(self.vector)
         self._buffers = {name: value.clone() for name, value in self.module.named_buffers()}
-        views = zip(
-            torch.split(self.vector, self.sizes), torch.split(self.grad, self.sizes), strict=True
-        )
-        for (_, parameter), (value, gradient) in zip(named, views, strict=True):
+        for (_, parameter), value in zip(named, torch.split(self.vector, self.sizes), strict=True):
             parameter.data = value.view_as(parameter)
-            parameter.grad = gradient.view_as(parameter)
 
     def __len__(self) -> int:
         return len(self.vector)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.matrix_products import FasterProducts
 from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.packed_tree import PackedRow, packed_rows
 from uedp_bench.models.networks.token_tree import (
@@ -137,4 +138,5 @@ class TransformerNetwork(nn.Module):
         if self._positions:
             positions = torch.arange(start, start + tokens.shape[1], device=tokens.device)
             options["position_ids"] = positions.expand(tokens.shape[0], -1)
-        return network(input_ids=tokens, **options)
+        with FasterProducts():
+            return network(input_ids=tokens, **options)

@@ -1,9 +1,9 @@
 """The output layer of a language model and the cross-entropy of its tokens, as one function.
 
-The table of all logits (rows x length x vocabulary) is the largest tensor of a small language model.
-Taken together, layer and cross-entropy need it once: the softmax overwrites the logits, and the
-gradients of features and weights are products with the probabilities, less one row for each target.
-torch's own functions fill and read three such tables.
+The table of all logits (rows x length x vocabulary) is the largest tensor of a small language
+model. Taken together, layer and cross-entropy need it once: the softmax overwrites the logits, and
+the gradients of features and weights are products with the probabilities, less one row for each
+target. torch's own functions fill and read three such tables.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from uedp_bench.matrix_products import outer, product, transformed
 from uedp_bench.models.networks.cross_entropy import token_nats
-from uedp_bench.models.networks.products import outer, product
 
 _SMALL = 1e-30
 """Probabilities below lose digits in float32: their logarithm is taken from the logits."""
@@ -42,7 +42,7 @@ def output_nats(features: Tensor, layer: OutputLayer, targets: Tensor) -> Tensor
     """
     tensors = [tensor for tensor in (features, *layer) if tensor is not None]
     plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors)
-    if not plain or features.device.type != "cpu" or _transformed():
+    if not plain or features.device.type != "cpu" or transformed():
         return token_nats(functional.linear(features, *layer), targets)
     at = (targets.reshape(-1) >= 0).nonzero()[:, 0]
     chosen = targets.reshape(-1)[at]
@@ -50,12 +50,6 @@ def output_nats(features: Tensor, layer: OutputLayer, targets: Tensor) -> Tensor
         features.reshape(-1, features.shape[-1])[at], *layer, chosen
     )
     return nats.new_zeros(targets.numel()).index_copy(0, at, nats).view_as(targets)
-
-
-def _transformed() -> bool:
-    """True under `torch.func`'s transforms, and where torch does not tell."""
-    tells = getattr(torch._C, "_are_functorch_transforms_active", None)
-    return tells is None or bool(tells())
 
 
 class _OutputNats(torch.autograd.Function):

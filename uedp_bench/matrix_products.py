@@ -61,6 +61,12 @@ def outer(gradients: Tensor, inputs: Tensor) -> Tensor:
     return gradients.t() @ inputs
 
 
+def transformed() -> bool:
+    """True under the transforms of `torch.func`, and where torch does not tell."""
+    tells = getattr(torch._C, "_are_functorch_transforms_active", None)
+    return tells is None or bool(tells())
+
+
 class _Linear(torch.autograd.Function):
     """`torch.nn.functional.linear` of matrices by `product`, forward and backward.
 
@@ -105,8 +111,8 @@ def _addmm(bias: Tensor, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
 class FasterProducts(TorchFunctionMode):
     """Within it, large products of inputs and weights are computed as `product` does.
 
-    That reaches networks that are not ours. They have one derivative then, and none under
-    `torch.func`'s transforms: enter it where neither is wanted.
+    That reaches networks that are not ours. Under the transforms of `torch.func`, and for tensors
+    that override torch's functions, it changes nothing. Products have no second derivative then.
     """
 
     def __torch_function__(
@@ -117,8 +123,10 @@ class FasterProducts(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Replaces two functions, and calls all others."""
-        plain = all(issubclass(kind, nn.Parameter) or kind is Tensor for kind in types)
-        func = _REPLACED.get(func, func) if plain else func
+        replaced = _REPLACED.get(func)
+        plain = replaced is not None and all(kind in (Tensor, nn.Parameter) for kind in types)
+        if replaced is not None and plain and not transformed():
+            func = replaced
         return func(*args, **(kwargs or {}))
 
 

@@ -1,0 +1,73 @@
+"""The output layer with its cross-entropy is what torch computes by way of all logits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from uedp_bench.models.networks.output_layer import OutputLayer, output_nats
+
+
+def draw(scale: float = 1.0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
+    generator = torch.Generator().manual_seed(1)
+
+    def normal(*shape: int) -> Tensor:
+        return scale * torch.randn(*shape, generator=generator, dtype=dtype)
+
+    targets = torch.randint(11, (3, 4), generator=generator)
+    targets[0, 2:], targets[1, 1:] = -100, -100  # padding, and a row of one token
+    return normal(3, 4, 5), normal(11, 5), normal(11), targets
+
+
+def by_torch(features: Tensor, layer: OutputLayer, targets: Tensor) -> Tensor:
+    logits = functional.linear(features, *layer).flatten(0, 1)
+    return functional.cross_entropy(logits, targets.flatten(), reduction="none").view_as(targets)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize(("scale", "dtype"), [(1.0, torch.float64), (12.0, torch.float32)])
+def test_values_and_gradients_are_those_of_torch(
+    has_bias: bool, scale: float, dtype: torch.dtype
+) -> None:
+    features, weight, bias, targets = draw(scale, dtype)
+    found = []
+    for function in (output_nats, by_torch):
+        leaves = [t.clone().requires_grad_() for t in (features, weight, bias)[: 2 + has_bias]]
+        layer = OutputLayer(leaves[1], leaves[2] if has_bias else None)
+        nats = function(leaves[0], layer, targets)
+        weights = torch.arange(1.0, 13.0, dtype=dtype).view(3, 4)
+        found.append([nats.detach(), *torch.autograd.grad((nats * weights).sum(), leaves)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4 if scale > 1 else 1e-9)
+    if scale > 1:  # some targets are so unlikely that float32 has no number for it
+        assert float(found[0][0].max()) > 105.0
+
+
+def test_users_side_by_side_get_what_they_get_alone() -> None:
+    features, weight, bias, targets = draw()
+    weights = torch.stack([weight, 2 * weight])
+
+    def loss(weight: Tensor, features: Tensor, targets: Tensor) -> Tensor:
+        return output_nats(features, OutputLayer(weight, bias), targets).sum()
+
+    both = (weights, features.expand(2, -1, -1, -1), targets.expand(2, -1, -1))
+    together = torch.func.vmap(torch.func.grad(loss))(*both)
+    for unit in range(2):
+        leaf = weights[unit].clone().requires_grad_()
+        (alone,) = torch.autograd.grad(loss(leaf, features, targets), leaf)
+        torch.testing.assert_close(together[unit], alone)
+
+
+def test_a_row_that_is_not_finite_stays_alone() -> None:
+    features, weight, bias, targets = draw()
+    features[1] = torch.nan
+    nats = output_nats(features, OutputLayer(weight, bias), targets)
+    assert torch.isnan(nats).any(dim=1).tolist() == [False, True, False]
+
+
+def test_rows_of_padding_alone_cost_nothing() -> None:
+    features, weight, bias, targets = draw()
+    nats = output_nats(features, OutputLayer(weight, bias), torch.full_like(targets, -100))
+    assert nats.tolist() == torch.zeros(3, 4).tolist()

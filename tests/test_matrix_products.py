@@ -1,0 +1,87 @@
+"""Products by the faster library are those of torch, and only where they are meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from uedp_bench import matrix_products
+from uedp_bench.matrix_products import FasterProducts, outer, product
+
+
+def draw(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+@pytest.mark.parametrize("large", [1, 2**30])  # always the faster library, and never
+def test_products_are_those_of_torch(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_products, "LARGE", large)
+    x, weight, bias, gradient = draw(7, 5), draw(6, 5), draw(6), draw(7, 6)
+    torch.testing.assert_close(product(x, weight, bias), x @ weight.t() + bias)
+    torch.testing.assert_close(product(gradient, weight.t()), gradient @ weight)
+    torch.testing.assert_close(outer(gradient, x), gradient.t() @ x)
+    double = x.double()
+    torch.testing.assert_close(product(double, weight.double()), double @ weight.double().t())
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_networks_of_others_get_the_same_gradients(
+    has_bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrix_products, "LARGE", 1)
+    calls: list[Any] = []
+    if matrix_products.onednn_works():
+        onednn = matrix_products._onednn
+        monkeypatch.setattr(
+            matrix_products, "_onednn", lambda *given: calls.append(given) or onednn(*given)
+        )
+
+    def run(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        values = functional.linear(x, weight, bias)
+        again = torch.addmm(torch.zeros(5), values.flatten(0, 1), weight)
+        return again.sin().sum()
+
+    tensors = [draw(2, 3, 5), draw(6, 5), draw(6) if has_bias else None]
+    found = []
+    for mode in (False, True):
+        leaves = [t if t is None else t.clone().requires_grad_() for t in tensors]
+        if mode:
+            with FasterProducts():
+                value = run(*leaves)  # type: ignore[arg-type]
+        else:
+            value = run(*leaves)  # type: ignore[arg-type]
+        wanted = [t for t in leaves if t is not None]
+        found.append([value.detach(), *torch.autograd.grad(value, wanted)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert calls or not matrix_products.onednn_works()
+
+
+def test_transforms_and_overriding_tensors_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_products, "LARGE", 1)
+    weights, x = draw(4, 6, 5), draw(4, 3, 5)
+
+    def value(weight: Tensor, x: Tensor) -> Tensor:
+        with FasterProducts():
+            return functional.linear(x, weight).square().sum()
+
+    found = torch.func.vmap(torch.func.grad(value))(weights, x)
+    by_hand = torch.stack([2 * (r @ w.t()).t() @ r for w, r in zip(weights, x, strict=True)])
+    torch.testing.assert_close(found, by_hand)
+
+
+def test_torch_serves_where_the_operator_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any) -> Tensor:
+        raise AttributeError("no such operator")
+
+    monkeypatch.setattr(matrix_products, "LARGE", 1)
+    monkeypatch.setattr(matrix_products, "_onednn", missing)
+    matrix_products.onednn_works.cache_clear()
+    try:
+        torch.testing.assert_close(product(draw(3, 5), draw(6, 5)), draw(3, 5) @ draw(6, 5).t())
+    finally:
+        matrix_products.onednn_works.cache_clear()
