@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from toy import ToyLearner
 
+from uedp_bench.corpus import Corpus
+from uedp_bench.learner import Batch, Losses
+from uedp_bench.models.lstm import LSTMSmall, LSTMSmallParams
+from uedp_bench.models.networks.lstm import Dropout, LayerShape, NetworkShape, RecurrentNetwork
+from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.training.cohort import Cohort
-from uedp_bench.training.local import LocalTrainer, LocalTraining
+from uedp_bench.training.local import (
+    SIDE_BY_SIDE_WEIGHTS,
+    LocalTrainer,
+    LocalTraining,
+    side_by_side,
+)
+from uedp_bench.training.local_steps import schedule
 
 
 def _cohort(users: list[list[int]]) -> Cohort:
@@ -133,3 +147,89 @@ def test_a_user_is_not_moved_by_another_user_s_infinite_loss() -> None:
     assert updates[1].tolist() == [0.5, 0.5]
     short = trainer.updates(torch.zeros(2), _drawn([[1], [0, 2, 3]], local, rng))
     assert short[0].tolist() == [0.5, 0.5]
+
+
+def _language_learner(vectorised: bool) -> LanguageModelLearner:
+    """A tied CIFG with dropout; rows of one to nine tokens, repeated ones among them."""
+    texts = ("a b c d a a b c d", "a", "b b", "c d a b", "d", "a c", "b d c", "a b a b", "c")
+    words = WordVocabulary(("a", "b", "c", "d"), origin="test", private=False)
+    layer = LayerShape(6, 5, projection=6, coupled=True)
+    shape = NetworkShape(
+        words.size, 6, (layer,), output_bias=True, embedding_range=0.5,
+        dropout=Dropout(embedding=0.2, recurrent=0.2, output=0.2),
+    )  # fmt: skip
+    users = np.arange(len(texts), dtype=np.int64)
+    corpus = Corpus(texts=texts, groups={"user": users}, split=np.zeros(len(texts), np.int64))
+    model, network = LSTMSmall(LSTMSmallParams()), RecurrentNetwork(shape, 1)
+    learner = LanguageModelLearner(model, network, words, corpus)
+    learner.vectorised = vectorised
+    return learner
+
+
+def _by_hand(learner: LanguageModelLearner, local: LocalTraining, cohort: Cohort) -> torch.Tensor:
+    """A copy of the network for each user, and torch's own optimiser and cross-entropy."""
+    found = []
+    for unit in range(len(cohort.rows)):
+        module = copy.deepcopy(learner.module).train()
+        optimizer = torch.optim.SGD(
+            module.parameters(), lr=local.learning_rate, momentum=local.momentum
+        )
+        for rows, weights, seeds in schedule(cohort.take(np.array([unit])), local):
+            batch = learner.batch(rows[0], seeds[0])
+            kept = torch.from_numpy(weights[0]) > 0
+            if kept.any():
+                logits = module(batch["tokens"], batch["seeds"])[kept].flatten(0, 1)
+                nats = nn.functional.cross_entropy(logits, batch["targets"][kept].flatten())
+                optimizer.zero_grad()
+                nats.backward()
+                optimizer.step()
+        pairs = zip(module.parameters(), learner.module.parameters(), strict=True)
+        found.append(torch.cat([(new - old).detach().reshape(-1) for new, old in pairs]))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("vectorised", [True, False])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_a_language_model_trains_as_by_hand(
+    vectorised: bool, momentum: float, batch_size: int | None
+) -> None:
+    local = LocalTraining(epochs=2, learning_rate=0.5, momentum=momentum, batch_size=batch_size)
+    learner = _language_learner(vectorised)
+    cohort = _drawn(USERS, local, np.random.default_rng(3))
+    trainer = LocalTrainer(learner, local, "cpu")
+    found = trainer.updates(trainer.flat.vector.clone(), cohort)
+    expected = _by_hand(learner, local, cohort)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert (expected.norm(dim=1) > 0.01).all()
+    assert len(trainer.losses) == 3
+
+
+@pytest.mark.parametrize("vectorised", [True, False])
+def test_what_is_not_finite_at_one_user_stays_there(vectorised: bool) -> None:
+    learner = _language_learner(vectorised)
+    local = LocalTraining(epochs=2, learning_rate=0.5)
+    cohort = _drawn(USERS, local, np.random.default_rng(3))
+    trainer = LocalTrainer(learner, local, "cpu")
+    theta = trainer.flat.vector.clone()
+    expected = trainer.updates(theta, cohort)
+    wrong = learner.losses
+
+    def spoilt(module: nn.Module, batch: Batch) -> Losses:
+        losses = wrong(module, batch)
+        longest = losses.targets == 10  # row 0, of the first user
+        return losses._replace(nats=losses.nats * torch.where(longest, torch.nan, 1.0))
+
+    learner.losses = spoilt  # type: ignore[method-assign]
+    trainer = LocalTrainer(learner, local, "cpu")
+    found = trainer.updates(theta, cohort)
+    assert torch.isnan(found[0]).any()
+    torch.testing.assert_close(found[1:], expected[1:])
+
+
+def test_small_networks_train_side_by_side_and_large_ones_do_not() -> None:
+    learner = _language_learner(True)
+    assert side_by_side(learner, SIDE_BY_SIDE_WEIGHTS, "cpu")
+    assert not side_by_side(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cpu")
+    assert side_by_side(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cuda")
+    assert not side_by_side(_language_learner(False), 1, "cuda")

@@ -135,9 +135,6 @@ class LocalTrainer:
         self.flat.module.train()
         self._learner, self._local, self._device = learner, local, device
         self._wrapped = LossModule(learner, self.flat.module)
-        self._weights: list[Tensor] = [
-            weight for weight in self.flat.module.parameters() if weight.requires_grad
-        ]
         self._first_losses: list[Tensor] = []
 
     @property
@@ -195,7 +192,7 @@ class LocalTrainer:
 
     def _alone(self, theta: Tensor, cohort: Cohort, update: Tensor) -> None:
         """Fills the update (d,) of a cohort of one; it is that unit's memory of gradients too."""
-        local, weights = self._local, self._weights
+        local, weights = self._local, self.flat.weights
         steps = Steps(local, self.flat.vector[None])  # the weights of the module move in place
         plain = local.optimizer == "sgd" and not local.momentum and local.gradient_clip is None
         active = torch.ones(1, dtype=torch.bool, device=self._device)
@@ -221,7 +218,7 @@ class LocalTrainer:
         batch = {name: value[0] for name, value in self._batch(rows, seeds).items()}
         weight = torch.as_tensor(row_weights[0], dtype=self.flat.vector.dtype, device=self._device)
         value = self._loss(self._wrapped(batch), weight)
-        found = torch.autograd.grad(value, self._weights, materialize_grads=True)
+        found = torch.autograd.grad(value, self.flat.weights, materialize_grads=True)
         return found, value.detach()
 
     def _batch(self, rows: IntArray, seeds: IntArray) -> dict[str, Tensor]:

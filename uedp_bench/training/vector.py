@@ -22,6 +22,7 @@ class FlatModule:
 
     Attributes:
         module: the copy; its parameters are views of `vector`.
+        weights: its trainable parameters, in the order of the vector.
         vector: (d,) the weights.
     """
 
@@ -35,6 +36,7 @@ class FlatModule:
         self._buffers = {name: value.clone() for name, value in self.module.named_buffers()}
         for (_, parameter), value in zip(named, torch.split(self.vector, self.sizes), strict=True):
             parameter.data = value.view_as(parameter)
+        self.weights: list[Tensor] = [parameter for _, parameter in named]
 
     def __len__(self) -> int:
         return len(self.vector)

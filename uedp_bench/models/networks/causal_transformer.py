@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.matrix_products import FasterProducts
 from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.packed_tree import PackedRow, packed_rows
+from uedp_bench.models.networks.products import FasterProducts
 from uedp_bench.models.networks.token_tree import (
     LOGITS_AT_ONCE,
     BoolArray,

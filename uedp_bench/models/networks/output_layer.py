@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from uedp_bench.matrix_products import outer, product, transformed
 from uedp_bench.models.networks.cross_entropy import token_nats
+from uedp_bench.models.networks.products import outer, product, transformed
 
 _SMALL = 1e-30
 """Probabilities below lose digits in float32: their logarithm is taken from the logits."""

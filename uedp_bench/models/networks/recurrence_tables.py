@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from uedp_bench.matrix_products import outer, product
+from uedp_bench.models.networks.products import outer, product
 
 State = tuple[Tensor, Tensor]
 """Recurrent output (rows, outputs) and memory cells (rows, units)."""

@@ -193,10 +193,11 @@ class RowGradients:
     def _alone(self, theta: Tensor, batch: Batch) -> dict[str, Tensor]:
         """The gradients of one row, by autograd alone."""
         self._flat.load(theta)
-        self._flat.grad.zero_()
         losses: Losses = self._network(batch)
         one = Units(torch.zeros(1, dtype=torch.int64, device=theta.device), 1, theta.new_ones(1))
         value = (one.coefficients(losses, self._reduction) * losses.nats).sum()
-        if value.requires_grad:
-            torch.autograd.backward(value)
-        return self._flat.named(self._flat.grad.clone())
+        weights = self._flat.weights
+        if not value.requires_grad:
+            return self._flat.named(torch.zeros_like(theta))
+        found = torch.autograd.grad(value, weights, materialize_grads=True)
+        return dict(zip(self._flat.names, found, strict=True))

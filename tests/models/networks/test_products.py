@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from uedp_bench import matrix_products
-from uedp_bench.matrix_products import FasterProducts, outer, product
+from uedp_bench.models.networks import products
+from uedp_bench.models.networks.products import FasterProducts, outer, product
 
 
 def draw(*shape: int) -> Tensor:
@@ -19,7 +19,7 @@ def draw(*shape: int) -> Tensor:
 
 @pytest.mark.parametrize("large", [1, 2**30])  # always the faster library, and never
 def test_products_are_those_of_torch(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_products, "LARGE", large)
+    monkeypatch.setattr(products, "LARGE", large)
     x, weight, bias, gradient = draw(7, 5), draw(6, 5), draw(6), draw(7, 6)
     torch.testing.assert_close(product(x, weight, bias), x @ weight.t() + bias)
     torch.testing.assert_close(product(gradient, weight.t()), gradient @ weight)
@@ -32,12 +32,12 @@ def test_products_are_those_of_torch(large: int, monkeypatch: pytest.MonkeyPatch
 def test_networks_of_others_get_the_same_gradients(
     has_bias: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrix_products, "LARGE", 1)
+    monkeypatch.setattr(products, "LARGE", 1)
     calls: list[Any] = []
-    if matrix_products.onednn_works():
-        onednn = matrix_products._onednn
+    if products.onednn_works():
+        onednn = products._onednn
         monkeypatch.setattr(
-            matrix_products, "_onednn", lambda *given: calls.append(given) or onednn(*given)
+            products, "_onednn", lambda *given: calls.append(given) or onednn(*given)
         )
 
     def run(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -58,11 +58,11 @@ def test_networks_of_others_get_the_same_gradients(
         found.append([value.detach(), *torch.autograd.grad(value, wanted)])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    assert calls or not matrix_products.onednn_works()
+    assert calls or not products.onednn_works()
 
 
 def test_transforms_and_overriding_tensors_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_products, "LARGE", 1)
+    monkeypatch.setattr(products, "LARGE", 1)
     weights, x = draw(4, 6, 5), draw(4, 3, 5)
 
     def value(weight: Tensor, x: Tensor) -> Tensor:
@@ -78,10 +78,10 @@ def test_torch_serves_where_the_operator_is_missing(monkeypatch: pytest.MonkeyPa
     def missing(*_: Any) -> Tensor:
         raise AttributeError("no such operator")
 
-    monkeypatch.setattr(matrix_products, "LARGE", 1)
-    monkeypatch.setattr(matrix_products, "_onednn", missing)
-    matrix_products.onednn_works.cache_clear()
+    monkeypatch.setattr(products, "LARGE", 1)
+    monkeypatch.setattr(products, "_onednn", missing)
+    products.onednn_works.cache_clear()
     try:
         torch.testing.assert_close(product(draw(3, 5), draw(6, 5)), draw(3, 5) @ draw(6, 5).t())
     finally:
-        matrix_products.onednn_works.cache_clear()
+        products.onednn_works.cache_clear()
