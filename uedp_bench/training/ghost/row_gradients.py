@@ -170,7 +170,8 @@ class RowGradients:
         found: list[tuple[int, dict[str, Tensor]]] = []
         for row in order:
             alone = self._alone(theta, {name: value[[row]] for name, value in batch.items()})
-            length = float(torch.linalg.vector_norm(self._flat.grad, dtype=torch.float64))
+            whole = torch.cat([part.reshape(-1) for part in alone.values()])
+            length = float(torch.linalg.vector_norm(whole, dtype=torch.float64))
             if 0.0 < length < _LONGEST:
                 found.append((row, alone))
             if len(found) == _COMPARED:
