@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from turns import Stopwatch
-from workloads import Sizes, flat_weights, language_learner, stats_of
+from workloads import Sizes, as_one_writes_it, flat_weights, language_learner, stats_of
 
 from uedp_bench.registry import mechanisms
 from uedp_bench.run import Run
@@ -255,6 +255,7 @@ _actor: dict[Work, tuple[nn.Module, list[tuple[Tensor, Tensor]]]] = {}
 def _of_this_process(work: Work) -> tuple[nn.Module, list[tuple[Tensor, Tensor]]]:
     if work not in _actor:
         torch.set_num_threads(1)
+        as_one_writes_it()
         learner = learner_of(work)
         module = learner.module.to(work.device).train()
         _actor[work] = module, users_of(learner, work.device)
@@ -322,6 +323,8 @@ def flower(work: Work, watch: Stopwatch) -> Tensor:
 
 def weights_of(side: str, work: Work, watch: Stopwatch) -> Tensor:
     """Runs a side; the weights that it ends with, in the order of our networks."""
+    if side != "engine":
+        as_one_writes_it()
     if side == "plain loop":
         return flat_weights(plain_loop(work, watch))
     by_side = {"engine": engine, "plain loop, nn.LSTM": fused_loop,

@@ -8,6 +8,7 @@ words) read synthetic rows of 20 tokens whose frequencies fall as 1 / rank; both
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.mechanism import CorpusStats
+from uedp_bench.models.networks import causal_transformer, lstm, recurrence
 from uedp_bench.models.networks.lstm import LayerShape, NetworkShape, RecurrentNetwork
 from uedp_bench.registry import models, sources, tasks
 from uedp_bench.run import Run
@@ -108,6 +110,16 @@ def _default(users: int) -> Learner:
     kept = corpus.take(np.flatnonzero((corpus.users < users) & corpus.where("train")))
     vocabulary = task.vocabulary(corpus)
     return task.stages(kept, vocabulary, Run(1, stats_of(kept)))[-1]
+
+
+def as_one_writes_it() -> None:
+    """From now on, networks of this process compute as plain torch does, operation by operation.
+
+    What the engine uses instead (a recurrence with its gradient written out, oneDNN for large
+    products) is no part of the loop that one would write, nor of that of peers.
+    """
+    lstm.recurrence = recurrence.by_steps
+    causal_transformer.FasterProducts = nullcontext
 
 
 def stats_of(corpus: Corpus) -> CorpusStats:
