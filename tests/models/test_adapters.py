@@ -249,7 +249,7 @@ def test_adapters_are_clipped_in_one_pass_as_update_by_update(
     assert ONE_PASS not in slow.clipping
     assert slow.clipped > 0 or limits.rows
     assert fast.clipped == slow.clipped
-    torch.testing.assert_close(fast.total, slow.total, rtol=1e-3, atol=1e-6)
+    assert float((fast.total - slow.total).norm()) < 1e-3 * float(slow.total.norm())
     for user in range(3):  # one user's whole influence
         share = Share(cohort.take(np.array([user])), np.ones(1))
         assert float(workers[0].unit_sum(work, share).total.norm()) <= limits.total * (1 + 3e-6)
