@@ -94,6 +94,7 @@ from uedp_bench.model import (
 )
 from uedp_bench.models.vocabularies.word_model import WordModel, WordParams, WordText
 from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.pool_completer import PoolCompleter
 from uedp_bench.randomness.streams import Name, Stream
 from uedp_bench.registry import attacks, events, mechanisms, models, sources, tasks
 from uedp_bench.release import (
@@ -246,6 +247,7 @@ __all__ = [
     "PluginError",
     "PoissonSampled",
     "PoissonSampler",
+    "PoolCompleter",
     "PrivacyError",
     "PrivacyEvent",
     "PrivacyUnit",
