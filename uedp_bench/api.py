@@ -86,6 +86,7 @@ from uedp_bench.mechanism import (
 from uedp_bench.mechanisms.private_training.users import users_of
 from uedp_bench.model import (
     FeatureArray,
+    FeatureModule,
     LanguageModel,
     NextTokenModule,
     TextEncoder,
@@ -200,6 +201,7 @@ __all__ = [
     "Events",
     "Facts",
     "FeatureArray",
+    "FeatureModule",
     "Federation",
     "FixedSizeSampled",
     "FixedSizeSampler",
