@@ -91,7 +91,8 @@ def test_no_loss_moves_the_sum_further_than_the_bound(name: str, form: str) -> N
         learner.factors[ROW] = factor
         found = sums([0, 1, 2, 3, 4])
         moved = float((found.total.double() - others.total.double()).norm())
-        assert moved <= WEIGHTS[UNIT] * BOUND * (1 + 1e-5), factor
+        # Sums of float32 are apart by a few of their own last digits.
+        assert moved <= WEIGHTS[UNIT] * BOUND * (1 + 3e-5), factor
         if 1e25 < factor < math.inf:
             continue  # it depends on the network if the gradient is a number
         lost = not math.isfinite(factor)
