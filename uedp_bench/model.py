@@ -15,8 +15,6 @@ from uedp_bench.component import Component, P
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from uedp_bench.models.networks.output_layer import OutputLayer
-
 FeatureArray = NDArray[np.float32]
 """Vectors of a frozen encoder, in single precision."""
 
@@ -135,7 +133,7 @@ class NextTokenModule(Protocol):
 class FeatureModule(Protocol):
     """A `NextTokenModule` that gives what its output layer reads, and the layer.
 
-    Logits are `features @ weight.t() + bias` of `output_layer()`. The cross-entropy of tokens is
+    Logits are `features @ weight.t() + bias`. The cross-entropy of tokens is
     then computed without a second table of all logits (`models.networks.output_layer`).
     """
 
@@ -143,8 +141,11 @@ class FeatureModule(Protocol):
         """(rows, length, size) features of ids (rows, length)."""
         ...
 
-    def output_layer(self) -> OutputLayer | None:
-        """Weights of the output layer; None where logits are not linear in the features."""
+    def output_layer(self) -> tuple[Tensor, Tensor | None] | None:
+        """Weight (vocabulary, size) and bias (vocabulary,) or None of the output layer.
+
+        None where logits are not linear in the features.
+        """
         ...
 
 

@@ -84,7 +84,7 @@ class LanguageModelLearner(Learner):
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of each row; dropout acts where the module is in training mode."""
         from uedp_bench.models.networks.cross_entropy import token_nats
-        from uedp_bench.models.networks.output_layer import output_nats
+        from uedp_bench.models.networks.output_layer import OutputLayer, output_nats
 
         targets = batch["targets"]
         seeds = batch["seeds"] if module.training else None
@@ -94,7 +94,7 @@ class LanguageModelLearner(Learner):
             nats = token_nats(module(batch["tokens"], seeds), targets)
         else:
             features = network.outputs(batch["tokens"], seeds)
-            nats = output_nats(features, layer, targets)
+            nats = output_nats(features, OutputLayer(*layer), targets)
         return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
 
     def release(self, module: nn.Module) -> LanguageModelRelease:
