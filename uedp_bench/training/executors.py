@@ -6,9 +6,9 @@ were drawn for it, and the parts are added in the order of the shares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from uedp_bench.learner import Learner
 from uedp_bench.run import Run
@@ -40,6 +40,14 @@ class Executor(Protocol):
         """The sum of all shares of a round, parts added in their order."""
         ...
 
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint holds of it, for a training that goes on to the same bits."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from there."""
+        ...
+
     def changed_buffers(self) -> list[str]:
         """Names of buffers that hold statistics of private inputs (`FlatModule`), anywhere."""
         ...
@@ -55,6 +63,14 @@ class InProcess:
     def unit_sum(self, work: RoundWork, shares: Sequence[Share]) -> UnitSum:
         """See `Executor.unit_sum`."""
         return joined((self._worker.unit_sum(work, share) for share in shares), work.theta)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Executor.state_dict`."""
+        return self._worker.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See `Executor.load_state_dict`."""
+        self._worker.load_state_dict(state)
 
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""

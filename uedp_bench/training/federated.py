@@ -119,8 +119,8 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
         diagnostics = Diagnostics(run, len(now.theta))
         rounds = _Rounds(how.sampler, streams)
         for step in run.checkpointed(
-            "train", how.rounds, shared=now, diagnostics=diagnostics, bound=how.bound,
-            noise=how.noise, server=how.server, corpus=learner.corpus,
+            "train", how.rounds, shared=now, executor=executor, diagnostics=diagnostics,
+            bound=how.bound, noise=how.noise, server=how.server, corpus=learner.corpus,
         ):  # fmt: skip
             here, theta = streams.child("round", step), now.theta
             limits = _limits(how, step, layers)

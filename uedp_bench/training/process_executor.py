@@ -14,7 +14,7 @@ import pickle
 import signal
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -126,6 +126,14 @@ class InProcesses:
         for worker in working:
             worker.send(work._replace(theta=work.theta.cpu()))
         return joined(self._in_order(shares, working, work.theta), work.theta)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Executor.state_dict`."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See `Executor.load_state_dict`."""
+        del state  # every process looks for itself
 
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -138,6 +138,17 @@ class ShareWorker:
         if isinstance(local := setup.local, LocalTraining):
             flat = self.trainer.flat
             self._single_pass = SinglePass(setup.learner, local, flat, setup.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Which way of computing was settled on: bits depend on it, and a checkpoint holds it."""
+        rows = None if self._single_pass is None else self._single_pass.rows
+        return {"unknown": self._unknown, "compared": rows is not None and rows.compared}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on in the same way."""
+        self._unknown = state["unknown"]
+        if self._single_pass is not None:
+            self._single_pass.rows.compared = state["compared"]
 
     def layers(self) -> tuple[NetworkLayer, ...]:
         """Weights of the network, in the order of an update."""

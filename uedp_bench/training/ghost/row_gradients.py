@@ -65,7 +65,7 @@ class RowGradients:
     ) -> None:
         self._flat, self._reduction = flat, reduction
         self._network = LossModule(learner, flat.module)
-        self._compared = False
+        self.compared = False
 
     def of(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
         """Gradients of the loss of each row's unit, as far as they come from the row.
@@ -82,9 +82,9 @@ class RowGradients:
             UnknownUse: naming the weight, and the use of it that is not known, or that is not the
                 use that it seemed to be.
         """
-        if not self._compared:
-            self._compared = self._compare(theta, batch)
-        if self._compared or len(units.owner) == 1:
+        if not self.compared:
+            self.compared = self._compare(theta, batch)
+        if self.compared or len(units.owner) == 1:
             return self._recorded(theta, batch, units)
         return self._one_by_one(theta, batch, units)
 

@@ -95,7 +95,7 @@ class SinglePass:
         self, learner: Learner, local: LocalTraining, flat: FlatModule, device: str
     ) -> None:
         self._learner, self._local, self._flat, self._device = learner, local, flat, device
-        self._rows = RowGradients(learner, flat, local.reduction)
+        self.rows = RowGradients(learner, flat, local.reduction)
 
     def clipped(
         self, theta: Tensor, cohort: Cohort, limits: Limits, unit_weights: Tensor
@@ -119,11 +119,11 @@ class SinglePass:
         owner = torch.as_tensor(layout.owner, device=theta.device)
         units, dropped_rows = Units(owner, len(layout.order), layout.weights), 0
         if limits.rows is None:
-            gradients, losses = self._rows.of(theta, batch, units)
+            gradients, losses = self.rows.of(theta, batch, units)
             clip = self._clip(gradients, layout.groups, limits, self._moves)
         else:
             rows = Units(torch.arange(len(owner), device=theta.device), len(owner), units.weights)
-            gradients, losses = self._rows.of(theta, batch, rows)
+            gradients, losses = self.rows.of(theta, batch, rows)
             single = (Group(0, len(owner), 1),)
             of_rows = self._clip(gradients, single, Limits(limits.rows), self._moves)
             gradients = of_rows.applied(gradients)
