@@ -21,7 +21,7 @@ from workloads import MODELS, Sizes
 
 from uedp_bench.training.device import keep_freed_memory
 
-SIDES = ("plain loop", "plain loop, kept memory", "plain loop, nn.LSTM", "engine",
+SIDES = ("plain loop", "plain loop (memory kept)", "plain loop (nn.LSTM)", "engine",
          "pfl-research", "Flower")  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def one_side(options: argparse.Namespace) -> Found:
             return answer
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    if side == "plain loop, kept memory":
+    if side == "plain loop (memory kept)":
         keep_freed_memory()
         side = "plain loop"
     work, watch = work_of(options), Stopwatch()
@@ -88,7 +88,9 @@ def main() -> None:
         return
     out = {}
     for model in options.models.split(","):
-        sides = chosen(options, [s for s in SIDES if s != "plain loop, nn.LSTM" or model == "lstm"])
+        sides = chosen(
+            options, [s for s in SIDES if s != "plain loop (nn.LSTM)" or model == "lstm"]
+        )
         same = ["--models", model, "--users", str(options.users), "--rounds", str(options.rounds),
                 "--device", options.device, *(["--quick"] if options.quick else [])]  # fmt: skip
         if not options.unchecked:

@@ -327,7 +327,7 @@ def weights_of(side: str, work: Work, watch: Stopwatch) -> Tensor:
         as_one_writes_it()
     if side == "plain loop":
         return flat_weights(plain_loop(work, watch))
-    by_side = {"engine": engine, "plain loop, nn.LSTM": fused_loop,
+    by_side = {"engine": engine, "plain loop (nn.LSTM)": fused_loop,
                "pfl-research": pfl_research, "Flower": flower}  # fmt: skip
     return by_side[side](work, watch)
 

@@ -38,9 +38,9 @@ from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.training.device import choose_device
 
 MODELS = ("bert-2k", "bert-30k", "lstm-2k", "lstm-30k", "gpt", "lstm", "default")
-OPACUS = {"Opacus, hooks": "hooks", "Opacus, ghost": "ghost", "Opacus, functorch": "functorch",
-          "Opacus, expanded weights": "ew"}  # fmt: skip
-SIDES = ("non-private", "non-private, same network", "engine", *OPACUS)
+OPACUS = {"Opacus hooks": "hooks", "Opacus ghost": "ghost", "Opacus functorch": "functorch",
+          "Opacus expanded weights": "ew"}  # fmt: skip
+SIDES = ("non-private", "non-private (same network)", "engine", *OPACUS)
 
 
 class Rows(NamedTuple):
@@ -207,7 +207,7 @@ def main() -> None:
     for model in options.models.split(","):
         same = ["--models", model, "--steps", str(options.steps), "--device", options.device,
                 *(["--quick"] if options.quick else [])]  # fmt: skip
-        sides = [s for s in chosen(options, SIDES) if s != "non-private, same network"
+        sides = [s for s in chosen(options, SIDES) if s != "non-private (same network)"
                  or model.startswith("lstm")]  # fmt: skip
         found = in_turns(__file__, sides, same, options.turns)
         out[model] = ratios(found, sides[0], options.clock)

@@ -28,7 +28,7 @@ from uedp_bench.training.device import choose_device
 
 MECHANISMS = {
     "sentences (uedp-group)": "uedp-group",
-    "users, one step (user-dp)": "user-dp",
+    "users of one step (user-dp)": "user-dp",
     "both (uedp-spread)": "uedp-spread",
 }
 SIDES = ("non-private", *MECHANISMS)
