@@ -1,9 +1,9 @@
 """Seconds of federated rounds in several processes over those in one, wall clock.
 
-Both train the same users of the embedded corpus on the same network, take turns, and are checked to
-end at the same bits. Every process has one thread. Starting processes is measured apart.
+Both train the same users on the same network, take turns, and are checked to end at the same bits.
+Every process has one thread. Starting processes is measured apart.
 
-    python benchmarks/processes.py [--processes 2] [--users 128] [--rounds 4] [--turns 3]
+    python benchmarks/processes.py [--model default] [--processes 2] [--users 128] [--turns 3]
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import time
 
 import numpy as np
 import torch
-from federated import CLIP, LOCAL, learner_of
 from torch import Tensor
+from workloads import MODELS, Sizes, language_learner
 
 from uedp_bench.corpus import Index
 from uedp_bench.mechanism import CorpusStats
@@ -23,9 +23,16 @@ from uedp_bench.run import Run, Speed
 from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.device import keep_freed_memory
 from uedp_bench.training.federated import Federation, train_federated
+from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
 from uedp_bench.training.server import SgdServer
+
+CLIP = 0.3
+LOCAL = {
+    "one step on all rows": LocalTraining(learning_rate=1.0),
+    "five epochs, full batch": LocalTraining(learning_rate=0.2, epochs=5),
+}
 
 
 def trained(learner, local, rounds: int, processes: int) -> tuple[float, Tensor]:
@@ -53,13 +60,12 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--users", type=int, default=128, help="users of a round")
     parser.add_argument("--rounds", type=int, default=4, help="after a first that does not count")
-    parser.add_argument("--sizes", choices=["quickstart", "default"], default="quickstart",
-                        help="sizes of corpus and network")  # fmt: skip
+    parser.add_argument("--model", choices=MODELS, default="default", help="see workloads.py")
     parser.add_argument("--turns", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    learner = learner_of(options.users, options.sizes)
+    learner = language_learner(options.model, Sizes(options.users))
     for name, local in LOCAL.items():
         seconds: dict[int, list[float]] = {1: [], options.processes: []}
         whole: list[float] = []

@@ -9,7 +9,7 @@ import numpy as np
 from uedp_bench.corpus import IntArray
 
 CACHED_NUMBERS = 2**23
-"""Numbers of the largest tensor of a chunk: 32 MB in float32 (`benchmarks/federated.py`)."""
+"""Numbers of the largest tensor of a chunk: 32 MB in float32, what a cache holds."""
 
 
 def chunk_size(parameters: int, most: int, *, single_rows: bool = False) -> int:
