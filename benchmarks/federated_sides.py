@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from turns import Stopwatch
-from workloads import Sizes, as_one_writes_it, flat_weights, language_learner, stats_of
+from workloads import Sizes, TorchGPT, as_one_writes_it, flat_weights, language_learner, stats_of
 
 from uedp_bench.registry import mechanisms
 from uedp_bench.run import Run
@@ -52,6 +52,12 @@ class Work(NamedTuple):
 
 def learner_of(work: Work) -> Any:
     return language_learner(work.model, work.sizes, small=work.small)
+
+
+def network_of(learner: Any, work: Work) -> nn.Module:
+    """What one would train with torch: GPT-2 of `transformers`, without this project's products."""
+    module = TorchGPT(learner.module.network) if work.model == "gpt" else learner.module
+    return module.to(work.device).train()
 
 
 def users_of(learner: Any, device: str) -> list[tuple[Tensor, Tensor]]:
@@ -99,7 +105,7 @@ def engine(work: Work, watch: Stopwatch) -> Tensor:
 def plain_loop(work: Work, watch: Stopwatch, module: nn.Module | None = None) -> nn.Module:
     """One user after the other with torch alone."""
     learner = learner_of(work)
-    module = (learner.module if module is None else module).to(work.device).train()
+    module = network_of(learner, work) if module is None else module.to(work.device).train()
     users = users_of(learner, work.device)
     weights = [p for p in module.parameters() if p.requires_grad]
     shared = [p.detach().clone() for p in weights]
@@ -224,7 +230,7 @@ def pfl_research(work: Work, watch: Stopwatch) -> Tensor:
 
     sampler = get_user_sampler("minimize_reuse", list(range(len(users))))
     data = FederatedDataset(shuffled, sampler)
-    wrapped = _PflModule(learner.module.to(work.device).train())
+    wrapped = _PflModule(network_of(learner, work))
     model = PyTorchModel(
         model=wrapped,
         local_optimizer_create=torch.optim.SGD,
@@ -257,7 +263,7 @@ def _of_this_process(work: Work) -> tuple[nn.Module, list[tuple[Tensor, Tensor]]
         torch.set_num_threads(1)
         as_one_writes_it()
         learner = learner_of(work)
-        module = learner.module.to(work.device).train()
+        module = network_of(learner, work)
         _actor[work] = module, users_of(learner, work.device)
     return _actor[work]
 
