@@ -78,7 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments(parser)
     parser.add_argument("--models", default=",".join(MODELS), help="by commas")
-    parser.add_argument("--users", type=int, default=40, help="of a round; 100 for default")
+    parser.add_argument("--users", type=int, default=40, help="users of a round; 'default' has 100")
     parser.add_argument("--rounds", type=int, default=4, help="the first does not count")
     parser.add_argument("--unchecked", action="store_true", help="leave out the check of weights")
     parser.add_argument("--weights", default="", help=argparse.SUPPRESS)

@@ -75,7 +75,7 @@ def one_point(options: argparse.Namespace) -> Found:
 
 
 def slope(x: list[float], y: list[float]) -> float:
-    """Of the least-squares line through (log x, log y)."""
+    """The slope of the least-squares line through (log x, log y)."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 

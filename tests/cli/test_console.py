@@ -11,6 +11,7 @@ from hostile import answer
 
 from uedp_bench.cli.console import console, echo
 from uedp_bench.files.printable import plain
+from uedp_bench.results import Cost
 
 ESCAPES = (
     "\x1b[31mred",
@@ -100,9 +101,7 @@ def test_progress_of_strangers(kind):
     from uedp_bench.cli import progress
 
     job = SimpleNamespace(id="1", label="evil \x1b[31m [/x]", done=None, todo=True)
-    result = SimpleNamespace(
-        status="finished", cost=SimpleNamespace(train_seconds=1, attack_seconds=1)
-    )
+    result = SimpleNamespace(status="finished", cost=Cost(train_seconds=1, attack_seconds=1))
     screen = Console(file=io.StringIO(), force_terminal=kind == "Bars", width=200)
     with getattr(progress, kind)(screen) as shown:
         shown.begin([job])

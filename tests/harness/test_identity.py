@@ -95,7 +95,8 @@ def test_a_file_that_is_there_is_recorded_by_what_it_holds(tmp_path):
 def test_no_path_of_this_machine_is_recorded(tmp_path):
     missing = str(tmp_path / "not there.txt")
     (spec,) = runs(task={"name": "next-word", "params": {"vocabulary": missing}})
-    result = failed(spec, Identity.of(spec, "c"), RunError(type="t", message="m", phase="load"))
+    error = RunError(type="t", message="m", phase="load")
+    result = failed(spec, Identity.of(spec, "c"), error, stored={})
     assert "identity" not in result.provenance
     assert result.id == Identity.of(spec, "c").id
     plugin = tmp_path / "listed.py"

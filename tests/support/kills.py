@@ -128,7 +128,8 @@ def commands(folder: Path, wanted: int, rng: random.Random, arguments: list[str]
 TRAINS = {
     "name": "user-dp",
     "params": {"rounds": 24, "users_per_round": 10,
-               "clip_policy": "adaptive", "server_optimizer": "adam"},
+               "clip_policy": "adaptive", "server_optimizer": "adam",
+               "server_learning_rate": 0.02},
 }  # fmt: skip
 PRETRAINS = {"name": "next-word", "params": {"pretraining_epochs": 1}}
 

@@ -100,7 +100,7 @@ class BandedFactorization(Event):
         )
 
     def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
-        """Of users together with entities, neighbours are those with and without the pair."""
+        """A user together with an entity may be added or removed, and not replaced."""
         if unit == "entity" or (unit == "user-entity" and adjacency != "add-or-remove"):
             return f"rounds of users with correlated noise do not speak of {unit} under {adjacency}"
         return ""

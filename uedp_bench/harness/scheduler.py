@@ -77,7 +77,7 @@ class Job:
 
 
 Point = tuple[str, int, float]
-"""Of a series: its name, the step, the value."""
+"""A value of a series: the series' name, the step, the value."""
 
 
 class JobProgress(NamedTuple):

@@ -21,23 +21,25 @@ from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
 
 UNIT_ROUNDOFF = 2.0**-24
-"""Of float32."""
+"""The largest relative error of one rounding to float32."""
 
 BLOCK = 128
 """Numbers of an inner product that float32 adds up; sums of blocks are float64."""
 
 GRAM_ERROR = (2 * BLOCK + 16) * UNIT_ROUNDOFF
-"""Of the square of a norm from Gram matrices, as a fraction of the square of the reach."""
+"""The error of a squared norm from Gram matrices, as a fraction of the squared reach."""
 
 WRITTEN_ERROR = 512 * UNIT_ROUNDOFF
-"""Of a gradient that is written out, as a fraction of its reach: the same for rows of any length,
-or the rows beside a unit, which decide how far it is padded, would decide its bound."""
+"""The error of a gradient that is written out, as a fraction of its reach.
+
+It is the same for rows of any length: the rows beside a unit decide how far it is padded, and must
+not decide its bound."""
 
 PRODUCT_ERROR = 256 * UNIT_ROUNDOFF
-"""Of the weighted product in which a unit's gradient is added, as a fraction of its reach."""
+"""The error of a unit's part of the weighted product, as a fraction of its reach."""
 
 SUM_ERROR = 32 * UNIT_ROUNDOFF
-"""Of a sum of gradients that are given as they are, as a fraction of the sum of their norms."""
+"""The error of a sum of gradients that are given as they are, as a fraction of the sum of norms."""
 
 TOLERANCE = 1e-3
 """A norm from Gram matrices is computed again, from the gradient written out, where the bound on
@@ -51,7 +53,7 @@ _KEPT = 2**23
 
 
 class Bounds(NamedTuple):
-    """Of the norms of units' gradients of one weight, in float64.
+    """Norms of the units' gradients of one weight, and bounds on them, in float64.
 
     Attributes:
         upper: (units,) no norm is above it; not finite where the gradient is not.

@@ -22,7 +22,7 @@ _COMPARED = 3
 _LONGEST = 1e18
 """Numbers of longer gradients overflow when they are multiplied: they are compared to nothing."""
 _AGREES = 1e-3
-"""Of the norm of a row's gradient: two float32 passes that add in another order differ by less."""
+"""Two float32 passes over a row differ by less, as a fraction of its gradient's norm."""
 
 
 class Units(NamedTuple):

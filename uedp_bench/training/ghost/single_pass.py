@@ -66,7 +66,7 @@ class _Layout:
 
     @staticmethod
     def of(cohort: Cohort, like: Tensor) -> _Layout:
-        """Of units that have a row each."""
+        """The layout of the units of a cohort that have a row at all."""
         here = cohort.weights > 0
         sizes = here.sum(axis=1)
         order: IntArray = np.argsort(sizes, kind="stable")
