@@ -190,11 +190,17 @@ class BertRows(Learner):
 
 
 class TorchGPT(nn.Module):
-    """The network of `gpt` as one trains it with torch: in training mode, dropout 0."""
+    """The network of `gpt` as one trains it with torch: in training mode, dropout 0.
+
+    It is made anew by the library, for ours computes its activation in another way.
+    """
 
     def __init__(self, network: Any) -> None:
         super().__init__()
-        self.network = network.train()
+        self.network = type(network)(network.config)
+        self.network.load_state_dict(network.state_dict())
+        self.network.train()
+        network = self.network
         for module in network.modules():
             if isinstance(module, nn.Dropout):
                 module.p = 0.0

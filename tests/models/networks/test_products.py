@@ -85,3 +85,18 @@ def test_torch_serves_where_the_operator_is_missing(monkeypatch: pytest.MonkeyPa
         torch.testing.assert_close(product(draw(3, 5), draw(6, 5)), draw(3, 5) @ draw(6, 5).t())
     finally:
         products.onednn_works.cache_clear()
+
+
+def test_the_activation_of_gpt2_is_the_librarys() -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers.activations import NewGELUActivation
+
+    from uedp_bench.models.networks.causal_transformer import TransformerNetwork
+
+    torch.manual_seed(1)
+    theirs = GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=8, n_head=2, vocab_size=11)).eval()
+    tokens = torch.arange(10).view(2, 5)
+    before = theirs(input_ids=tokens).logits
+    ours = TransformerNetwork(theirs)
+    torch.testing.assert_close(ours(tokens), before, rtol=1e-5, atol=1e-6)
+    assert not any(isinstance(module, NewGELUActivation) for module in ours.modules())

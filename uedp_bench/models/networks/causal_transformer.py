@@ -37,7 +37,7 @@ class TransformerNetwork(nn.Module):
 
     def __init__(self, network: Any) -> None:
         super().__init__()
-        self.network: Any = network.eval()
+        self.network: Any = _one_function_gelu(network.eval())
         self._positions = "position_ids" in inspect.signature(network.forward).parameters
 
     def train(self, mode: bool = True) -> TransformerNetwork:
@@ -140,3 +140,17 @@ class TransformerNetwork(nn.Module):
             options["position_ids"] = positions.expand(tokens.shape[0], -1)
         with FasterProducts():
             return network(input_ids=tokens, **options)
+
+
+def _one_function_gelu(network: Any) -> Any:
+    """The network, its tanh GELU computed by torch's one function in place of eight.
+
+    The library writes GPT-2's activation out, and each of its operations fills a table of its own.
+    """
+    from transformers.activations import NewGELUActivation
+
+    for module in list(network.modules()):
+        for name, child in module.named_children():
+            if type(child) is NewGELUActivation:
+                setattr(module, name, nn.GELU(approximate="tanh"))
+    return network
