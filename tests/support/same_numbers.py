@@ -29,6 +29,7 @@ SOURCE = {"users": 260, "sentences": 2, "valid_users": 10, "test_users": 20, "pu
 LSTM = {"name": "lstm-small", "params": {"vocabulary_size": 200, "units": 8, "embedding": 8}}
 BILSTM = {"units": 8, "embedding_size": 8, "vocabulary_size": 300}
 ROUNDS = {"rounds": 3, "users_per_round": 20}
+SERVER = {"server_optimizer": "adam", "server_learning_rate": 0.02}
 PLAIN = {"name": "noiseless", "params": {"epochs": 1}}
 SHARER = {
     "name": "secret-sharer",
@@ -38,7 +39,7 @@ AUDIT = {"name": "audit", "params": {"canaries": 20}}
 
 LANGUAGE: list[Any] = [
     ["deidentify", PLAIN],
-    {"name": "user-dp", "params": {**ROUNDS, "server_optimizer": "adam"}},
+    {"name": "user-dp", "params": {**ROUNDS, **SERVER}},
     {"name": "user-dp", "params": {**ROUNDS, "sampling": "fixed"}},
     {"name": "uedp", "params": ROUNDS},
     {"name": "uedp-group", "params": {"rounds": 3, "sentences_per_user": 2}},
