@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -15,14 +16,17 @@ from toy import ToyLearner, toy_run
 
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Batch
-from uedp_bench.run import Speed
+from uedp_bench.learner import Batch, Learner
+from uedp_bench.run import Run
+from uedp_bench.training import federated
 from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.federated import Federation, train_federated
-from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.local import LocalTraining, LocalWork
 from uedp_bench.training.noise import IndependentGaussian
+from uedp_bench.training.process_executor import InProcesses
 from uedp_bench.training.sampling import PoissonSampler
 from uedp_bench.training.server import SgdServer
+from uedp_bench.training.unit_sums import WorkerSetup
 
 
 def adaptive_plan(rounds: int = 4, **changes: Any) -> Federation:
@@ -60,8 +64,13 @@ def complain() -> None:
     raise InputError("row 7 has no points")
 
 
+def _one_process(local: LocalWork, learner: Learner, run: Run) -> InProcesses:
+    """An executor of one process: each imports torch, and that is what these trainings cost."""
+    return InProcesses(WorkerSetup(learner, local, run.device, run.seed, (), 1), 1)
+
+
 def train_for_ever() -> None:
-    """Writes the ids of its processes after the first round, and goes on."""
+    """Writes the id of its process after the first round, and goes on."""
     shown: list[int] = []
 
     def progress(phase: str, done: int, total: int) -> None:
@@ -70,10 +79,19 @@ def train_for_ever() -> None:
             sys.stdout.write(" ".join(map(str, shown)) + "\n")
             sys.stdout.flush()
 
-    run = replace(toy_run(), speed=Speed(chunk=1, processes=2), progress=progress)
     learner = ToyLearner(np.ones((12, 3)), [row // 2 for row in range(12)])
-    train_federated(adaptive_plan(10**9), learner, run)
+    train_federated(adaptive_plan(10**9), learner, replace(toy_run(), progress=progress))
+
+
+def train_again_after_ctrl_c() -> None:
+    """Ctrl-C ends the first of two trainings; nothing but a kill ends the second."""
+    # A shell that starts this in the background has Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    federated.executor_of = _one_process  # type: ignore[assignment]
+    with contextlib.suppress(KeyboardInterrupt):
+        train_for_ever()
+    train_for_ever()
 
 
 if __name__ == "__main__":
-    train_for_ever()
+    train_again_after_ctrl_c()
