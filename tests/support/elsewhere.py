@@ -1,4 +1,4 @@
-"""Learners that go wrong in another process, and a training that never ends by itself."""
+"""Learners that go wrong in another process, and trainings that do not end by themselves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -64,23 +65,17 @@ def complain() -> None:
     raise InputError("row 7 has no points")
 
 
+def compute_for_ever() -> None:
+    """Says where it is, and neither answers nor looks for an end of what it is connected to."""
+    sys.stderr.write(f"{os.getpid()}\n")
+    sys.stderr.flush()
+    while True:
+        time.sleep(1.0)
+
+
 def _one_process(local: LocalWork, learner: Learner, run: Run) -> InProcesses:
     """An executor of one process: each imports torch, and that is what these trainings cost."""
     return InProcesses(WorkerSetup(learner, local, run.device, run.seed, (), 1), 1)
-
-
-def train_for_ever() -> None:
-    """Writes the id of its process after the first round, and goes on."""
-    shown: list[int] = []
-
-    def progress(phase: str, done: int, total: int) -> None:
-        if not shown:
-            shown.extend(child.pid or 0 for child in multiprocessing.active_children())
-            sys.stdout.write(" ".join(map(str, shown)) + "\n")
-            sys.stdout.flush()
-
-    learner = ToyLearner(np.ones((12, 3)), [row // 2 for row in range(12)])
-    train_federated(adaptive_plan(10**9), learner, replace(toy_run(), progress=progress))
 
 
 def train_again_after_ctrl_c() -> None:
@@ -88,9 +83,10 @@ def train_again_after_ctrl_c() -> None:
     # A shell that starts this in the background has Ctrl-C ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     federated.executor_of = _one_process  # type: ignore[assignment]
+    learner = InAnotherProcess(compute_for_ever)
     with contextlib.suppress(KeyboardInterrupt):
-        train_for_ever()
-    train_for_ever()
+        train_federated(adaptive_plan(), learner, toy_run())
+    train_federated(adaptive_plan(), learner, toy_run())
 
 
 if __name__ == "__main__":
