@@ -230,7 +230,8 @@ def pfl_research(work: Work, watch: Stopwatch) -> Tensor:
 
     sampler = get_user_sampler("minimize_reuse", list(range(len(users))))
     data = FederatedDataset(shuffled, sampler)
-    wrapped = _PflModule(network_of(learner, work))
+    module = network_of(learner, work)
+    wrapped = _PflModule(module)
     model = PyTorchModel(
         model=wrapped,
         local_optimizer_create=torch.optim.SGD,
@@ -251,7 +252,7 @@ def pfl_research(work: Work, watch: Stopwatch) -> Tensor:
         ),
         callbacks=[Laps()],
     )  # fmt: skip
-    return flat_weights(learner.module)
+    return flat_weights(module)
 
 
 _actor: dict[Work, tuple[nn.Module, list[tuple[Tensor, Tensor]]]] = {}
