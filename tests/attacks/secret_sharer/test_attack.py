@@ -13,11 +13,6 @@ import pytest
 
 from uedp_bench.attacks._planting import unused_name
 from uedp_bench.attacks.secret_sharer.attack import PlantedCanaries, SecretSharer
-from uedp_bench.attacks.secret_sharer.canary import (
-    _drawn_by_word,
-    random_suffix_words,
-    random_suffixes,
-)
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
@@ -404,23 +399,6 @@ def test_a_release_that_does_not_generate_has_no_beam_search(
     assert any("no beam search" in note for note in found.details["notes"])
 
 
-def test_references_are_distinct_uniform_and_never_the_canary() -> None:
-    words = tuple("abcd")
-    found = random_suffixes(words, "b c", 15, np.random.default_rng(0))
-    assert len(set(found)) == 15
-    assert set(found) == {f"{x} {y}" for x in words for y in words} - {"b c"}
-
-
-def test_suffixes_too_many_to_be_numbered_are_drawn_by_word() -> None:
-    own = np.full(5, 9_999)
-    assert 10_000**5 > 2**63
-    found = random_suffix_words(10_000, own, 3000, np.random.default_rng(0))
-    assert found.shape == (3000, 5)
-    assert abs(found.mean() - 4999.5) < 5 * 2887 / math.sqrt(15_000)
-    few = _drawn_by_word(3, np.array([1, 2]), 8, np.random.default_rng(0))
-    assert len({tuple(row) for row in few.tolist()} - {(1, 2)}) == 8
-
-
 SMALL_SPACE = {
     "p_u": (0.1,), "p_e": (0.5,), "canaries": 3, "entity_canaries": 2, "word_pool": 7,
     "canary_words": 5, "prefix_words": 2,
@@ -484,23 +462,6 @@ def test_losses_that_are_nan_are_an_error(development_corpus: Corpus, make_run: 
     attack, after, what = planted(development_corpus, SMALL)
     with pytest.raises(InputError, match="NaN"):
         attack.run(Broken(), what, after, make_run(1))
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"prefix_words": 5}, "prefix_words is 5"),
-        ({"p_u": (0.0,)}, "p_u"),
-        ({"canarys": 3}, "did you mean 'canaries'"),
-        ({"entity_spreads": (3, 3)}, "give each spread once"),
-        ({"entity_spreads": (-1,)}, "entity_spreads"),
-        ({"entity_spreads": (1,), "entity_canaries": 0}, "entity_canaries is 0"),
-        ({"entity_sentences": 2}, "entity_spreads is not"),
-    ],
-)
-def test_bad_parameters_are_refused(params: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        SecretSharer.create(params)
 
 
 def test_corpora_that_cannot_carry_canaries_are_refused(development_corpus: Corpus) -> None:
