@@ -57,7 +57,7 @@ SETTINGS = {
 
 
 class Work:
-    """What the sides do: one network, one prefix, the same suffixes."""
+    """The work of all sides: one network, one prefix, the same suffixes."""
 
     def __init__(self, setting: Setting, candidates: int, device: str) -> None:
         model = models.create(setting.model)

@@ -26,7 +26,7 @@ SIDES = ("plain loop", "plain loop (memory kept)", "plain loop (nn.LSTM)", "engi
 
 
 def work_of(options: argparse.Namespace) -> Work:
-    """What a process does for `--model`."""
+    """The work of a process for `--model`."""
     small, checked = options.quick, bool(options.weights)
     rows = 4 if small else 16
     users = 4 if small else (6 if checked else options.users)
@@ -41,7 +41,7 @@ def work_of(options: argparse.Namespace) -> Work:
 
 
 def one_side(options: argparse.Namespace) -> Found:
-    """What the process of one side prints."""
+    """Figures that the process of one side prints."""
     side = options.side
     for package, how in needs(side):
         if (answer := missing(package, how)) is not None:

@@ -26,7 +26,7 @@ from uedp_bench.training.device import choose_device
 
 
 class Work(NamedTuple):
-    """What all sides do. It is pickled.
+    """The work of all sides. It is pickled.
 
     Attributes:
         model: one of `workloads.MODELS`.
@@ -55,7 +55,7 @@ def learner_of(work: Work) -> Any:
 
 
 def network_of(learner: Any, work: Work) -> nn.Module:
-    """What one would train with torch: GPT-2 of `transformers`, without this project's products."""
+    """The network that one would train with torch alone: GPT-2 of `transformers` as it is."""
     module = TorchGPT(learner.module.network) if work.model == "gpt" else learner.module
     return module.to(work.device).train()
 

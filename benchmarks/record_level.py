@@ -171,7 +171,7 @@ def engine(rows: Rows, count: int, steps: int, watch: Stopwatch, device: str) ->
 
 
 def one_side(options: argparse.Namespace) -> Found:
-    """What the process of one side prints."""
+    """Figures that the process of one side prints."""
     side, device = options.side, options.device
     if side in OPACUS and (answer := missing("opacus", "pip install opacus")) is not None:
         return answer

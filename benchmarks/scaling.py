@@ -1,4 +1,4 @@
-"""How the time of private training grows with users, rounds, vocabulary and weights.
+"""Growth of the time of private training with users, rounds, vocabulary and weights.
 
 One size of the model `lstm` grows at a time, the others stay: 10 users of 8 rows of 20 tokens,
 10,000 words, embeddings of 96, 256 units. Every point is a fresh process on one thread. Slopes are

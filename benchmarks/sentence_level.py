@@ -76,7 +76,7 @@ def non_private(learner: Learner, rounds: int, watch: Stopwatch, device: str) ->
 
 
 def one_side(options: argparse.Namespace) -> Found:
-    """What the process of one side prints."""
+    """Figures that the process of one side prints."""
     torch.set_num_threads(1)
     sizes = Sizes(options.users, 4 if options.quick else 16)
     learner, watch = language_learner(options.models, sizes, small=options.quick), Stopwatch()

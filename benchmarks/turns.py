@@ -1,4 +1,4 @@
-"""What the benchmarks share: sides that take turns, each in a fresh process, and their peak memory.
+"""Sides of a benchmark that take turns, each in a fresh process, and their peak memory.
 
 A side is a way of doing the same work. The script that compares sides starts itself once for each
 side and turn (`--side NAME`); the process prints one line of JSON, made by `Stopwatch.found`.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 Found = dict[str, Any]
-"""What one process found: `work` done in a lap, seconds of a lap by clock, peak memory in MB."""
+"""Figures of one process: `work` done in a lap, seconds of a lap by clock, peak memory in MB."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

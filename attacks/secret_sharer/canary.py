@@ -77,7 +77,7 @@ class PlantedCanaries(Planted):
 
 
 class Ranking(NamedTuple):
-    """How one canary compares with others.
+    """Rank of one canary among others.
 
     Attributes:
         loss: of the canary, in nats.

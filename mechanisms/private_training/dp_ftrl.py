@@ -140,7 +140,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
             Federation(
                 rounds=p.rounds,
                 units=units,
-                sampler=self._sampler(_ids(corpus), schedule, run),
+                sampler=self._sampler(corpus.users[units.rows[units.offsets[:-1]]], schedule, run),
                 local=p.local("mean"),
                 bound=p.bound(p.clip, p.noise_multiplier, users / schedule.separation),
                 noise=BandedNoise(coefficients, p.noise_multiplier),
@@ -198,10 +198,3 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
             for event in rounds
             for unit, at in (("user", None), ("user-entity", point))
         )
-
-
-def _ids(corpus: Corpus) -> IntArray:
-    """(units,) user ids of the units of `users_of`, in their order."""
-    import numpy as np
-
-    return np.unique(corpus.users[corpus.where("train")])

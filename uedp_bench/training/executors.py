@@ -1,7 +1,9 @@
-"""Where the updates of a round are computed. Whatever the executor, bits are the same.
+"""Executors compute the updates of a round, in this process or in others, to the same bits.
 
 A round is cut into the same shares, every share is computed by the same code with the seeds that
-were drawn for it, and the parts are added in the order of the shares.
+were drawn for it, and the parts are added in the order of the shares. One thing is settled by each
+process from the first rows that it sees: that gradients may be told apart by row (`ghost`). Where
+almost all first gradients are 0 or not finite, last digits may differ.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ as large as the weight.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -149,9 +148,10 @@ class WeightGradients:
 
     def total(self, factors: Tensor) -> Tensor:
         """(*shape) their sum over all rows, each times its factor (rows,): one product in all."""
-        whole = factors.new_zeros(1, math.prod(self.shape))
-        total = whole[0] if self.whole is None else factors @ self.whole.flatten(1)
-        total = total.view(self.shape)
+        if self.whole is None:
+            total = factors.new_zeros(self.shape)
+        else:
+            total = (factors @ self.whole.flatten(1)).view(self.shape)
         for given in self.products:
             left, right = _scaled(given, factors)
             if left.transpose(0, 1).is_contiguous():  # time came first: no copy then

@@ -86,9 +86,7 @@ def _product(inputs: Any, weight: Any, bias: Any = None) -> Tensor:
     return _Linear.apply(inputs, weight.tape.anchor, weight.plain, plain, record)  # type: ignore[no-any-return, no-untyped-call]
 
 
-@_of(functional.linear)
-def _linear(inputs: Any, weight: Any, bias: Any = None) -> Tensor:
-    return _product(inputs, weight, bias)
+_of(functional.linear)(_product)
 
 
 @_of(torch.matmul, torch.mm, Tensor.matmul, Tensor.mm, Tensor.__matmul__)
