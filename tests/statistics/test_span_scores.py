@@ -1,0 +1,145 @@
+"""Span scores against nervaluate and seqeval, the paper's table, and what intervals must do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nervaluate import Evaluator
+from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
+
+from uedp_bench.corpus import Spans
+from uedp_bench.errors import InputError
+from uedp_bench.statistics.span_scores import (
+    SCHEMES,
+    counts_by_type,
+    span_counts,
+    span_scores,
+    spans_of_labels,
+)
+
+TYPES = ("LOC", "PER")
+LABELS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+ROWS = st.lists(
+    st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=12),
+    min_size=1,
+    max_size=4,
+)
+NERVALUATE = {"strict": "strict", "exact": "exact", "partial": "partial", "type": "ent_type"}
+
+
+def scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, tuple[float, ...]]:
+    counts = span_counts(spans_of_labels(gold, TYPES), spans_of_labels(predicted, TYPES), len(gold))
+    found = span_scores(counts, np.arange(len(gold)), np.random.default_rng(0))
+    return {name: tuple(part.value for part in score) for name, score in found.items()}
+
+
+@settings(max_examples=300)
+@given(ROWS)
+def test_scores_are_those_of_nervaluate_and_conlleval(rows: list[list[tuple[str, str]]]) -> None:
+    gold, predicted = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))
+    if all(label == "O" for row in gold for label in row):
+        with pytest.raises(InputError, match="no gold span"):
+            scores(gold, predicted)
+        return
+    ours = scores(gold, predicted)
+    theirs = Evaluator(gold, predicted, tags=list(TYPES), loader="list").evaluate()["overall"]
+    for name, other in NERVALUATE.items():
+        entry = theirs[other]
+        assert ours[name] == pytest.approx((entry.precision, entry.recall, entry.f1)), name
+    conlleval = precision_recall_fscore_support(gold, predicted, average="micro", zero_division=0)
+    assert ours["strict"] == pytest.approx(tuple(conlleval[:3]))
+
+
+@given(ROWS)
+def test_scores_of_a_type_are_those_of_seqeval(rows: list[list[tuple[str, str]]]) -> None:
+    gold, predicted = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))
+    sides = (spans_of_labels(gold, TYPES), spans_of_labels(predicted, TYPES))
+    by_type = counts_by_type(*sides, len(gold), TYPES)
+    there = sorted({label[2:] for row in [*gold, *predicted] for label in row} - {""})
+    theirs = precision_recall_fscore_support(gold, predicted, zero_division=0) if there else []
+    for index, name in enumerate(there):
+        counts = by_type[name]
+        assert counts.gold.sum() == theirs[3][index]
+        hits, found = counts.strict.sum(), counts.predicted.sum()
+        assert (hits / found if found else 0.0) == pytest.approx(theirs[0][index])
+
+
+@pytest.mark.parametrize(
+    ("predicted", "strict", "exact", "type_paper", "partial_paper"),
+    [
+        (("B-PER", "I-PER"), 1.0, 1.0, 1.0, 1.0),
+        (("B-PER", "O"), 0.0, 0.0, 0.5, 0.5),
+        (("B-LOC", "I-LOC"), 0.0, 1.0, 0.0, 0.5),
+        (("B-LOC", "O"), 0.0, 0.0, 0.0, 0.5),
+    ],
+    ids=["right", "boundary", "type", "both"],
+)
+def test_rewards_are_those_of_table_3_of_the_paper(
+    predicted: tuple[str, str], strict: float, exact: float, type_paper: float, partial_paper: float
+) -> None:
+    found = scores([["B-PER", "I-PER"]], [list(predicted)])  # "Adam London", a name
+    wanted = {"strict": strict, "exact": exact} | {
+        "type_paper": type_paper,
+        "partial_paper": partial_paper,
+    }
+    for name, reward in wanted.items():
+        assert found[name] == (reward, reward, reward), name
+    assert set(found) == set(SCHEMES)
+
+
+def test_a_fixed_file_scores_as_conlleval_scores_it() -> None:
+    """4 phrases, 6 found, 2 right: precision 33.33 %, recall 50.00 %, FB1 40.00."""
+    gold = ["B-PER I-PER O B-LOC", "O I-LOC B-LOC O", "O O"]
+    predicted = ["B-PER I-PER O B-PER", "O I-PER B-LOC I-PER", "B-LOC O"]
+    found = scores([row.split() for row in gold], [row.split() for row in predicted])
+    assert found["strict"] == pytest.approx((2 / 6, 2 / 4, 0.4))
+    assert found["exact"] == pytest.approx((4 / 6, 4 / 4, 0.8))
+
+
+def test_neighbours_are_two_spans_and_a_stray_inside_label_begins_one() -> None:
+    spans = spans_of_labels([["B-PER", "B-PER", "I-LOC", "I-LOC", "O", "I-PER"]], TYPES)
+    assert spans.mentions() == [(0, 0, 1, 1), (0, 1, 2, 1), (0, 2, 4, 0), (0, 5, 6, 1)]
+    assert spans_of_labels([[], ["O"]], TYPES).mentions() == []
+    with pytest.raises(InputError, match=r"label 'B-PRE' of word 1 in row 0: did you mean 'B-PER'"):
+        spans_of_labels([["O", "B-PRE"]], TYPES)
+
+
+def test_nothing_predicted_scores_zero_and_spans_outside_are_refused() -> None:
+    assert set(scores([["B-PER"]], [["O"]]).values()) == {(0.0, 0.0, 0.0)}
+    spans = spans_of_labels([["O"], ["B-PER"]], TYPES)
+    with pytest.raises(InputError, match=r"a predicted span .* of row 1"):
+        span_counts(Spans.none(), spans, 1)
+
+
+def test_overlapping_spans_of_one_side_count_once_each() -> None:
+    """Nested gold names: one prediction satisfies one of them."""
+    gold = Spans.build(["Bank of England"], [(0, 0, 15, 0), (0, 8, 15, 1)])
+    counts = span_counts(gold, Spans.build(["Bank of England"], [(0, 8, 15, 1)]), 1)
+    assert counts.table().tolist() == [[2, 1, 1, 1, 1, 1]]
+
+
+def test_intervals_are_over_users() -> None:
+    """All rows of a user are drawn together: two users, one right and one wrong, span [0, 1]."""
+    gold = [["B-PER"]] * 200
+    predicted = [["B-PER"]] * 100 + [["O"]] * 100
+    counts = span_counts(spans_of_labels(gold, TYPES), spans_of_labels(predicted, TYPES), 200)
+    two = np.arange(200) // 100
+    by_user = span_scores(counts, two, np.random.default_rng(0))["strict"].recall
+    by_row = span_scores(counts, np.arange(200), np.random.default_rng(0))["strict"].recall
+    assert (by_user.value, by_user.low, by_user.high) == (0.5, 0.0, 1.0)
+    assert by_row.low is not None
+    assert by_row.high is not None
+    assert 0.4 < by_row.low < 0.5 < by_row.high < 0.6
+    one = span_scores(counts, np.zeros(200, dtype=np.int64), np.random.default_rng(0))["strict"].f1
+    assert (one.value, one.low) == (pytest.approx(2 / 3), None)
+    with pytest.raises(InputError, match="200 rows of counts, 3 users"):
+        span_scores(counts, np.arange(3), np.random.default_rng(0))
+
+
+def test_nan_is_an_error() -> None:
+    counts = span_counts(spans_of_labels([["B-PER"]], TYPES), Spans.none(), 1)
+    counts.strict[0] = np.nan
+    with pytest.raises(InputError, match="NaN"):
+        span_scores(counts, np.zeros(1, dtype=np.int64), np.random.default_rng(0))
