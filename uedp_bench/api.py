@@ -85,8 +85,10 @@ from uedp_bench.mechanism import (
 )
 from uedp_bench.mechanisms.private_training.users import users_of
 from uedp_bench.model import (
+    EmbedsTokens,
     FeatureArray,
     FeatureModule,
+    HasOutputLayer,
     LanguageModel,
     NextTokenModule,
     TextEncoder,
@@ -195,6 +197,7 @@ __all__ = [
     "DetectionParams",
     "DiscretePair",
     "Edit",
+    "EmbedsTokens",
     "Encoder",
     "Estimate",
     "Event",
@@ -211,6 +214,7 @@ __all__ = [
     "GaussianNoise",
     "Generator",
     "Guarded",
+    "HasOutputLayer",
     "IndependentGaussian",
     "Index",
     "InputError",

@@ -147,6 +147,9 @@ class Learner(Protocol):
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """Tensors of these rows, on the CPU.
 
+        Token ids that the network looks up are called `tokens` (rows, length); the vocabulary's
+        `end` fills them up.
+
         What is random about a row (dropout) depends on its own one of the `seeds` (rows,) alone,
         so that it does not matter which rows are computed side by side.
         """

@@ -149,6 +149,31 @@ class FeatureModule(Protocol):
         ...
 
 
+@runtime_checkable
+class EmbedsTokens(Protocol):
+    """A network, or a part of one, that looks tokens up in a table of vectors, and says in which.
+
+    Rows of the table that belong to no token of a text have no gradient, unless the table is that
+    of the outputs too: who reads an update must know where it is (`gradient-inversion`).
+    """
+
+    def token_embedding(self) -> Tensor:
+        """(vocabulary, size) the weight whose row i is the vector of token i."""
+        ...
+
+
+@runtime_checkable
+class HasOutputLayer(Protocol):
+    """A network, or a part of one, that says which weights make its logits; see `FeatureModule`."""
+
+    def output_layer(self) -> tuple[Tensor, Tensor | None] | None:
+        """Weight (outputs, size) and bias (outputs,) or None of the output layer.
+
+        None where logits are not linear in the features.
+        """
+        ...
+
+
 class TextEncoder(TextModel[P]):
     """A network that maps a text to one vector, its representation.
 

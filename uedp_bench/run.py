@@ -285,6 +285,7 @@ class Run:
         sender: str,
         receiver: str,
         round: int,  # noqa: A002
+        noisy: bool = False,
     ) -> None:
         """Writes down that a party sends something to another, while it does so.
 
@@ -297,9 +298,12 @@ class Run:
             sender: a party ("server"); parties of one role are numbered ("client 3").
             receiver: another one.
             round: of the protocol, from 0.
+            noisy: noise of the sender's hides what it sends, so that what is proven of the release
+                holds of the message too (`Message`).
         """
         shape = tuple(int(size) for size in payload.shape)
-        message = Message(sender, receiver, round, name, shape, int(payload.nbytes))
+        size = int(payload.nbytes)
+        message = Message(sender, receiver, round, name, shape, size, noisy=noisy)
         self.diary.messages.add(message, payload)
 
     def keeps_payload(self, round: int) -> bool:  # noqa: A002

@@ -58,6 +58,8 @@ class Message(NamedTuple):
         shape, bytes: of what it carried.
         payload: what it carried; None after the rounds that were asked for, and where no array was
             sent.
+        noisy: the sender hid what it carries by noise before it was sent, so that what is proven of
+            the release holds of the message too. Noise that the receiver adds hides nothing.
     """
 
     sender: str
@@ -67,6 +69,7 @@ class Message(NamedTuple):
     shape: tuple[int, ...]
     bytes: int
     payload: NDArray[Any] | None = None
+    noisy: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class Messages:
 
     def save(self, file: Path) -> None:
         """Writes an npz file that only its owner can read."""
-        told = [message[:-1] for message in self.sent]
+        told = [message._replace(payload=None) for message in self.sent]
         payloads = {
             f"payload_{number}": message.payload
             for number, message in enumerate(self.sent)
@@ -113,8 +116,9 @@ class Messages:
             told = json.loads(str(data["messages"]))
             kept = {name: data[name] for name in data.files if name != "messages"}
         return Messages(tuple(
-            Message(sender, receiver, step, name, tuple(shape), size, kept.get(f"payload_{number}"))
-            for number, (sender, receiver, step, name, shape, size) in enumerate(told)
+            Message(sender, receiver, step, name, tuple(shape), size,
+                    kept.get(f"payload_{number}"), *rest[1:])
+            for number, (sender, receiver, step, name, shape, size, *rest) in enumerate(told)
         ))  # fmt: skip
 
 
@@ -124,7 +128,7 @@ class Transcript(Protocol):
     """Parties made the release together, and what passed between them is known.
 
     A guarantee about the release alone says nothing of what a party saw on the way: an attack on
-    messages bounds an epsilon only if the noise was in them.
+    messages bounds an epsilon only if the noise was in them (`Message.noisy`).
 
     Attributes:
         transcript: what was sent before the attack.

@@ -62,6 +62,10 @@ class TransformerNetwork(nn.Module):
             return None
         return OutputLayer(head.weight, head.bias)
 
+    def token_embedding(self) -> Tensor:
+        """See `EmbedsTokens`."""
+        return self.network.get_input_embeddings().weight  # type: ignore[no-any-return]
+
     def prefix_state(self, tokens: Tensor) -> tuple[Any, int]:
         """Keys and values after the tokens (1, length), for `resume`."""
         return self._run(self.network, tokens, 0, use_cache=True).past_key_values, tokens.shape[1]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from uedp_bench.learner import Batch
 from uedp_bench.models.networks.lstm import keep_mask
+from uedp_bench.models.networks.output_layer import OutputLayer
 
 _HEAD_STREAM = 1 << 20
 """First number of the head's dropout masks: an encoder's own are smaller."""
@@ -64,6 +65,11 @@ class ClassifierNetwork(nn.Module):
 
     def _layers(self) -> list[nn.Linear]:
         return [layer for layer in self.head if isinstance(layer, nn.Linear)]
+
+    def output_layer(self) -> OutputLayer:
+        """Its last layer: a row of the weight, and a bias, for each class; see `HasOutputLayer`."""
+        last = self._layers()[-1]
+        return OutputLayer(last.weight, last.bias)
 
     def represent(self, batch: Batch) -> Tensor:
         """(rows, d) representations of `vectors`, or of `tokens` and `lengths`."""

@@ -209,6 +209,10 @@ class RecurrentNetwork(nn.Module):
         """The shared embedding; see `NextTokenModule`."""
         return OutputLayer(self.embedding, self.output_bias)
 
+    def token_embedding(self) -> Tensor:
+        """The shared embedding; see `EmbedsTokens`."""
+        return self.embedding
+
     def prefix_state(self, tokens: Tensor) -> State:
         """State after the tokens (1, length), for `resume`."""
         return self._features(tokens, self._zero_state(1), None)[1]

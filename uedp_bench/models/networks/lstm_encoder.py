@@ -68,6 +68,10 @@ class BidirectionalNetwork(nn.Module):
         self.onward.initialise(generator)
         self.backward_layer.initialise(generator)
 
+    def token_embedding(self) -> Tensor:
+        """See `EmbedsTokens`."""
+        return self.embedding
+
     def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, width); see `TextEncoder`."""
         values = nn.functional.embedding(tokens, self.embedding)

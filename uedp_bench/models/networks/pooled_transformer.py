@@ -88,6 +88,10 @@ class PooledTransformer(nn.Module):
         total = hidden.masked_fill(~inside[:, :, None], 0.0).sum(dim=1)
         return self.projection(total / lengths[:, None])  # type: ignore[no-any-return]
 
+    def token_embedding(self) -> Tensor:
+        """See `EmbedsTokens`."""
+        return self.network.get_input_embeddings().weight  # type: ignore[no-any-return]
+
     def save(self, folder: Path) -> None:
         """Writes the network in the library's format, and the weights on top of it."""
         folder.mkdir(parents=True, exist_ok=True)
