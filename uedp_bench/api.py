@@ -93,7 +93,9 @@ from uedp_bench.model import (
     NextTokenModule,
     TextEncoder,
     TextModel,
+    TokenEncoder,
     Vocabulary,
+    WordRows,
 )
 from uedp_bench.models.vocabularies.word_model import WordModel, WordParams, WordText
 from uedp_bench.models.vocabularies.words import WordVocabulary
@@ -305,6 +307,7 @@ __all__ = [
     "Task",
     "TextEncoder",
     "TextModel",
+    "TokenEncoder",
     "TokenScores",
     "Tokenised",
     "Trained",
@@ -325,6 +328,7 @@ __all__ = [
     "WordChannel",
     "WordModel",
     "WordParams",
+    "WordRows",
     "WordText",
     "WordVocabulary",
     "YogiServer",

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.component import Component, P
+from uedp_bench.corpus import IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from uedp_bench.learner import Batch
 
 FeatureArray = NDArray[np.float32]
 """Vectors of a frozen encoder, in single precision."""
@@ -91,6 +94,10 @@ class TextModel(Component[P]):
     def max_length(self) -> int | None:
         """Most tokens a row may have, begin and end included; None for no limit."""
         return None
+
+    def frozen(self) -> bool:
+        """True if the model is pretrained and fixed: it then has no vocabulary here."""
+        return False
 
 
 class LanguageModel(TextModel[P]):
@@ -195,10 +202,6 @@ class TextEncoder(TextModel[P]):
         """The word that stands for a dropped word in a text that is to be encoded."""
         return "<unk>"
 
-    def frozen(self) -> bool:
-        """True if the encoder is pretrained and fixed."""
-        return False
-
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
         """(texts, size) vectors of a frozen encoder.
 
@@ -236,11 +239,7 @@ class TextEncoder(TextModel[P]):
 
     def save_encoder(self, module: nn.Module, folder: Path) -> None:
         """Writes the weights of a module that `build_encoder` made."""
-        import torch
-
-        folder.mkdir(parents=True, exist_ok=True)
-        weights = {name: value.cpu() for name, value in module.state_dict().items()}
-        torch.save(weights, folder / "encoder.pt")
+        _save_weights(module, folder / "encoder.pt")
 
     def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
         """The module with the weights that `save_encoder` wrote, on the CPU."""
@@ -249,3 +248,88 @@ class TextEncoder(TextModel[P]):
         module = self.build_encoder(vocabulary, seed=0)
         module.load_state_dict(torch.load(folder / "encoder.pt", weights_only=True))
         return module
+
+
+class WordRows(Protocol):
+    """What a token encoder reads of rows of words."""
+
+    @property
+    def lengths(self) -> IntArray:
+        """(rows,) words of each row that are read: its first ones."""
+        ...
+
+    @property
+    def truncated(self) -> int:
+        """Rows that lost words to a limit."""
+        ...
+
+    @property
+    def row_size(self) -> int:
+        """Numbers in the largest tensor that the longest row needs on its way; see `Learner`."""
+        ...
+
+    def batch(self, rows: IntArray) -> Batch:
+        """What the network reads of some rows: tensors on the CPU, with rows as first dimension.
+
+        They are padded on the right to the longest of these rows, to one word at least. `lengths`
+        (rows,) is among them.
+        """
+        ...
+
+
+class TokenEncoder(TextModel[P]):
+    """A network that maps every word of a row to a vector.
+
+    `build_token_encoder` returns a module with the attribute `width` (d), whose `forward(batch)`
+    maps what `WordRows.batch` gives to (rows, words, d); where the batch has `seeds` (rows,) and
+    the module is in training mode, they draw its dropout. Row i of the output depends on row i of
+    the batch and on the weights only. What stands after the first `lengths[i]` words is padding:
+    its vectors are finite, mean nothing, and change no other vector.
+
+    A word that is cut into pieces has the vector of its first piece.
+
+    A frozen encoder (`frozen()` is True) is pretrained and not trained any further: `read_words`
+    computes its vectors once and keeps them on disk, and `build_token_encoder` returns what is
+    trained on top of them; the vocabulary is then None.
+    """
+
+    @abstractmethod
+    def read_words(
+        self,
+        words: Sequence[Sequence[str]],
+        vocabulary: Vocabulary | None,
+        max_tokens: int,
+        device: str,
+    ) -> WordRows:
+        """What the network reads of each row.
+
+        Args:
+            words: of each row, in order; a word may be any string, and a row may have none.
+            vocabulary: of this model; None for a frozen encoder.
+            max_tokens: tokens of a row past this many are left out. They are words, or pieces of
+                words with the first and last special token among them.
+            device: torch device on which a frozen encoder computes.
+        """
+
+    @abstractmethod
+    def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """The network, or of a frozen encoder what is trained on top of it, on the CPU."""
+
+    def save_token_encoder(self, module: nn.Module, folder: Path) -> None:
+        """Writes the weights of a module that `build_token_encoder` made."""
+        _save_weights(module, folder / "token_encoder.pt")
+
+    def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """The module with the weights that `save_token_encoder` wrote, on the CPU."""
+        import torch
+
+        module = self.build_token_encoder(vocabulary, seed=0)
+        module.load_state_dict(torch.load(folder / "token_encoder.pt", weights_only=True))
+        return module
+
+
+def _save_weights(module: nn.Module, file: Path) -> None:
+    import torch
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({name: value.cpu() for name, value in module.state_dict().items()}, file)

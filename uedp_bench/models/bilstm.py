@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import Field, model_validator
 
+from uedp_bench.component import at
 from uedp_bench.errors import InputError
-from uedp_bench.model import TextEncoder, Vocabulary
+from uedp_bench.model import TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.vocabularies.word_model import WordParams, WordText
 from uedp_bench.models.vocabularies.words import WordVocabulary
 
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
     from torch import nn
 
     from uedp_bench.models.networks.lstm_encoder import BidirectionalNetwork
+    from uedp_bench.models.networks.word_encoder import WordEncoder
+
+    N = TypeVar("N", BidirectionalNetwork, WordEncoder)
 
 _SIZE = 100  # of word vectors, where neither a number nor a file says otherwise
+_FILTERS, _CASE = 32, 8  # in token form, where nothing else is said
 
 
 class BiLSTMParams(WordParams):
@@ -42,6 +48,21 @@ class BiLSTMParams(WordParams):
         "the representation that training drops",
     )
 
+    character_filters: int | None = Field(
+        default=None,
+        ge=0,
+        exclude_if=at(None),
+        description="in token form, filters of a convolution over the characters of each word "
+        "(default 32; 0 for none); a text as one vector has none",
+    )
+    case_size: int | None = Field(
+        default=None,
+        ge=0,
+        exclude_if=at(None),
+        description="in token form, size of a vector for the case of each word (default 8; 0 for "
+        "none); a text as one vector has none",
+    )
+
     @model_validator(mode="after")
     def _one_size(self) -> BiLSTMParams:
         if self.embedding is not None and self.embedding_size is not None:
@@ -49,24 +70,90 @@ class BiLSTMParams(WordParams):
         return self
 
 
-class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams]):
-    """Word vectors, one LSTM layer in both directions, and the last state of each side by side."""
+class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiLSTMParams]):
+    """Word vectors, and one LSTM layer in both directions.
+
+    A text is the last state of each direction, side by side. A word, in token form, is the state of
+    each direction there, and what the layer reads of it are its vector, a convolution over its
+    characters, and its case.
+    """
 
     name = "bilstm"
-    source = "Graves and Schmidhuber 2005; classifier of Xu et al. 2021 (Vickrey), section 4"
+    source = (
+        "Graves and Schmidhuber 2005; classifier of Xu et al. 2021 (Vickrey), section 4; in token "
+        "form, Ma and Hovy 2016"
+    )
     Params = BiLSTMParams
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """See `TextEncoder`.
 
         Raises:
+            InputError: if the file of vectors cannot be read, or has none of the words; if features
+                of words are asked for.
+        """
+        for field in ("character_filters", "case_size"):
+            if getattr(self.params, field):
+                raise InputError(
+                    f"bilstm.{field} is {getattr(self.params, field)}: only tasks that label words "
+                    "read features of words; leave it out"
+                )
+        words = _words(vocabulary)
+        return self._started(words, lambda size: self._network(words.size, size, seed))
+
+    def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """See `TextEncoder`; the file of vectors is not needed again."""
+        return _loaded(
+            folder / "encoder.pt", lambda words, size: self._network(words, size, seed=0)
+        )
+
+    def read_words(
+        self,
+        words: Sequence[Sequence[str]],
+        vocabulary: Vocabulary | None,
+        max_tokens: int,
+        device: str,
+    ) -> WordRows:
+        """See `TokenEncoder`: words past `max_tokens` are left out.
+
+        A word that the vocabulary does not have as it is written is looked up in lower case.
+        """
+        from uedp_bench.models.word_rows import read_features
+
+        filters, case = self._features()
+        widest = max(4 * self.params.units, 22 * max(48, filters) if filters else 0)
+        return read_features(
+            words, _words(vocabulary), max_tokens, features=filters + case > 0, numbers=widest
+        )
+
+    def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """See `TokenEncoder`.
+
+        Raises:
             InputError: if the file of vectors cannot be read, or has none of the words.
         """
+        words = _words(vocabulary)
+        return self._started(words, lambda size: self._word_encoder(words.size, size, seed))
+
+    def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """See `TokenEncoder`; the file of vectors is not needed again."""
+        file = folder / "token_encoder.pt"
+        return _loaded(file, lambda words, size: self._word_encoder(words, size, 0))
+
+    def _features(self) -> tuple[int, int]:
+        """Filters over characters, and size of the vectors of cases, in token form."""
+        p = self.params
+        return (
+            _FILTERS if p.character_filters is None else p.character_filters,
+            _CASE if p.case_size is None else p.case_size,
+        )
+
+    def _started(self, words: WordVocabulary, build: Callable[[int], N]) -> N:
+        """A network built for a size of word vectors, which start from the file if there is one."""
         import torch
 
-        words = _words(vocabulary)
         if self.params.embedding is None:
-            return self._network(words.size, self.params.embedding_size or _SIZE, seed)
+            return build(self.params.embedding_size or _SIZE)
         from uedp_bench.text.word_vectors import read_embedding
 
         public = read_embedding(self.params.embedding, "bilstm.embedding")
@@ -77,27 +164,33 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams]):
                 f"bilstm.embedding: {self.params.embedding} has none of the vocabulary's words "
                 f"({words.words[0]!r}, ...)"
             )
-        network = self._network(words.size, public.dimension, seed)
+        network = build(public.dimension)
         special = words.size - len(words.words)
         with torch.no_grad():
             network.embedding[special:][known] = torch.from_numpy(public.vectors)[at[known]]
         return network
-
-    def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
-        """See `TextEncoder`; the file of vectors is not needed again."""
-        import torch
-
-        weights = torch.load(folder / "encoder.pt", weights_only=True)
-        words, size = weights["embedding"].shape
-        module = self._network(words, size, seed=0)
-        module.load_state_dict(weights)
-        return module
 
     def _network(self, words: int, size: int, seed: int) -> BidirectionalNetwork:
         from uedp_bench.models.networks.lstm_encoder import BidirectionalNetwork
 
         units, dropout = self.params.units, self.params.dropout
         return BidirectionalNetwork(words, size, units, dropout=dropout, seed=seed)
+
+    def _word_encoder(self, words: int, size: int, seed: int) -> WordEncoder:
+        from uedp_bench.models.networks.word_encoder import WordEncoder, WordShape
+
+        p, (filters, case) = self.params, self._features()
+        return WordEncoder(WordShape(words, size, filters, case, p.units, p.dropout), seed)
+
+
+def _loaded(file: Path, build: Callable[[int, int], N]) -> N:
+    """A network of as many words, and vectors as large, as the file has."""
+    import torch
+
+    weights = torch.load(file, weights_only=True)
+    module = build(*weights["embedding"].shape)
+    module.load_state_dict(weights)
+    return module
 
 
 def _words(vocabulary: Vocabulary | None) -> WordVocabulary:

@@ -14,7 +14,7 @@ from uedp_bench.models.networks.lstm import (
     word_mask,
 )
 
-_EMBEDDING_RANGE = 0.1
+EMBEDDING_RANGE = 0.1
 
 
 class ConcatPooling(nn.Module):
@@ -64,7 +64,7 @@ class BidirectionalNetwork(nn.Module):
         self.onward, self.backward_layer = RecurrentLayer(shape), RecurrentLayer(shape)
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            self.embedding.uniform_(-_EMBEDDING_RANGE, _EMBEDDING_RANGE, generator=generator)
+            self.embedding.uniform_(-EMBEDDING_RANGE, EMBEDDING_RANGE, generator=generator)
         self.onward.initialise(generator)
         self.backward_layer.initialise(generator)
 
@@ -77,18 +77,39 @@ class BidirectionalNetwork(nn.Module):
         values = nn.functional.embedding(tokens, self.embedding)
         words = word_mask(seeds, tokens, self.dropout)
         values = values if words is None else values * words
-        last = lengths - 1
-        # A row of n tokens is read n - 1, ..., 0 and from there on anything: its state is taken
-        # after n steps, so padding reaches neither direction.
-        order = (last[:, None] - torch.arange(tokens.shape[1], device=tokens.device)).clamp(min=0)
-        turned = torch.take_along_dim(values, order[:, :, None], dim=1)
-        ends = []
-        for layer, inputs in ((self.onward, values), (self.backward_layer, turned)):
-            outputs, _ = layer(inputs, layer.zero_state(tokens.shape[0]), None)
-            ends.append(_at(outputs, last))
-        state = torch.cat(ends, dim=1)
+        order = turning(lengths, tokens.shape[1])
+        found = both_directions(self.onward, self.backward_layer, values, order)
+        state = torch.cat([_at(outputs, lengths - 1) for outputs in found], dim=1)
         mask = row_mask(seeds, 1, self.width, self.dropout)
         return state if mask is None else state * mask
+
+
+def turning(lengths: Tensor, longest: int) -> Tensor:
+    """(rows, longest, 1) positions that turn the first `lengths` (rows,) of a row around.
+
+    A row of n tokens is read n - 1, ..., 0 and from there on anything: what counts is computed in
+    its first n steps, so padding reaches neither direction.
+    """
+    last = lengths[:, None] - 1
+    return (last - torch.arange(longest, device=lengths.device)).clamp(min=0)[:, :, None]
+
+
+def both_directions(
+    onward: RecurrentLayer, back: RecurrentLayer, values: Tensor, order: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Outputs (rows, length, units) of a layer on rows, and of another on the rows turned around.
+
+    Args:
+        onward: the layer that reads from the first token on.
+        back: the layer that reads from the last token on.
+        values: (rows, length, size).
+        order: see `turning`.
+    """
+    turned = torch.take_along_dim(values, order, dim=1)
+    rows = len(values)
+    first, _ = onward(values, onward.zero_state(rows), None)
+    second, _ = back(turned, back.zero_state(rows), None)
+    return first, second
 
 
 def _at(outputs: Tensor, position: Tensor) -> Tensor:

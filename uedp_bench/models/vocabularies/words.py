@@ -68,6 +68,11 @@ class WordVocabulary:
         get, unknown = self._ids.get, _SPECIALS.index(UNKNOWN)
         return [[get(word, unknown) for word in text.split()] for text in texts]
 
+    def id_of(self, word: str) -> int:
+        """The id of a word as it is written, else of its lower case, else `unknown`."""
+        found = self._ids.get(word)
+        return self._ids.get(word.lower(), _SPECIALS.index(UNKNOWN)) if found is None else found
+
     def decode(self, tokens: Sequence[int]) -> str:
         """Words joined by spaces; begin and end are left out."""
         names = (*_SPECIALS, *self.words)

@@ -1,0 +1,122 @@
+"""A bidirectional LSTM over words: a vector for each, from its letters and its context."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.learner import Batch
+from uedp_bench.models.networks.lstm import LayerShape, RecurrentLayer, row_mask, word_mask
+from uedp_bench.models.networks.lstm_encoder import EMBEDDING_RANGE, both_directions, turning
+from uedp_bench.models.word_features import ALPHABET, CASES
+
+_CHARACTER = 16  # size of the vectors of characters
+_WINDOW = 3
+
+
+@dataclass(frozen=True)
+class WordShape:
+    """Sizes of a `WordEncoder`.
+
+    Attributes:
+        vocabulary, embedding: number of words, and size of their vectors.
+        filters: of the convolution over characters; 0 for none.
+        cases: size of the vectors of cases; 0 for none.
+        units: memory cells of each direction.
+        dropout: fraction of words, and of the numbers of their vectors, that are dropped.
+    """
+
+    vocabulary: int
+    embedding: int
+    filters: int
+    cases: int
+    units: int
+    dropout: float
+
+
+class CharacterCNN(nn.Module):
+    """A vector for each word from its characters: the largest response of each filter.
+
+    The convolution is written as one product with three neighbours side by side.
+
+    Args:
+        filters: each three characters wide.
+        generator: draws the initial weights.
+    """
+
+    def __init__(self, filters: int, generator: torch.Generator) -> None:
+        super().__init__()
+        size = _WINDOW * _CHARACTER
+        self.embedding = nn.Parameter(torch.empty(ALPHABET, _CHARACTER))
+        self.filters = nn.Parameter(torch.empty(filters, size))
+        self.bias = nn.Parameter(torch.zeros(filters))
+        with torch.no_grad():
+            for weight, fan in ((self.embedding, _CHARACTER / 3.0), (self.filters, float(size))):
+                bound = 1.0 / math.sqrt(fan)
+                weight.uniform_(-bound, bound, generator=generator)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        """(rows, words, filters) of ids (rows, words, characters), 0 after the last."""
+        inside = (characters > 0)[..., None]
+        values = nn.functional.embedding(characters, self.embedding) * inside
+        padded = nn.functional.pad(values, (0, 0, 1, 1))
+        count = characters.shape[2]
+        near = [padded[:, :, at : at + count] for at in range(_WINDOW)]
+        found = nn.functional.linear(torch.cat(near, dim=3), self.filters, self.bias)
+        # Responses are 0 or more, so that 0 stands for what is not there.
+        return (found.relu() * inside).amax(dim=2)
+
+
+class WordEncoder(nn.Module):
+    """Word vectors, characters and case, and one LSTM layer in both directions.
+
+    Args:
+        shape: sizes.
+        seed: of the initial weights: embeddings uniform within 0.1, layers as
+            `RecurrentLayer.initialise` draws them.
+    """
+
+    def __init__(self, shape: WordShape, seed: int) -> None:
+        super().__init__()
+        self.width, self.dropout = 2 * shape.units, shape.dropout
+        generator = torch.Generator().manual_seed(seed)
+        self.embedding = nn.Parameter(torch.empty(shape.vocabulary, shape.embedding))
+        inputs = shape.embedding + shape.filters + shape.cases
+        layer = LayerShape(inputs, shape.units, projection=None, coupled=False)
+        self.onward, self.backward_layer = RecurrentLayer(layer), RecurrentLayer(layer)
+        with torch.no_grad():
+            self.embedding.uniform_(-EMBEDDING_RANGE, EMBEDDING_RANGE, generator=generator)
+        self.onward.initialise(generator)
+        self.backward_layer.initialise(generator)
+        self.characters = CharacterCNN(shape.filters, generator) if shape.filters else None
+        self.cases: nn.Parameter | None = None
+        if shape.cases:
+            bound = math.sqrt(3.0 / shape.cases)
+            drawn = torch.empty(CASES, shape.cases).uniform_(-bound, bound, generator=generator)
+            self.cases = nn.Parameter(drawn)
+
+    def token_embedding(self) -> Tensor:
+        """See `EmbedsTokens`."""
+        return self.embedding
+
+    def forward(self, batch: Batch) -> Tensor:
+        """(rows, words, width); see `TokenEncoder`."""
+        tokens, lengths = batch["tokens"], batch["lengths"]
+        seeds = batch.get("seeds") if self.training else None
+        values = nn.functional.embedding(tokens, self.embedding)
+        words = word_mask(seeds, tokens, self.dropout)
+        parts = [values if words is None else values * words]
+        if self.characters is not None:
+            parts.append(self.characters(batch["characters"]))
+        if self.cases is not None:
+            parts.append(nn.functional.embedding(batch["cases"], self.cases))
+        order = turning(lengths, tokens.shape[1])
+        onward, turned = both_directions(
+            self.onward, self.backward_layer, torch.cat(parts, dim=2), order
+        )
+        outputs = torch.cat([onward, torch.take_along_dim(turned, order, dim=1)], dim=2)
+        mask = row_mask(seeds, 1, self.width, self.dropout)
+        return outputs if mask is None else outputs * mask[:, None, :]
