@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon
 from uedp_bench.accounting.accountants.moments import moments_epsilon
+from uedp_bench.accounting.accountants.tf_privacy import tf_privacy_epsilon
+from uedp_bench.accounting.events import Gaussian, PoissonSampled, PrivacyEvent, Repeated
+from uedp_bench.accounting.ledger import claimed, proven
+from uedp_bench.accounting.published_systems import federated_ner_claim
 from uedp_bench.cli.main import run_cli
 
 DELTA = 1e-5
@@ -34,6 +40,8 @@ def table(header: str) -> list[list[str]]:
 FIGURE_4 = table("data | estimator")
 FIGURE_2 = table("category | q_u")
 COMMANDS = table("system | command")
+TABLE_2 = table("z | printed")
+CLIENTS = table("clients | records of one")
 
 
 def shown(value: float | str) -> str:
@@ -48,7 +56,8 @@ def rate_of(estimator: str, users: str, sentences: str) -> float:
 
 
 def test_everything_is_there() -> None:
-    assert (len(FIGURE_4), len(FIGURE_2), len(COMMANDS)) == (15, 15, 22)
+    assert (len(FIGURE_4), len(FIGURE_2), len(COMMANDS)) == (15, 15, 24)
+    assert (len(TABLE_2), len(CLIENTS)) == (5, 4)
     printed = {row[5] for row in FIGURE_4}
     assert {"0.52", "0.62", "1.18", "0.50", "0.75", "1.48", "0.40", "0.71", "1.40"} <= printed
     assert {"0.19", "0.24", "0.26", "0.73", "0.81", "4.08"} <= printed
@@ -83,6 +92,44 @@ def test_figure_2(row: list[str]) -> None:
     assert here <= float(printed) < later
 
 
+def in_three_ways(rate: float, noise: float, steps: int) -> list[str]:
+    """Epsilon of TensorFlow Privacy's accountant, of today's, and what is proven."""
+    event = PoissonSampled(rate=rate, event=Gaussian(noise_multiplier=noise))
+    found = (
+        tf_privacy_epsilon(event, steps, DELTA),
+        rdp_epsilon([(event, steps)], "add-or-remove", DELTA),
+        proven_epsilon(Repeated(count=steps, event=event)),
+    )
+    return [shown(epsilon) for epsilon in found]
+
+
+def proven_epsilon(event: Repeated) -> float:
+    return proven([PrivacyEvent(unit="record", event=event)], delta=DELTA)[0].epsilon
+
+
+@pytest.mark.parametrize("row", TABLE_2, ids=lambda row: row[0])
+def test_table_2_of_federated_ner(row: list[str]) -> None:
+    """Batches of one give the printed digits, batches of 32 do not."""
+    noise, printed, one, *others = row
+    claim = claimed([federated_ner_claim(14_987, 10, float(noise))], DELTA)[0]
+    assert f"{claim.epsilon:.4f}" == one
+    digits = len(printed.partition(".")[2])
+    assert printed in (f"{float(one):.{digits}f}", one[: 2 + digits])
+    unsampled = Repeated(count=10, event=Gaussian(noise_multiplier=float(noise)))
+    assert others == [
+        *in_three_ways(32 / 14_987, float(noise), 4_690),
+        shown(proven_epsilon(unsampled)),
+    ]
+
+
+@pytest.mark.parametrize("row", CLIENTS, ids=lambda row: row[0])
+def test_clients_of_federated_ner(row: list[str]) -> None:
+    clients, rows, steps, printed, *epsilons = (cell.replace(",", "") for cell in row)
+    assert (int(rows), printed) == (14_987 // int(clients), "0.688")
+    assert int(steps) == 10 * math.ceil(math.ceil(14_987 / int(clients)) / 32)
+    assert epsilons == in_three_ways(32 / int(rows), 1.0, int(steps))
+
+
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row[1].strip("`")[11:90])
 def test_commands(row: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     _, command, protects, claim, proof = row
@@ -98,7 +145,12 @@ def test_commands(row: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{shown(claimed['epsilon'])}, {shown(claimed['delta'])}" == claim
     assert f"{shown(proven['epsilon'])}, {shown(proven['delta'])}" == proof
     assert claimed["source"]
-    if claim != proof and arguments[2] in ("dpnr", "dp-vocabulary", "federated-secret-sharer"):
+    if claim != proof and arguments[2] in (
+        "federated-ner",
+        "dpnr",
+        "dp-vocabulary",
+        "federated-secret-sharer",
+    ):
         assert claimed["note"]
 
 

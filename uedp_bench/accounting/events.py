@@ -368,8 +368,9 @@ class Claim(Frozen):
     """A guarantee as a paper computes it: the event it has in mind and the accountant it uses.
 
     Attributes:
-        accountant: "moments" (Abadi et al. 2016, integer orders 1 to 64), "rdp", "pld", or "basic"
-            (epsilons as stated; sums under composition).
+        accountant: "moments" (Abadi et al. 2016, integer orders 1 to 64), "tf-privacy-rdp" (the
+            orders and the conversion of TensorFlow Privacy in 2020), "rdp" and "pld" (those of
+            today's dp-accounting), or "basic" (epsilons as stated; sums under composition).
         source: paper, section or equation.
         note: where the claim departs from what the algorithm gives.
     """
@@ -377,7 +378,7 @@ class Claim(Frozen):
     unit: PrivacyUnit
     adjacency: Adjacency = "add-or-remove"
     event: AnyEvent
-    accountant: Literal["moments", "rdp", "pld", "basic"]
+    accountant: Literal["moments", "tf-privacy-rdp", "rdp", "pld", "basic"]
     source: str
     assumptions: tuple[str, ...] = ()
     note: str = ""

@@ -223,6 +223,7 @@ def _claimed_answer(claim: Claim, delta: float) -> Answer:
 def _claimed_epsilon(claim: Claim, event: Event, count: int, delta: float) -> float:
     """What the accountant that a paper used says of so many rounds."""
     from uedp_bench.accounting.accountants.moments import moments_epsilon
+    from uedp_bench.accounting.accountants.tf_privacy import tf_privacy_epsilon
 
     fixed = isinstance(event, FixedSizeSampled) and claim.accountant == "rdp"
     if not isinstance(event, Gaussian | PoissonSampled | FixedSizeSampled) or (
@@ -239,6 +240,8 @@ def _claimed_epsilon(claim: Claim, event: Event, count: int, delta: float) -> fl
     if claim.accountant == "moments":
         rate = base.rate if isinstance(base, PoissonSampled) else 1.0
         return moments_epsilon(rate, noise_multiplier(base), count, delta)
+    if claim.accountant == "tf-privacy-rdp" and isinstance(base, Gaussian | PoissonSampled):
+        return tf_privacy_epsilon(base, count, delta)
     accountant = rdp_epsilon if claim.accountant == "rdp" else pld_epsilon
     # The Renyi accountant of sampling without replacement knows one relation, whatever is claimed.
     return accountant([(base, count)], "replace-one" if fixed else claim.adjacency, delta)

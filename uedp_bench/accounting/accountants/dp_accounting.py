@@ -88,14 +88,14 @@ def rdp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
         else (dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
     )
     accountant = RdpAccountant(neighboring_relation=relation)
-    with _without_warnings():
+    with without_warnings():
         for base, count in rounds:
             accountant.compose(to_dp_event(base, sensitivity=2.0 if replace else 1.0), count)
         return float(accountant.get_epsilon(delta))
 
 
 @contextmanager
-def _without_warnings() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """Orders whose series does not converge are left out: epsilon stays valid, so no warning."""
     logger = logging.getLogger("absl")
     level = logger.level
