@@ -36,6 +36,8 @@ class CorpusStats:
         public: True where the source documents them (public constants); False where they were
             counted from private data, and then `proven` refuses what depends on them.
         downstream: of the rows of the task's second source, where it has one.
+        clients: the public share of each client in the rows (`uedp_bench.clients`); none where the
+            run has no clients.
     """
 
     users: int
@@ -44,6 +46,7 @@ class CorpusStats:
     entities: int
     public: bool
     downstream: CorpusStats | None = None
+    clients: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
+from uedp_bench.clients import Clients
+from uedp_bench.component import at
 from uedp_bench.errors import InputError
 from uedp_bench.files.json_files import MOST_SHOWN, FormError, faults, file_text, parse
 from uedp_bench.files.output_folder import write_atomically
@@ -126,6 +128,7 @@ class RunSpec(_Frozen):
     seed: int = 1
     delta: float = Field(default=1e-5, gt=0.0, lt=1.0)
     noise_source: NoiseSource = "seed"
+    clients: Clients | None = Field(default=None, exclude_if=at(None))
     selection: Selection | None = None
 
     @property

@@ -45,6 +45,7 @@ class _Parts(BaseModel):
     attacks: tuple[_Part, ...]
     seed: int
     noise_source: NoiseSource = "seed"
+    clients: dict[str, Any] | None = None
     selection: dict[str, Any] | None = None
 
     def flat(self) -> list[tuple[str, _Part]]:
@@ -144,6 +145,7 @@ def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
     """Problems where recorded parts are not those of the spec; components aside."""
     spec = result.spec
     selection = None if spec.selection is None else spec.selection.declared()
+    clients = None if spec.clients is None else spec.clients.model_dump(mode="json")
     corpus = fingerprint(result)
     if corpus is None and result.status == "failed":
         corpus = found.corpus  # the run failed before there was one, or did not say
@@ -154,6 +156,7 @@ def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
         ("seed", found.seed, spec.seed, "spec.seed"),
         ("delta", found.delta, spec.delta, "spec.delta"),
         ("noise_source", found.noise_source, spec.noise_source, "spec.noise_source"),
+        ("clients", found.clients, clients, "spec.clients"),
         ("selection", found.selection, selection, "spec.selection"),
         ("corpus", found.corpus, corpus, "provenance.corpus.fingerprint"),
         ("downstream", found.downstream, second, "provenance.downstream.fingerprint"),

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 
 from uedp_bench import registry
+from uedp_bench.clients import Clients
 from uedp_bench.component import Component, parse_params
 from uedp_bench.errors import InputError, UnknownNameError, shown
 from uedp_bench.harness.spec import Ref, Spec, apply_setting, model_of, parse_spec
@@ -51,12 +52,14 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
         )
     ]
     attacks = list(itertools.product(*(axes(ref, registry.attacks) for ref in spec.attacks)))
-    grid = itertools.product(spec.seeds, tasks, sources, models, attacks, mechanisms)
+    grid = itertools.product(
+        spec.seeds, tasks, sources, models, client_axes(spec), attacks, mechanisms
+    )
     runs = [
         RunSpec(task=task, source=source, model=model, mechanism=m, attacks=a, seed=seed,
-                delta=spec.delta, noise_source=spec.noise_source,
+                delta=spec.delta, noise_source=spec.noise_source, clients=clients,
                 selection=_selection(spec, m))
-        for seed, task, source, model, a, m in grid
+        for seed, task, source, model, clients, a, m in grid
     ]  # fmt: skip
     unique = {run.model_dump_json(): run for run in runs}
     return list(unique.values())
@@ -139,7 +142,7 @@ def run_count(spec: Spec, model: Ref) -> int:
         for composition in spec.mechanisms
     )
     shared = [_components(spec.task, registry.tasks), _components(spec.source, registry.sources)]
-    shared += [_components(model, registry.models)]
+    shared += [_components(model, registry.models), len(client_axes(spec))]
     shared += [_components(ref, registry.attacks) for ref in spec.attacks]
     return len(spec.seeds) * mechanisms * math.prod(shared)
 
@@ -175,6 +178,24 @@ def axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
         )
         out.append(ComponentSpec(name=ref.name, params=params.model_dump(mode="json")))
     return out
+
+
+def client_axes(spec: Spec) -> list[Clients | None]:
+    """The clients that a spec stands for: one for every combination of list values.
+
+    Raises:
+        InputError: for an unknown field, a value out of range, or an empty list.
+    """
+    if spec.clients is None:
+        return [None]
+    options = [value if isinstance(value, list) else [value] for value in spec.clients.values()]
+    if [] in options:
+        raise InputError("clients: a list is empty: a grid needs at least one value")
+    found: list[Clients | None] = []
+    for values in itertools.product(*options):
+        made = parse_params(Clients, dict(zip(spec.clients, values, strict=True)), "clients")
+        found.append(Clients.model_validate(made.model_dump()))
+    return found
 
 
 def _is_one(annotation: Any, value: list[Any]) -> bool:

@@ -122,6 +122,8 @@ def identity_parts(
     }
     if spec.noise_source != "seed":  # results of before it was a choice keep their ids
         parts["noise_source"] = spec.noise_source
+    if spec.clients is not None:
+        parts["clients"] = spec.clients.model_dump(mode="json")
     if spec.selection is not None:
         parts["selection"] = spec.selection.declared()
     return parts

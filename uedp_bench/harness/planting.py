@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from uedp_bench.attack import Attack, Planted
+from uedp_bench.clients import Clients
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.harness.components import Sources
 from uedp_bench.harness.identity import fingerprint_of
@@ -107,18 +108,26 @@ class PlantedCorpus:
 
 
 def plant(
-    attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, seed: int
+    attacks: tuple[Attack[Any], ...],
+    sources: Sources,
+    data: Data,
+    seed: int,
+    clients: Clients | None = None,
 ) -> PlantedCorpus:
-    """Plants what attacks plant, and withdraws what audits withdraw.
+    """Plants what attacks plant, deals the rows among clients, and withdraws what audits withdraw.
 
     Args:
         attacks: of the run.
         sources: of the data.
         data: as the sources made it.
         seed: of the run; the mechanism has no say in what is planted.
+        clients: how rows are dealt; what was planted with a user goes to that user's client.
     """
     whole, planted = plant_all(attacks, data.corpus, seed)
     stats = public_sizes(sources, whole, data.downstream)
+    if clients is not None:
+        whole = clients.deal(whole)
+        stats = replace(stats, clients=clients.public_shares(whole))
     out = withdrawn(planted, len(whole))
     return PlantedCorpus(data, whole.with_split(out, "held_out"), planted, stats, out)
 

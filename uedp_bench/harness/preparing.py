@@ -71,7 +71,7 @@ def prepare(
     check_there([parts.task], data.scored(data.corpus))
     meter.begin(device := choose_device(how.device, how.speed.threads))
     with meter("plant"):
-        there = plant(parts.attacks, *source, spec.seed)
+        there = plant(parts.attacks, *source, spec.seed, spec.clients)
     cache = how.out / "cache"
     folder = how.out / identity.id
     checkpoints = checkpoints_in(folder, identity.id, device, how.speed, how.pace)

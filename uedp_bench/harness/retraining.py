@@ -118,6 +118,8 @@ class Retraining:
         sizes = asdict(run.stats)
         if run.downstream is None:  # keys of models without a second source stay as they were
             del sizes["downstream"]
+        if not run.stats.clients:  # likewise of models without clients
+            del sizes["clients"]
         parts: dict[str, Any] = {
             "corpus": chosen.fingerprint,
             "task": known["task"],

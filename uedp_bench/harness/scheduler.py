@@ -106,12 +106,12 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     corpora: dict[str, tuple[str, CorpusStats]] = {}
     for spec in specs:
         parts = build(spec)
-        refs = (spec.source, second_source(spec.task), *spec.attacks)
+        refs = (spec.source, second_source(spec.task), spec.clients, *spec.attacks)
         key = json.dumps([ref and ref.model_dump(mode="json") for ref in refs])
         if key not in corpora:
             data = load_data(parts.sources)
             # The seed decides who is held out, not how many.
-            there = plant(parts.attacks, parts.sources, data, spec.seed)
+            there = plant(parts.attacks, parts.sources, data, spec.seed, spec.clients)
             corpora[key] = data.fingerprint, there.stats
         fingerprint, stats = corpora[key]
         parts.pipeline.plan(stats)

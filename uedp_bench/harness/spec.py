@@ -58,6 +58,11 @@ class Spec(BaseModel):
         description="source of the numbers that protect: the seed, or the operating system, whose "
         "numbers nobody can draw again",
     )
+    clients: dict[str, Any] | None = Field(
+        default=None,
+        description="how rows are dealt among the clients of a federation (`uedp_bench.clients`); "
+        "a list of values is an axis",
+    )
     selection: Selection | None = None
 
     @field_validator("task", "source", "model", mode="before")
@@ -95,7 +100,9 @@ def parse_spec(data: Mapping[str, Any]) -> Spec:
 
 
 def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:
-    """Applies `--set`: source.x, task.x, model.x, mechanism.x, mechanism.NAME.x, attack.NAME.x.
+    """Applies `--set`: source.x, task.x, model.x, clients.x, mechanism.x, mechanism.NAME.x, ...
+
+    `attack.x` and `attack.NAME.x` are as those of mechanisms; `delta` has no prefix.
 
     Raises:
         InputError: if the setting addresses nothing, or several components.
@@ -106,16 +113,18 @@ def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:
         return parse_spec({**data, "delta": value})
     if kind == "model" and data["model"] is None:
         data["model"] = {"name": model_of(spec).name, "params": {}}
-    if kind in ("task", "source", "model") and len(rest) == 1:
+    if kind == "clients" and len(rest) == 1:
+        data["clients"] = {**(data["clients"] or {}), rest[0]: value}
+    elif kind in ("task", "source", "model") and len(rest) == 1:
         data[kind]["params"][rest[0]] = value
     elif kind in ("mechanism", "attack") and 1 <= len(rest) <= 2:
         every = [ref for composition in data["mechanisms"] for ref in composition]
         _set_in(every if kind == "mechanism" else data["attacks"], kind, rest, value)
     else:
         raise InputError(
-            f"--set {'.'.join(path)}: start with source., task., model., mechanism. or attack., "
-            "then the parameter (mechanism.user-dp.rounds names the mechanism too); delta has no "
-            "prefix"
+            f"--set {'.'.join(path)}: start with source., task., model., clients., mechanism. or "
+            "attack., then the parameter (mechanism.user-dp.rounds names the mechanism too); delta "
+            "has no prefix"
         )
     return parse_spec(data)
 

@@ -1,0 +1,142 @@
+"""Clients of a federation: which rows each of them holds, for any source.
+
+Which client holds a row is drawn once, in the open, by a seed of its own. A user (or a row) draws
+its own number and no client has a quota: that somebody comes or goes moves nobody else, which is
+what parallel composition over clients needs (`docs/proofs.md`, sections 12 and 15).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.errors import InputError
+from uedp_bench.randomness.streams import shared_stream
+
+CLIENT = "client"
+"""Name of the group of a corpus that says which client holds a row."""
+
+
+class Clients(BaseModel):
+    """How the rows of a corpus are dealt among clients."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    count: int = Field(ge=1, le=100_000, description="clients")
+    by: Literal["user", "random", "dirichlet"] = Field(
+        default="user",
+        description="user: all rows of a user lie with one client; random: each row is dealt by "
+        "itself; dirichlet: the same, with shares that differ from label to label (where there are "
+        "no labels, from type to type of the first entity)",
+    )
+    alpha: float | None = Field(
+        default=None, gt=0,
+        description="parameter of the Dirichlet law of clients' shares, public: the smaller, the "
+        "more unequal; default: all shares are equal. dirichlet needs it",
+    )  # fmt: skip
+    seed: int = Field(default=0, ge=0, description="draws shares and clients, whatever the run's")
+
+    @model_validator(mode="after")
+    def _skew_has_a_parameter(self) -> Clients:
+        if self.by == "dirichlet" and self.alpha is None:
+            raise ValueError("by='dirichlet' needs alpha, the parameter of the Dirichlet law")
+        return self
+
+    def shares(self, kinds: int = 1) -> FloatArray:
+        """(kinds, count) the share of each client in the rows of each kind; rows add up to 1.
+
+        Args:
+            kinds: labels that shares may differ by; 1 unless `by` is "dirichlet".
+        """
+        if self.alpha is None:
+            return np.full((kinds, self.count), 1.0 / self.count)
+        drawn: FloatArray = self._rng("shares").dirichlet(np.full(self.count, self.alpha), kinds)
+        return drawn
+
+    def public_shares(self, corpus: Corpus) -> tuple[float, ...]:
+        """What each client holds of the rows, as far as it follows from constants alone.
+
+        Where shares differ by label, every label counts alike: how frequent labels are is private.
+        """
+        return tuple(self.shares(_kinds(corpus, self)).mean(axis=0).tolist())
+
+    def deal(self, corpus: Corpus) -> Corpus:
+        """The corpus with a group "client": for each row the number of the client that holds it.
+
+        A row of the source goes where its user's number says, or its own. A row that an attack
+        planted always goes to its user's client.
+
+        Args:
+            corpus: with everything planted.
+
+        Raises:
+            InputError: if its source has clients of its own.
+        """
+        if CLIENT in corpus.groups:
+            raise InputError(
+                "clients: the source has clients of its own; leave clients out of the spec"
+            )
+        shares = self.shares(_kinds(corpus, self))
+        whole = _client(self._numbers("user", corpus.users), shares.mean(axis=0)[None])
+        alone = self._numbers("row", corpus.origin)
+        planted = corpus.origin < 0
+        # What belongs to nobody, and has no number in the source either, draws by its place.
+        alone[planted] = self._rng("planted").random(len(corpus))[planted]
+        by_row = _client(alone, shares[_kind_of(corpus, self)])
+        with_user = corpus.users >= 0
+        stays = with_user if self.by == "user" else with_user & planted
+        found = np.where(stays, whole, by_row)
+        return replace(corpus, groups={**corpus.groups, CLIENT: found})
+
+    def _numbers(self, of: str, ids: IntArray) -> FloatArray:
+        """(rows,) a uniform number for each id, the same whoever else is there."""
+        drawn: FloatArray = self._rng(of).random(int(ids.max(initial=-1)) + 2)
+        return drawn[ids]
+
+    def _rng(self, what: str) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64(shared_stream(self.seed, "clients", what)))
+
+
+def clients_of(corpus: Corpus) -> IntArray:
+    """(rows,) the client of each row.
+
+    Raises:
+        InputError: if the run has no clients.
+    """
+    if CLIENT not in corpus.groups:
+        raise InputError(
+            "this mechanism needs clients: say how rows are dealt among them, for instance with "
+            "--set clients.count=10, or 'clients: {count: 10, by: user}' in the spec"
+        )
+    return corpus.groups[CLIENT]
+
+
+def _client(numbers: FloatArray, shares: FloatArray) -> IntArray:
+    """(rows,) the client on whose part of [0, 1) each number falls; `shares` (rows or 1, count)."""
+    ends = np.cumsum(shares, axis=1)[:, :-1]
+    found: IntArray = (numbers[:, None] >= ends).sum(axis=1)
+    return found
+
+
+def _kinds(corpus: Corpus, how: Clients) -> int:
+    """Kinds of rows that shares may differ by."""
+    if how.by != "dirichlet":
+        return 1
+    if corpus.labels is None:
+        return len(corpus.entity_types) + 1
+    return max(len(corpus.label_names), 1)
+
+
+def _kind_of(corpus: Corpus, how: Clients) -> IntArray:
+    """(rows,) the kind of each row: its label, or the type of its first entity; 0 for none."""
+    kinds = np.zeros(len(corpus), dtype=np.int64)
+    if how.by != "dirichlet":
+        return kinds
+    if corpus.labels is not None:
+        return np.maximum(corpus.labels, 0)
+    rows, first = np.unique(corpus.entities.row, return_index=True)
+    kinds[rows] = corpus.entities.type[first] + 1
+    return kinds
