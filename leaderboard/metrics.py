@@ -72,6 +72,25 @@ _UTILITY = (
     Metric("distance", "distance", "mean Euclidean distance of substitutes from their words",
            "lower", low=0.0),
     _rate("unknown", "unknown", "share of words that have no vector"),
+    _rate("f1_strict", "entity F1", "of entities with the right words and type", "higher",
+          main=True),
+    _rate("precision", "precision", "share of predicted entities that are right", "higher",
+          main=True),
+    _rate("recall", "recall", "share of the entities that are found", "higher", main=True),
+    _rate("f1_exact", "F1, exact", "of entities with the right words, whatever type", "higher"),
+    _rate("f1_partial", "F1, partial", "of entities, half for an overlap", "higher"),
+    _rate("f1_type", "F1, type", "of entities of the right type that overlap", "higher"),
+    _rate("type_f1_paper", "F1, type (paper)", "of entities, half for an overlap of the right "
+          "type", "higher"),
+    _rate("partial_f1_paper", "F1, partial (paper)", "of entities, half for any overlap but a "
+          "right one", "higher"),
+    _rate("weighted_token_f1", "token F1", "mean of the F1 of each label by its share of the words,"
+          " words outside of entities among them, which flatters", "higher", main=True),
+    _rate("all_outside_weighted_token_f1", "token F1, all outside", "of finding no entity at all",
+          main=True),
+    _rate("all_outside_f1", "entity F1, all outside", "of finding no entity at all"),
+    _rate("dictionary_f1", "dictionary's F1", "entity F1 of looking up the entities of public "
+          "text"),
     Metric("perplexity_token", "perplexity a token", "compares within one vocabulary only",
            "lower", low=1.0),
     Metric("perplexity_known", "perplexity of known words", "exp of the mean nats a target in the "

@@ -73,6 +73,7 @@ BY_DESIGN = {
     # A learner makes its release, and a release the learner of other rows.
     ("tasks.language.release", "tasks.language.learner"),
     ("tasks.classification.release", "tasks.classification.learner"),
+    ("tasks.tagging.release", "tasks.tagging.learner"),
 }
 """Pairs of beginnings of names that know each other."""
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.accounting.events import PrivacyEvent
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Spans
 from uedp_bench.errors import InputError, PluginError, UedpBenchError
 
 if TYPE_CHECKING:
@@ -191,6 +191,29 @@ class RowScorer(Protocol):
 
     def scorable(self, corpus: Corpus) -> BoolArray:
         """(rows,) True where a row has what is predicted, such as a label."""
+        ...
+
+
+@capability(lambda asked, rows: _span_table(asked.spans(rows)))
+@runtime_checkable
+class Tagger(Protocol):
+    """Can be asked for the entities of a text. Its losses are those of a `RowScorer`.
+
+    Attributes:
+        types: names of the types that it tells apart.
+    """
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """See above."""
+        ...
+
+    def spans(self, corpus: Corpus) -> Spans:
+        """The entities that it finds, by row and place, with numbers of `types`.
+
+        What a row has depends on the text of that row alone; annotations of the corpus are not
+        looked at. No two spans of a row overlap.
+        """
         ...
 
 
@@ -403,3 +426,8 @@ def protected_rows(release: object) -> Corpus | None:
 
 def _logprobs(scores: Sequence[TokenScores]) -> FloatArray:
     return np.concatenate([score.logp for score in scores])
+
+
+def _span_table(spans: Spans) -> FloatArray:
+    """(spans, 4) row, start, end and type, as numbers that compare."""
+    return np.array(spans.mentions(), dtype=np.float64).reshape(-1, 4)

@@ -102,6 +102,14 @@ class Task(Component[P]):
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
         """Utility on the split `test` of the original corpus, with 95 % intervals over users."""
 
+    def details(self, release: Release, corpus: Corpus) -> Mapping[str, Any]:
+        """What stands beside the utility in the details of a result, under the task's name.
+
+        Nothing by default. It is asked after `score`, with the same arguments. Sentences under the
+        name `notes` stand first on the page of a run.
+        """
+        return {}
+
     @abstractmethod
     def load(self, folder: Path) -> Release:
         """The release that `Release.save` wrote into a folder."""

@@ -72,10 +72,16 @@ def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
         ),
         provenance=provenance(ready.identity.parts, ready.there.data, ready.there.corpus)
         | {"vocabulary": _told(found.made.vocabulary), "release": found.made.release.view},
-        **vars(found.attacked),
+        **vars(found.attacked) | {"details": _details(task.name, found)},
     )
     counted = counts_sizes(ready.parts.pipeline, run.stats)
     return marked(result, type(task), counted_sizes=counted)
+
+
+def _details(task: str, found: Outcome) -> dict[str, Any]:
+    """What the task tells beside its utility, and every attack beside its metrics."""
+    told = dict(found.scored.details)
+    return ({task: told} if told else {}) | dict(found.attacked.details)
 
 
 def _resumed(run: Run) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from uedp_bench.corpus import Corpus
 from uedp_bench.harness.components import Components
@@ -21,12 +22,14 @@ class Scored:
     Attributes:
         release: as it was asked, with the test rows that mechanisms published.
         utility: the task's metrics.
+        details: what the task tells beside them.
         public_only: the headline metric of the model before any private row; None where it saw no
             public text either, or where what is served cannot be scored.
     """
 
     release: Release
     utility: Mapping[str, Estimate]
+    details: Mapping[str, Any]
     public_only: float | None = None
 
 
@@ -35,7 +38,8 @@ def score(ready: Prepared, made: Protected) -> Scored:
     parts, there, run = ready.parts, ready.there, ready.run
     release, rows = with_inputs(parts, made.release, there.data.scored(there.corpus), run)
     utility = parts.task.score(release, rows)
-    return Scored(release, utility, _public_only(parts, made.trained.floor, rows, run))
+    details = parts.task.details(release, rows)
+    return Scored(release, utility, details, _public_only(parts, made.trained.floor, rows, run))
 
 
 def _public_only(

@@ -1,0 +1,153 @@
+"""A released tagger: the entities that it finds, and the loss of rows that somebody annotated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
+from uedp_bench.errors import InputError
+from uedp_bench.learner import on_device
+from uedp_bench.release import TrainedRelease
+from uedp_bench.tasks.tagging.labels import mentions_of_labels
+from uedp_bench.tasks.tagging.learner import TaggerLearner, TaggerReader
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.model import TokenEncoder, Vocabulary
+
+_FILE = "tagger.json"
+_KEPT = ("layer", "types", "rule", "max_tokens", "reduction")
+
+
+class TaggerRelease(TrainedRelease):
+    """Tagger and RowScorer; `events` are set by the harness.
+
+    Args:
+        reader: reads rows.
+        module: the network; it is put into evaluation mode.
+        score_rows: rows at once, at most.
+    """
+
+    view = "model weights"
+
+    def __init__(self, reader: TaggerReader, module: nn.Module, *, score_rows: int) -> None:
+        self.reader, self.module, self.score_rows = reader, module.eval(), score_rows
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """See `Tagger`."""
+        return self.reader.types
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary of the encoder."""
+        return self.reader.vocabulary
+
+    def spans(self, corpus: Corpus) -> Spans:
+        """See `Tagger`; words past `max_tokens` are outside of all entities."""
+        words = self.reader.words(corpus)
+        labels = np.zeros(len(words.words), dtype=np.int64)
+        rows = self.reader.model.read_words(
+            words.by_row(), self.vocabulary, self.reader.max_tokens, self.reader.device
+        )
+        for chosen in self._batches(rows.lengths):
+            found = self._labels(rows.batch(chosen))
+            lengths = rows.lengths[chosen]
+            inside = np.arange(found.shape[1]) < lengths[:, None]
+            at = words.offsets[chosen][:, None] + np.arange(found.shape[1])
+            labels[at[inside]] = found[inside]
+        return Spans.build(corpus.texts, mentions_of_labels(words, labels))
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """See `RowScorer`: rows with a word that the layer it learnt annotates completely."""
+        return self.reader.learnable(corpus)
+
+    def learner(self, corpus: Corpus) -> TaggerLearner:
+        """See `TrainedRelease`."""
+        return TaggerLearner(self.reader, self.module, corpus, score_rows=self.score_rows)
+
+    def save(self, folder: Path) -> None:
+        """Writes weights, vocabulary and how to read rows; `load` reads them."""
+        from uedp_bench.models.module_set import modules_of, save_modules
+
+        folder.mkdir(parents=True, exist_ok=True)
+        reader = self.reader
+        if reader.vocabulary is not None:
+            reader.vocabulary.save(folder / "vocabulary")
+        save_modules(self.module, folder, partial(_save_network, reader.model))
+        model = {"name": reader.model.name, "params": reader.model.params.model_dump(mode="json")}
+        crf = modules_of(self.module)[0].crf is not None
+        content = {
+            "model": model,
+            "decoder": "crf" if crf else "softmax",
+            "score_rows": self.score_rows,
+            **{name: getattr(reader, name) for name in _KEPT},
+        }
+        (folder / _FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+    @staticmethod
+    def load(folder: Path) -> TaggerRelease:
+        """The release that `save` wrote, on the CPU.
+
+        Raises:
+            InputError: if there is none in the folder.
+        """
+        from uedp_bench.models.module_set import load_modules
+        from uedp_bench.registry import models
+
+        path = folder / _FILE
+        if not path.is_file():
+            raise InputError(f"{folder} holds no saved tagger: {path.name} is missing")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        model: TokenEncoder[Any] = models.create(**content["model"])
+        saved = folder / "vocabulary"
+        vocabulary = model.load_vocabulary(saved) if saved.is_dir() else None
+        kept = {name: content[name] for name in _KEPT} | {"types": tuple(content["types"])}
+        reader = TaggerReader(model, vocabulary, **kept, device="cpu")
+        load = partial(_load_network, reader, content)
+        return TaggerRelease(reader, load_modules(folder, load), score_rows=content["score_rows"])
+
+    def _labels(self, batch: Mapping[str, Any]) -> IntArray:
+        from uedp_bench.models.networks.tagger import best_labels
+
+        device = str(next(self.module.parameters()).device)
+        labels: IntArray = best_labels(self.module, on_device(batch, device)).cpu().numpy()
+        return labels
+
+    def _batches(self, lengths: IntArray) -> Iterator[IntArray]:
+        """Numbers of rows that have words, rows of similar length together."""
+        order = np.argsort(lengths, kind="stable")
+        order = order[lengths[order] > 0]
+        for start in range(0, len(order), self.score_rows):
+            yield order[start : start + self.score_rows]
+
+
+def _save_network(model: TokenEncoder[Any], module: nn.Module, folder: Path) -> None:
+    import torch
+
+    network: Any = module
+    model.save_token_encoder(network.encoder, folder / "encoder")
+    for name in ("head", "crf"):
+        if (part := getattr(network, name)) is not None:
+            torch.save({k: v.cpu() for k, v in part.state_dict().items()}, folder / f"{name}.pt")
+
+
+def _load_network(reader: TaggerReader, content: Mapping[str, Any], folder: Path) -> nn.Module:
+    import torch
+
+    from uedp_bench.models.networks.tagger import TaggerNetwork
+
+    encoder = reader.model.load_token_encoder(reader.vocabulary, folder / "encoder")
+    crf = content["decoder"] == "crf"
+    module = TaggerNetwork(encoder, reader.labels, crf=crf, seed=0)
+    for name, part in (("head", module.head), ("crf", module.crf)):
+        if part is not None:
+            part.load_state_dict(torch.load(folder / f"{name}.pt", weights_only=True))
+    return module

@@ -1,0 +1,172 @@
+"""How well a tagger's spans agree with an annotation, of all types and of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, IntArray, Spans, or_alone
+from uedp_bench.errors import InputError
+from uedp_bench.results import Estimate
+from uedp_bench.statistics.span_scores import (
+    SpanScore,
+    counts_by_type,
+    span_counts,
+    span_scores,
+)
+from uedp_bench.statistics.token_scores import token_counts, weighted_token_score
+from uedp_bench.tasks.tagging.dictionary import dictionary, labelled_phrases, longest_matches
+from uedp_bench.tasks.tagging.labels import OUTSIDE, labels_of_spans, mentions_of_labels
+from uedp_bench.tasks.tagging.targets import Annotation, annotation_of, chosen_types, word_labels
+from uedp_bench.tasks.tagging.words import WordRule, WordTable
+
+if TYPE_CHECKING:
+    from uedp_bench.release import Tagger
+
+_BOOTSTRAP_SEED = 2003
+
+_NO_DICTIONARY = "no public text has annotated entities: there is no dictionary to compare with"
+
+
+class Scores(NamedTuple):
+    """What a tagger scored.
+
+    Attributes:
+        utility: metrics of the task.
+        details: scores of each type, and what stands behind the dictionary.
+    """
+
+    utility: Mapping[str, Estimate]
+    details: Mapping[str, Any]
+
+
+class _Gold(NamedTuple):
+    """Test rows with the labels of their words, and the same as spans that fit the words."""
+
+    corpus: Corpus
+    words: WordTable
+    labels: IntArray
+    spans: Spans
+    types: tuple[str, ...]
+
+    def of_rows(self, labels: IntArray) -> list[IntArray]:
+        """Labels (words,) by row."""
+        return np.split(labels, self.words.offsets[1:-1])
+
+
+def score_tagger(
+    release: Tagger, corpus: Corpus, layer: str, types: Sequence[str] | None, rule: WordRule
+) -> Scores:
+    """Scores on the test rows that a layer annotates completely, with intervals over users.
+
+    Args:
+        release: finds spans.
+        corpus: whole; its public rows make the dictionary.
+        layer: annotation that predictions are compared with.
+        types: that count; all types of the layer, and those that the release finds, by default.
+        rule: what a word is.
+
+    Raises:
+        InputError: if no such row has an entity.
+    """
+    annotation = annotation_of(corpus, layer)
+    wanted = chosen_types(annotation, types)
+    # What the release finds of further types is wrong, and counts.
+    every = tuple(dict.fromkeys([*wanted, *release.types]))
+    annotation = annotation.of_types(wanted)
+    gold = _gold(corpus, annotation, rule)._replace(types=every)
+    predicted = _numbered(release.spans(gold.corpus), release.types, every)
+    users = or_alone(gold.corpus.users)
+    found = _span_scores(gold, predicted, users)
+    tokens = labels_of_spans(gold.words, predicted, every)
+    utility = {
+        "f1_strict": found["strict"].f1,
+        "precision": found["strict"].precision,
+        "recall": found["strict"].recall,
+        "f1_exact": found["exact"].f1,
+        "f1_partial": found["partial"].f1,
+        "f1_type": found["type"].f1,
+        "type_f1_paper": found["type_paper"].f1,
+        "partial_f1_paper": found["partial_paper"].f1,
+        "weighted_token_f1": _weighted(gold, tokens, users),
+        "all_outside_weighted_token_f1": _weighted(gold, np.full_like(tokens, OUTSIDE), users),
+        "all_outside_f1": Estimate(value=0.0),
+    }
+    details: dict[str, Any] = {
+        "rows": len(gold.corpus),
+        "words": len(gold.words.words),
+        "types": _by_type(gold, predicted, users),
+    }
+    phrases = _public_phrases(corpus, annotation, rule)
+    if phrases:
+        looked_up = longest_matches(gold.words, dictionary(phrases))
+        spans = Spans.build(gold.corpus.texts, mentions_of_labels(gold.words, looked_up))
+        utility["dictionary_f1"] = _span_scores(gold, spans, users)["strict"].f1
+        details["dictionary_phrases"] = len(dictionary(phrases))
+    else:
+        details["notes"] = [_NO_DICTIONARY]
+    return Scores(utility, details)
+
+
+def _gold(corpus: Corpus, annotation: Annotation, rule: WordRule) -> _Gold:
+    rows = np.flatnonzero(corpus.where("test") & annotation.rows)
+    test = corpus.take(rows)
+    own = annotation.take(rows)
+    words = WordTable.of(test.texts, rule)
+    labels = word_labels(test, own, words)
+    if not labels.any():
+        raise InputError(
+            f"tagging: {annotation.name} annotates {len(rows)} rows of the split 'test' completely,"
+            " and none of them has an entity: there is nothing to score"
+        )
+    spans = Spans.build(test.texts, mentions_of_labels(words, labels))
+    return _Gold(test, words, labels, spans, annotation.types)
+
+
+def _numbered(spans: Spans, own: Sequence[str], types: Sequence[str]) -> Spans:
+    """Spans whose types are numbered as in `types`, which has all of them."""
+    new = np.array([types.index(name) for name in own], dtype=np.int64)
+    return replace(spans, type=new[spans.type])
+
+
+def _rng() -> np.random.Generator:
+    """Every score, and every mechanism, sees the same resamples of users."""
+    return np.random.default_rng(_BOOTSTRAP_SEED)
+
+
+def _span_scores(gold: _Gold, predicted: Spans, users: IntArray) -> dict[str, SpanScore]:
+    return span_scores(span_counts(gold.spans, predicted, len(gold.corpus)), users, _rng())
+
+
+def _weighted(gold: _Gold, labels: IntArray, users: IntArray) -> Estimate:
+    counts = token_counts(gold.of_rows(gold.labels), gold.of_rows(labels), 1 + 2 * len(gold.types))
+    return weighted_token_score(counts, users, _rng()).f1
+
+
+def _by_type(gold: _Gold, predicted: Spans, users: IntArray) -> dict[str, Any]:
+    """Counts and strict scores of each type; of one without gold spans, counts alone."""
+    out: dict[str, Any] = {}
+    rows = len(gold.corpus)
+    for name, counts in counts_by_type(gold.spans, predicted, rows, gold.types).items():
+        out[name] = {"gold": int(counts.gold.sum()), "predicted": int(counts.predicted.sum())}
+        if counts.gold.any():
+            strict = span_scores(counts, users, _rng())["strict"]
+            out[name] |= {
+                label: value.model_dump()
+                for label, value in zip(("precision", "recall", "f1_strict"), strict, strict=True)
+            }
+    return out
+
+
+def _public_phrases(
+    corpus: Corpus, annotation: Annotation, rule: WordRule
+) -> list[tuple[tuple[str, ...], int]]:
+    """Words and type of the entities of completely annotated public rows."""
+    rows = np.flatnonzero(corpus.where("public") & annotation.rows)
+    public = corpus.take(rows)
+    own = annotation.take(rows)
+    words = WordTable.of(public.texts, rule)
+    return labelled_phrases(words, word_labels(public, own, words))

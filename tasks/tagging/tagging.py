@@ -1,0 +1,244 @@
+"""Sequence tagging: entity-level precision, recall and F1, beside a dictionary of public text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.component import MayBePath, Params
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.learner import Role, Schedule
+from uedp_bench.model import TokenEncoder
+from uedp_bench.release import RowScorer, Tagger
+from uedp_bench.task import Task
+from uedp_bench.tasks.tagging.learner import Reduction, TaggerLearner, TaggerReader
+from uedp_bench.tasks.tagging.scores import Scores, score_tagger
+from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, chosen_types
+from uedp_bench.tasks.tagging.words import WordRule
+from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.models.networks.tagger import TaggerNetwork
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+
+class TaggingParams(Params):
+    """Which annotation is learnt, and how labels are decoded."""
+
+    layer: str = Field(
+        default=ENTITIES,
+        min_length=1,
+        description="annotation that is learnt: 'entities' (what counts as entities in the "
+        "corpus), or the name of a layer; rows that it does not annotate completely take no part",
+    )
+    scored_layer: str | None = Field(
+        default=None,
+        min_length=1,
+        description="annotation of the test rows that predictions are compared with; by default "
+        "that which is learnt",
+    )
+    types: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="types of entities that are learnt; by default all"
+    )
+    words: WordRule = Field(
+        default="spaces",
+        description="'spaces': a word is what stands between white space; 'signs': signs that are "
+        "no letters or digits are words of their own, for text that was not tokenised",
+    )
+    decoder: Literal["softmax", "crf"] = Field(
+        default="softmax",
+        description="'softmax': the label of each word by itself; 'crf': all labels of a row "
+        "together, by a linear-chain conditional random field",
+    )
+    reduction: Reduction = Field(
+        default="mean",
+        description="loss of a row: the mean over its words, so that a bound on gradients means "
+        "the same for short and long rows, or their sum",
+    )
+    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
+        default="public", description=DESCRIPTION
+    )
+    max_tokens: int = Field(
+        default=128,
+        ge=3,
+        description="words of a row (or pieces of words, with the first and last special token) "
+        "past this many are left out of training, and predicted as outside of all entities; the "
+        "number of such rows is in the cost",
+    )
+    pretraining_epochs: int = Field(
+        default=0, ge=0, description="passes over annotated public rows before private training"
+    )
+    pretraining_learning_rate: float = Field(
+        default=1e-3, gt=0, description="learning rate of Adam, on the public split"
+    )
+    pretraining_batch_size: int = Field(default=32, ge=1, description="rows a step, as above")
+
+
+class Tagging(Task[TaggingParams]):
+    """Learn which words are entities, and of what type.
+
+    Words have BIO2 labels. Scores are of whole entities, on the test rows that are completely
+    annotated: `f1_strict`, `precision` and `recall` count an entity with the right boundaries and
+    type, `f1_exact` with the right boundaries, `f1_partial` half for an overlap, `f1_type` for an
+    overlap of the right type (SemEval-2013 task 9); `type_f1_paper` and `partial_f1_paper` are the
+    variants of Hathurusinghe et al. 2021. `weighted_token_f1` averages the F1 of each label, "O"
+    too, by how often it is true: predicting "O" everywhere scores
+    `all_outside_weighted_token_f1` there, and 0 of entities (`all_outside_f1`). `dictionary_f1` is
+    that of looking up the entities of public text, the longest first.
+    """
+
+    name = "tagging"
+    source = (
+        "Tjong Kim Sang and De Meulder 2003 (CoNLL-2003); Jana and Biemann 2021; Hathurusinghe, "
+        "Nejadgholi and Bolic 2021"
+    )
+    Params = TaggingParams
+    needs: ClassVar[tuple[type, ...]] = (Tagger,)
+    releases: ClassVar[tuple[type, ...]] = (Tagger, RowScorer)
+    models = TokenEncoder
+    default_model = "bilstm"
+    utility = (
+        "f1_strict",
+        "precision",
+        "recall",
+        "f1_exact",
+        "f1_partial",
+        "f1_type",
+        "type_f1_paper",
+        "partial_f1_paper",
+        "weighted_token_f1",
+        "all_outside_weighted_token_f1",
+        "all_outside_f1",
+        "dictionary_f1",
+    )
+    larger_is_better = True
+    optional = ("dictionary_f1",)
+    floors: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"dictionary": "dictionary_f1", "all-outside": "all_outside_f1"}
+    )
+
+    def __init__(self, params: TaggingParams | None = None, model: Any = None) -> None:
+        super().__init__(params, model)
+        self._last: tuple[Release, Corpus, Scores] | None = None
+
+    def reads(self) -> frozenset[str]:
+        """The annotations that are learnt and scored."""
+        named = {self.params.layer, self.params.scored_layer or self.params.layer}
+        return frozenset(name if name == ENTITIES else f"layer {name}" for name in named)
+
+    def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
+        """See `Task`; None for frozen encoders.
+
+        Raises:
+            InputError: if vectors were published in place of text.
+        """
+        if corpus.vectors is not None:
+            raise InputError(
+                "tagging learns from text, and the mechanism publishes vectors: use it for "
+                "text-classification"
+            )
+        if self._model().frozen():
+            return None
+        return make_vocabulary(self._model(), self.params.vocabulary, corpus, "none")
+
+    def stages(
+        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
+    ) -> Sequence[TaggerLearner]:
+        """See `Task`.
+
+        Raises:
+            InputError: if there are no types, no annotated training rows, no annotated public rows
+                where pre-training is asked for, or spans that do not fit the words of their row.
+        """
+        p = self.params
+        types = chosen_types(annotation_of(corpus, p.layer), p.types)
+        reader = TaggerReader(
+            self._model(), vocabulary, p.layer, types, p.words, p.max_tokens, p.reduction,
+            run.device,
+        )  # fmt: skip
+        corpus = corpus.take(np.flatnonzero(reader.learnable(corpus)))
+        train = corpus.only("train", "valid")
+        if not train.where("train").any():
+            raise InputError(f"tagging: {p.layer} annotates no row of the split 'train' completely")
+        module = self._network(reader, run)
+        stages = []
+        missing = f"{p.layer} annotates no public row; set it to 0"
+        if (before := public_stage(p, corpus, missing)) is not None:
+            stages.append(_learner(reader, module, before[0], run, before[1]))
+        stages.append(_learner(reader, module, train, run))
+        return stages
+
+    def roles(self) -> tuple[Role, ...]:
+        """See `Task`."""
+        return roles_of(self.params)
+
+    def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
+        """See `Task`.
+
+        Raises:
+            InputError: if no test row is completely annotated, or none of these has an entity.
+        """
+        return dict(self._scores(release, corpus).utility)
+
+    def details(self, release: Release, corpus: Corpus) -> dict[str, Any]:
+        """Scores of each type, and what stands behind the floor of the dictionary."""
+        return dict(self._scores(release, corpus).details)
+
+    def load(self, folder: Path) -> Release:
+        """See `Task`."""
+        from uedp_bench.tasks.tagging.release import TaggerRelease
+
+        return TaggerRelease.load(folder)
+
+    def _scores(self, release: Release, corpus: Corpus) -> Scores:
+        """A run asks for the scores, and for what stands beside them."""
+        if not isinstance(release, Tagger):
+            raise CapabilityError("tagging scores releases that are Taggers")
+        last = self._last
+        if last is None or last[0] is not release or last[1] is not corpus:
+            p = self.params
+            last = (
+                release,
+                corpus,
+                score_tagger(release, corpus, p.scored_layer or p.layer, p.types, p.words),
+            )
+            self._last = last
+        return last[2]
+
+    def _model(self) -> TokenEncoder[Any]:
+        if not isinstance(self.model, TokenEncoder):
+            raise CapabilityError("tagging needs a token encoder (such as bilstm)")
+        return self.model
+
+    def _network(self, reader: TaggerReader, run: Run) -> TaggerNetwork:
+        from uedp_bench.models.networks.tagger import TaggerNetwork
+
+        seed = run.shared_seed("init")
+        encoder = reader.model.build_token_encoder(reader.vocabulary, seed)
+        crf = self.params.decoder == "crf"
+        head = run.shared_seed("init", "head")
+        return TaggerNetwork(encoder, reader.labels, crf=crf, seed=head)
+
+
+def _learner(
+    reader: TaggerReader,
+    module: TaggerNetwork,
+    corpus: Corpus,
+    run: Run,
+    schedule: Schedule | None = None,
+) -> TaggerLearner:
+    learner = TaggerLearner(
+        reader, module, corpus, score_rows=run.speed.score_rows, schedule=schedule
+    )
+    run.count({"rows_truncated": learner.truncated})
+    return learner
