@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.models.networks import gpt2_blocks
 from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.packed_tree import PackedRow, packed_rows
 from uedp_bench.models.networks.products import FasterProducts
@@ -51,7 +52,10 @@ class TransformerNetwork(nn.Module):
 
     def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length, size) what `output_layer` reads; see `FeatureModule`."""
-        return self._run(self.network.transformer, tokens, 0, use_cache=False).last_hidden_state  # type: ignore[no-any-return]
+        transformer = self.network.transformer
+        if (found := gpt2_blocks.features(transformer, tokens)) is not None:
+            return found
+        return self._run(transformer, tokens, 0, use_cache=False).last_hidden_state  # type: ignore[no-any-return]
 
     def output_layer(self) -> OutputLayer | None:
         """The layer of GPT-2 without adapters; other networks may change logits after it."""
@@ -156,5 +160,5 @@ def _one_function_gelu(network: Any) -> Any:
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is NewGELUActivation:
-                setattr(module, name, nn.GELU(approximate="tanh"))
+                setattr(module, name, nn.GELU(approximate="tanh").train(child.training))
     return network
