@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
 from uedp_bench.component import MayBePath
 from uedp_bench.errors import InputError
-from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
+from uedp_bench.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.adapters import (
     LoraParams,
     configured,
@@ -27,9 +27,17 @@ from uedp_bench.text.vector_cache import cached_vectors
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.models.networks.pooled_transformer import PooledTransformer, Projection
+    from uedp_bench.models.networks.pooled_transformer import (
+        PaddedTransformer,
+        PooledTransformer,
+        Projection,
+    )
+    from uedp_bench.models.networks.word_transformer import WordTransformer
+    from uedp_bench.models.word_pieces import PieceRows, VectorRows
 
-_FIELD = "bert.pretrained"
+    M = TypeVar("M", bound=PaddedTransformer)
+
+_FIELD, _FOLDER = "bert.pretrained", "encoder"
 _PRETRAINED = "bert-base-uncased"
 _TINY = {
     "num_hidden_layers": 4,
@@ -88,8 +96,10 @@ class BERTParams(LoraParams):
         return self
 
 
-class BERT(TextEncoder[BERTParams]):
+class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
     """A bidirectional transformer, fine-tuned, frozen or from scratch.
+
+    A word, in token form, has the vector of its first piece.
 
     There is no dropout: a row's vector must not depend on the rows beside it, and the library draws
     masks for whole batches. Attention sees the tokens of a row, never its padding.
@@ -181,6 +191,109 @@ class BERT(TextEncoder[BERTParams]):
 
         if self.frozen():
             return self._projection(self.feature_size(), seed)
+        network, projection = self._started(vocabulary, seed)
+        module = PooledTransformer(network, self.params.pooling, projection)
+        self.params.adapt(module.network, seed)
+        return module
+
+    def read_words(
+        self,
+        words: Sequence[Sequence[str]],
+        vocabulary: Vocabulary | None,
+        max_tokens: int,
+        device: str,
+    ) -> WordRows:
+        """See `TokenEncoder`: pieces past `max_tokens`, or past `max_length`, are left out."""
+        from uedp_bench.models.word_pieces import read_pieces
+
+        limit = min(n for n in (max_tokens, self.max_length()) if n is not None)
+        if self.frozen():
+            return self._vectors_of_words(words, limit, device)
+        if vocabulary is None:
+            raise TypeError(f"{self.name} needs a vocabulary unless it is frozen")
+        numbers = _TINY["intermediate_size"]
+        if self.params.configuration is None:
+            numbers = int(getattr(self._configuration, "intermediate_size", 3072))
+        return read_pieces(words, vocabulary, limit, numbers=numbers)
+
+    def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """See `TokenEncoder`.
+
+        Raises:
+            InputError: if the pretrained encoder cannot be read, or has fewer tokens than its
+                tokenizer; if a pooling is asked for.
+        """
+        from uedp_bench.models.networks.word_transformer import GivenWords, WordTransformer
+
+        if self.params.pooling != "cls":
+            raise InputError(
+                f"bert.pooling is {self.params.pooling!r}: every word has the vector of its first "
+                "piece; leave it out"
+            )
+        if self.frozen():
+            return GivenWords(self._projection(self.feature_size(), seed))
+        module = WordTransformer(*self._started(vocabulary, seed))
+        self.params.adapt(module.network, seed)
+        return module
+
+    def on_public_text(self, module: nn.Module) -> nn.Module:
+        """See `TextModel`: all of the network, without its adapters."""
+        return whole(module)
+
+    def save_encoder(self, module: nn.Module, folder: Path) -> None:
+        """Writes configuration and weights, in the library's own format where it can."""
+        super().save_encoder(module, folder) if self.frozen() else self._save(module, folder)
+
+    def save_token_encoder(self, module: nn.Module, folder: Path) -> None:
+        """As `save_encoder`."""
+        super().save_token_encoder(module, folder) if self.frozen() else self._save(module, folder)
+
+    def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """Reads what `save_encoder` wrote; only a frozen encoder needs its original again."""
+        from uedp_bench.models.networks.pooled_transformer import PooledTransformer
+
+        if self.frozen():
+            return super().load_encoder(vocabulary, folder)
+        network, projection = self._saved(folder)
+        return self._adapted(PooledTransformer(network, self.params.pooling, projection), folder)
+
+    def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """As `load_encoder`."""
+        from uedp_bench.models.networks.word_transformer import WordTransformer
+
+        if self.frozen():
+            return super().load_token_encoder(vocabulary, folder)
+        return self._adapted(WordTransformer(*self._saved(folder)), folder)
+
+    def _save(self, module: Any, folder: Path) -> None:
+        if self.params.lora_rank is None:
+            module.save(folder)
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        save_adapted(module.network, folder / _FOLDER)
+        module.projection.save(folder)
+
+    def _saved(self, folder: Path) -> tuple[Any, Projection]:
+        """The network that `_save` wrote, without its adapters, and what is on top of it."""
+        import torch
+        from transformers import AutoModel
+
+        adapted = self.params.lora_rank is not None
+        inside = folder / _FOLDER
+        network = configured(AutoModel, inside) if adapted else _pretrained(str(inside))
+        projection = self._projection(network.config.hidden_size, seed=0)
+        projection.load_state_dict(torch.load(folder / "projection.pt", weights_only=True))
+        return network, projection
+
+    def _adapted(self, module: M, folder: Path) -> M:
+        """The module with the adapters that were saved, if there are any."""
+        if self.params.lora_rank is not None:
+            self.params.adapt(module.network, seed=0)
+            load_adapted(module.network, folder / _FOLDER)
+        return module
+
+    def _started(self, vocabulary: Vocabulary | None, seed: int) -> tuple[Any, Projection]:
+        """The network as training starts from it, without adapters, and what is on top of it."""
         if vocabulary is None:
             raise TypeError(f"{self.name} needs a vocabulary unless it is frozen")
         if self.params.configuration is None:
@@ -192,45 +305,27 @@ class BERT(TextEncoder[BERTParams]):
                 f"{_FIELD} {self.params.pretrained!r} has {network.config.vocab_size} tokens, its "
                 f"tokenizer {vocabulary.size}"
             )
-        projection = self._projection(network.config.hidden_size, seed)
-        module = PooledTransformer(network, self.params.pooling, projection)
-        self.params.adapt(module.network, seed)
-        return module
+        return network, self._projection(network.config.hidden_size, seed)
 
-    def on_public_text(self, module: nn.Module) -> nn.Module:
-        """See `TextModel`: all of the network, without its adapters."""
-        return whole(module)
+    def _vectors_of_words(
+        self, words: Sequence[Sequence[str]], limit: int, device: str
+    ) -> VectorRows:
+        """Vectors of the frozen encoder, kept by the words of a row and the place of each there."""
+        from uedp_bench.models.networks.word_transformer import vectors_of_rows
+        from uedp_bench.models.word_pieces import read_pieces, read_vectors
 
-    def save_encoder(self, module: nn.Module, folder: Path) -> None:
-        """Writes configuration and weights, in the library's own format where it can."""
-        if self.frozen():
-            super().save_encoder(module, folder)
-        elif self.params.lora_rank is None:
-            module.save(folder)  # type: ignore[operator]
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            save_adapted(module.network, folder / "encoder")
-            module.projection.save(folder)  # type: ignore[operator,union-attr]
+        where, size = self.params.pretrained, self.feature_size()
+        vocabulary = self.vocabulary([], origin="", private=False)
+        identity = model_identity(where, _FIELD)
 
-    def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
-        """Reads what `save_encoder` wrote; only a frozen encoder needs its original again."""
-        import torch
-        from transformers import AutoModel
+        def read(rows: Sequence[Sequence[str]]) -> PieceRows:
+            return read_pieces(rows, vocabulary, limit, numbers=size)
 
-        from uedp_bench.models.networks.pooled_transformer import PooledTransformer
+        def compute(rows: Sequence[Sequence[str]]) -> FeatureArray:
+            return vectors_of_rows(_frozen_words(where, identity, device), read(rows))
 
-        if self.frozen():
-            return super().load_encoder(vocabulary, folder)
-        adapted = self.params.lora_rank is not None
-        inside = folder / "encoder"
-        network = configured(AutoModel, inside) if adapted else _pretrained(str(inside))
-        projection = self._projection(network.config.hidden_size, seed=0)
-        projection.load_state_dict(torch.load(folder / "projection.pt", weights_only=True))
-        module = PooledTransformer(network, self.params.pooling, projection)
-        if adapted:
-            self.params.adapt(module.network, seed=0)
-            load_adapted(module.network, inside)
-        return module
+        key = (version("transformers"), identity, "words", limit, device.split(":")[0])
+        return read_vectors(words, read(words), ("transformers", *key), compute, size)
 
     def _projection(self, size: int, seed: int) -> Projection:
         from uedp_bench.models.networks.pooled_transformer import Projection
@@ -285,3 +380,12 @@ def _frozen_network(
     network = _pretrained(where, revision(identity))
     projection = Projection(network.config.hidden_size, None, seed=0)
     return PooledTransformer(network, pooling, projection).to(device)
+
+
+@lru_cache(maxsize=1)
+def _frozen_words(where: str, identity: str, device: str) -> WordTransformer:
+    from uedp_bench.models.networks.pooled_transformer import Projection
+    from uedp_bench.models.networks.word_transformer import WordTransformer
+
+    network = _pretrained(where, revision(identity))
+    return WordTransformer(network, Projection(network.config.hidden_size, None, seed=0)).to(device)

@@ -37,7 +37,16 @@ Names = NDArray[np.uint64]
 def cached_vectors(
     key: Sequence[object], texts: Sequence[str], compute: Compute, *, cache: bool
 ) -> FeatureArray:
-    """A vector for each text; equal texts are computed once, and kept on disk for the next run.
+    """A vector for each text; see `different_vectors`."""
+    vectors, which = different_vectors(key, texts, compute, cache=cache)
+    chosen: FeatureArray = vectors[which]
+    return chosen
+
+
+def different_vectors(
+    key: Sequence[object], texts: Sequence[str], compute: Compute, *, cache: bool
+) -> tuple[FeatureArray, IntArray]:
+    """Vectors of texts; equal texts are computed once, and kept on disk for the next run.
 
     Args:
         key: everything but the texts that the vectors depend on.
@@ -45,14 +54,16 @@ def cached_vectors(
         compute: (n, size) vectors of n different texts, sorted.
         cache: False neither reads nor writes files.
 
+    Returns:
+        (different texts, size) vectors, and (texts,) which of them is a text's.
+
     Raises:
         InputError: if a vector is not finite.
     """
     unique = sorted(set(texts))
     vectors = _kept(key, unique, compute) if cache else _finite(compute(unique))
     at = {text: index for index, text in enumerate(unique)}
-    chosen: FeatureArray = vectors[[at[text] for text in texts]]
-    return chosen
+    return vectors, np.fromiter((at[text] for text in texts), dtype=np.int64, count=len(texts))
 
 
 def _kept(key: Sequence[object], unique: list[str], compute: Compute) -> FeatureArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -44,38 +44,35 @@ class Projection(nn.Module):
         torch.save(weights, folder / "projection.pt")
 
 
-class PooledTransformer(nn.Module):
-    """One vector for each right-padded row, from the last layer of a bidirectional transformer.
+class PaddedTransformer(nn.Module):
+    """The last layer of a bidirectional transformer on right-padded rows, and a layer on top.
 
     The wrapped network stays in evaluation mode, so that no dropout is ever drawn, and attention
-    sees the tokens of a row only: a row's vector depends on that row and the weights. Position ids
+    sees the tokens of a row only: a row's vectors depend on that row and the weights. Position ids
     are given for every row: ids of one row for all would give per-example gradients of the
     position embedding a batch of one.
 
     Args:
         network: an encoder of `transformers`; its own pooling layer, if any, is taken off.
-        pooling: the vector of the first token, or the mean over all tokens of a row.
         projection: what is put on top.
     """
 
-    def __init__(
-        self, network: Any, pooling: Literal["cls", "mean"], projection: Projection
-    ) -> None:
+    def __init__(self, network: Any, projection: Projection) -> None:
         super().__init__()
         self.network: Any = network.eval()
         if hasattr(network, "pooler"):
             network.pooler = None  # weights that the loss never sees would still get noise
-        self.pooling, self.projection = pooling, projection
+        self.projection = projection
         self.width = projection.width
         self._positions = _counts_from_zero(network)
 
-    def train(self, mode: bool = True) -> PooledTransformer:
+    def train(self, mode: bool = True) -> Self:
         """Sets the mode of this module, not of the wrapped network."""
         self.training = mode
         return self
 
-    def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
-        """(rows, width); see `TextEncoder`. Seeds have nothing to do."""
+    def last_layer(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """(rows, length, size) vectors of ids (rows, length), and (rows, length) True inside."""
         rows, longest = tokens.shape
         positions = torch.arange(longest, device=tokens.device).expand(rows, -1)
         inside = positions < lengths[:, None]
@@ -83,10 +80,7 @@ class PooledTransformer(nn.Module):
         hidden = self.network(
             input_ids=tokens, attention_mask=inside.long(), **options
         ).last_hidden_state
-        if self.pooling == "cls":
-            return self.projection(hidden[:, 0])  # type: ignore[no-any-return]
-        total = hidden.masked_fill(~inside[:, :, None], 0.0).sum(dim=1)
-        return self.projection(total / lengths[:, None])  # type: ignore[no-any-return]
+        return hidden, inside
 
     def token_embedding(self) -> Tensor:
         """See `EmbedsTokens`."""
@@ -98,6 +92,30 @@ class PooledTransformer(nn.Module):
         with no_progress_bars():
             self.network.save_pretrained(folder / "encoder")
         self.projection.save(folder)
+
+
+class PooledTransformer(PaddedTransformer):
+    """One vector for each row; see `PaddedTransformer`.
+
+    Args:
+        network: an encoder of `transformers`; its own pooling layer, if any, is taken off.
+        pooling: the vector of the first token, or the mean over all tokens of a row.
+        projection: what is put on top.
+    """
+
+    def __init__(
+        self, network: Any, pooling: Literal["cls", "mean"], projection: Projection
+    ) -> None:
+        super().__init__(network, projection)
+        self.pooling = pooling
+
+    def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, width); see `TextEncoder`. Seeds have nothing to do."""
+        hidden, inside = self.last_layer(tokens, lengths)
+        if self.pooling == "cls":
+            return self.projection(hidden[:, 0])  # type: ignore[no-any-return]
+        total = hidden.masked_fill(~inside[:, :, None], 0.0).sum(dim=1)
+        return self.projection(total / lengths[:, None])  # type: ignore[no-any-return]
 
 
 def _counts_from_zero(network: Any) -> bool:

@@ -1,0 +1,62 @@
+"""A bidirectional transformer that gives each word the vector of its first piece."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.learner import Batch, on_device
+from uedp_bench.model import FeatureArray
+from uedp_bench.models.networks.pooled_transformer import PaddedTransformer, Projection
+from uedp_bench.models.word_pieces import PieceRows
+
+_BATCH = 32  # rows of a frozen encoder that run together
+
+
+class WordTransformer(PaddedTransformer):
+    """One vector for each word; see `PaddedTransformer`."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        """(rows, words, width); see `TokenEncoder`. Nothing is dropped."""
+        hidden, _ = self.last_layer(batch["tokens"], batch["pieces"])
+        first = torch.take_along_dim(hidden, batch["first"][:, :, None], dim=1)
+        return self.projection(first)  # type: ignore[no-any-return]
+
+
+class GivenWords(nn.Module):
+    """What is trained on vectors of words that a frozen encoder gave.
+
+    Args:
+        projection: on top of the vectors.
+    """
+
+    def __init__(self, projection: Projection) -> None:
+        super().__init__()
+        self.projection = projection
+        self.width = projection.width
+
+    def forward(self, batch: Batch) -> Tensor:
+        """(rows, words, width); see `TokenEncoder`."""
+        return self.projection(batch["vectors"])  # type: ignore[no-any-return]
+
+
+@torch.no_grad()
+def vectors_of_rows(module: WordTransformer, rows: PieceRows) -> FeatureArray:
+    """(words of all rows, width) vectors, in batches of rows of similar length.
+
+    Args:
+        module: on the device where it is to run.
+        rows: what it reads.
+    """
+    device = str(next(module.parameters()).device)
+    ends = np.cumsum(rows.lengths)
+    vectors = np.empty((int(rows.lengths.sum()), module.width), dtype=np.float32)
+    order = np.argsort(-rows.pieces.lengths, kind="stable")
+    for start in range(0, len(order), _BATCH):
+        some = order[start : start + _BATCH]
+        found = module(on_device(rows.batch(some), device)).cpu().numpy()
+        for at, row in enumerate(some):
+            words = int(rows.lengths[row])
+            vectors[ends[row] - words : ends[row]] = found[at, :words]
+    return vectors

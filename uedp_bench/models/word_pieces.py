@@ -1,0 +1,181 @@
+"""Rows of words cut into pieces, and vectors of words that a frozen encoder gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain, takewhile
+
+import numpy as np
+
+from uedp_bench.corpus import IntArray
+from uedp_bench.learner import Batch
+from uedp_bench.model import FeatureArray, Vocabulary
+from uedp_bench.models.word_rows import Padding, padded
+from uedp_bench.text.vector_cache import different_vectors
+
+
+@dataclass(frozen=True, eq=False)
+class PieceRows:
+    """Pieces of words, and where each word begins; see `WordRows`.
+
+    Attributes:
+        tokens: (pieces of all rows,) ids, begin and end of each row among them.
+        pieces: of the rows.
+        first: (words of all rows,) place in its row of each word's first piece.
+        words: of the rows.
+        truncated, row_size: see `WordRows`.
+    """
+
+    tokens: IntArray
+    pieces: Padding
+    first: IntArray
+    words: Padding
+    truncated: int
+    row_size: int
+
+    @property
+    def lengths(self) -> IntArray:
+        """(rows,) words that are read."""
+        return self.words.lengths
+
+    def batch(self, rows: IntArray) -> Batch:
+        """`tokens` (rows, pieces), `pieces`, `lengths` (rows,), `first` (rows, words)."""
+        import torch
+
+        found = {
+            "tokens": padded(self.tokens, *self.pieces.table(rows)),
+            "pieces": self.pieces.lengths[rows],
+            "first": padded(self.first, *self.words.table(rows)),
+            "lengths": self.lengths[rows],
+        }
+        return {name: torch.from_numpy(value) for name, value in found.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class VectorRows:
+    """Vectors of words; see `WordRows`.
+
+    Attributes:
+        vectors: (different words in their rows, size).
+        which: (words of all rows,) numbers of their vectors.
+        words: of the rows.
+        truncated, row_size: see `WordRows`.
+    """
+
+    vectors: FeatureArray
+    which: IntArray
+    words: Padding
+    truncated: int
+    row_size: int
+
+    @property
+    def lengths(self) -> IntArray:
+        """(rows,) words that have a vector."""
+        return self.words.lengths
+
+    def batch(self, rows: IntArray) -> Batch:
+        """`vectors` (rows, words, size), 0 in the padding, and `lengths` (rows,)."""
+        import torch
+
+        at, inside = self.words.table(rows)
+        vectors = padded(self.vectors, padded(self.which, at, inside), inside)
+        return {
+            "vectors": torch.from_numpy(vectors),
+            "lengths": torch.from_numpy(self.lengths[rows]),
+        }
+
+
+def read_pieces(
+    words: Sequence[Sequence[str]], vocabulary: Vocabulary, limit: int, *, numbers: int
+) -> PieceRows:
+    """Pieces of each word by itself, as the tokenizer cuts it after a space.
+
+    A word that the tokenizer leaves nothing of is one unknown piece. A row has the words whose
+    first piece is within the limit.
+
+    Args:
+        words: of each row.
+        vocabulary: of pieces.
+        limit: most tokens of a row, begin and end included.
+        numbers: that a network needs for a piece.
+    """
+    pieces = _pieces_of(words, vocabulary)
+    room, tokens, first, lengths, truncated = limit - 2, [], [], [], 0
+    for row in words:
+        cut = [pieces[min(at, 1), word] for at, word in enumerate(row)]
+        starts = np.cumsum([0, *(len(each) for each in cut)])
+        ids = list(chain.from_iterable(cut))
+        tokens.append([vocabulary.begin, *ids[:room], vocabulary.end])
+        first.append([int(at) + 1 for at in takewhile(lambda at: at < room, starts[:-1])])
+        lengths.append(len(tokens[-1]))
+        truncated += len(ids) > room
+    return PieceRows(
+        tokens=_flat(tokens),
+        pieces=Padding(np.array(lengths, dtype=np.int64)),
+        first=_flat(first),
+        words=Padding(np.array([len(row) for row in first], dtype=np.int64)),
+        truncated=truncated,
+        row_size=max(lengths, default=1) * numbers,
+    )
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> IntArray:
+    return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+
+
+def _pieces_of(
+    words: Sequence[Sequence[str]], vocabulary: Vocabulary
+) -> dict[tuple[int, str], list[int]]:
+    """Pieces by word, at the begin of a row (0) and after another word (1)."""
+    # Byte-level tokenizers have a space as part of the piece that it stands before.
+    both, one, other = vocabulary.encode(["a b", "a", "b"])
+    leads = ("", "" if both == one + other else " ")
+    unknown = vocabulary.end if vocabulary.unknown is None else vocabulary.unknown
+    found = {}
+    for place, lead in enumerate(leads):
+        seen = sorted({word for row in words for word in (row[1:] if place else row[:1])})
+        for word, ids in zip(seen, vocabulary.encode([lead + word for word in seen]), strict=True):
+            found[place, word] = ids or [unknown]
+    return found
+
+
+def read_vectors(
+    words: Sequence[Sequence[str]],
+    read: PieceRows,
+    key: Sequence[object],
+    compute: Callable[[Sequence[Sequence[str]]], FeatureArray],
+    size: int,
+) -> VectorRows:
+    """Vectors of words, kept on disk: each by the words of its row and its place among them.
+
+    Args:
+        words: of each row.
+        read: what an encoder reads of them.
+        key: everything but the words that the vectors depend on.
+        compute: (words, size) vectors of all words that are read of some rows.
+        size: of a vector.
+    """
+    places = []
+    for row, length in zip(words, read.lengths.tolist(), strict=True):
+        told = json.dumps(list(row[:length]))
+        places += [f"{told}\n{at:09d}" for at in range(length)]
+
+    def of_places(some: list[str]) -> FeatureArray:
+        told, at = zip(*(place.rsplit("\n", 1) for place in some), strict=True)
+        rows = {row: json.loads(row) for row in dict.fromkeys(told)}
+        starts = dict(
+            zip(rows, np.cumsum([0, *map(len, rows.values())])[:-1].tolist(), strict=True)
+        )
+        vectors = compute(list(rows.values()))
+        found: FeatureArray = vectors[
+            [starts[row] + int(i) for row, i in zip(told, at, strict=True)]
+        ]
+        return found
+
+    vectors, which = np.empty((0, size), np.float32), np.zeros(0, np.int64)
+    if places:
+        vectors, which = different_vectors(key, places, of_places, cache=True)
+    longest = max(int(read.lengths.max(initial=1)), 1)
+    return VectorRows(vectors, which, read.words, read.truncated, longest * size)
