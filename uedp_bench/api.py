@@ -130,6 +130,8 @@ from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ra
 from uedp_bench.statistics.roc import Rate, Scores, auc, auc_estimate, tpr_at_fpr
 from uedp_bench.task import Task
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
+from uedp_bench.text.annotation.automatic import AnnotationParams, annotate
+from uedp_bench.text.annotation.keys import RecordTag
 from uedp_bench.text.entities import DetectionParams, add_entities
 from uedp_bench.transcript import Message, Messages, Sent, Size, Transcript
 
@@ -176,6 +178,7 @@ __all__ = [
     "AdaptiveBound",
     "Adjacency",
     "Alignment",
+    "AnnotationParams",
     "Answer",
     "AnyEvent",
     "ApproximateDP",
@@ -271,6 +274,7 @@ __all__ = [
     "Question",
     "Rate",
     "Reading",
+    "RecordTag",
     "Refusal",
     "Release",
     "Repeated",
@@ -335,6 +339,7 @@ __all__ = [
     "WordVocabulary",
     "YogiServer",
     "add_entities",
+    "annotate",
     "attacks",
     "auc",
     "auc_estimate",

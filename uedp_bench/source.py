@@ -12,6 +12,7 @@ from uedp_bench.component import Component, P, Params, at
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import PluginError
 from uedp_bench.mechanism import CorpusStats
+from uedp_bench.text.annotation.automatic import AnnotationParams, annotate
 
 
 class SourceParams(Params):
@@ -57,6 +58,12 @@ class SourceParams(Params):
         exclude_if=at(None),
         description="leave out test rows with fewer sentences than the first number or more than "
         "the second",
+    )
+    annotate: AnnotationParams | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="add the layer 'automatic': rows marked where they say what the records of "
+        "their user know ({} takes the defaults; the source must have records)",
     )
 
     @field_validator("test_sentences")
@@ -121,7 +128,8 @@ class Source(Component[P]):
         """What `read` gives, after the parameters that every source has were applied to it.
 
         Raises:
-            InputError: see `read` and `text.public_text.add_public`.
+            InputError: see `read`, `text.public_text.add_public` and
+                `text.annotation.automatic.annotate`.
             PluginError: if the source's parameters do not derive from `SourceParams`.
         """
         from uedp_bench.text.public_text import add_public
@@ -131,7 +139,8 @@ class Source(Component[P]):
                 f"the source {self.name!r} has parameters of the type "
                 f"{type(self.params).__name__}, which does not derive from SourceParams"
             )
-        return add_public(self.read(), self.params)
+        corpus = add_public(self.read(), self.params)
+        return corpus if self.params.annotate is None else annotate(corpus, self.params.annotate)
 
     def documented(self) -> CorpusStats | None:
         """Sizes of the train split that are public knowledge (`public=True`), else None."""
@@ -140,3 +149,8 @@ class Source(Component[P]):
     def refusals(self) -> tuple[str, ...]:
         """Why `proven` must refuse on this corpus: rows of one user depend on those of others."""
         return ()
+
+    def all_refusals(self) -> tuple[str, ...]:
+        """`refusals`, and those of the annotation that the parameters ask for."""
+        asked = self.params.annotate if isinstance(self.params, SourceParams) else None
+        return (*self.refusals(), *(() if asked is None else asked.refusals()))

@@ -46,9 +46,9 @@ def _proven(ready: Prepared, made: Protected) -> tuple[Guarantee, ...]:
     stats, pipeline = ready.run.stats, ready.parts.pipeline
     vocabulary, events = made.vocabulary, made.release.events
     sources, task = ready.parts.sources, ready.parts.task
-    refusals = [*pipeline.refusals(stats), *sources.first.refusals()]
+    refusals = [*pipeline.refusals(stats), *sources.first.all_refusals()]
     if sources.second is not None and "downstream" in task.private_rows():
-        refusals += sources.second.refusals()
+        refusals += sources.second.all_refusals()
     paid = pipeline.only_processes(stats)
     if vocabulary is not None and vocabulary.private and events and not paid:
         refusals.append(f"the vocabulary comes from private text ({vocabulary.origin})")

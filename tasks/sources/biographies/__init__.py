@@ -1,0 +1,1 @@
+"""Invented pages about invented people, with what a register knows of each."""

@@ -1,0 +1,263 @@
+"""`wiki-biographies`: invented pages with records, labels by people and labels by a program.
+
+What WikiPII is made of (Hathurusinghe et al. 2021), without Wikipedia: the errors of the automatic
+labels are those of the paper and about as frequent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.corpus import SPLITS, Corpus, Facts, Layer, Spans
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.source import Source, SourceParams
+from uedp_bench.tasks.sources.biographies.people import Subject, make_subject, written
+from uedp_bench.tasks.sources.biographies.sentences import (
+    AMBIGUOUS,
+    OTHERS,
+    PLAIN,
+    TOLD,
+    WORK,
+    Mark,
+    fill,
+)
+from uedp_bench.text.annotation.automatic import AnnotationParams
+from uedp_bench.text.annotation.keys import WIKIPII
+
+Error = Literal["absent", "ambiguous", "others", "boundary"]
+ERRORS: tuple[Error, ...] = ("absent", "ambiguous", "others", "boundary")
+TAGS: tuple[str, ...] = tuple(WIKIPII)
+
+ABSENT = 0.2
+"""Probability that the record lacks a value."""
+CONFUSED, AFFIXED = 0.7, 0.2
+"""Probabilities that a relative is called by the family name that others of the page share, and
+that a name or a school is written with more or less than what people mark."""
+DECOY = 0.85
+"""Probability that a sentence without a value of the subject has what looks like one."""
+OF_OTHERS = 0.5
+"""Share of these that are said of somebody else; the rest is ambiguous."""
+
+TITLES = ("Dr.", "Mr.", "Mrs.", "Prof.")
+CAMPUSES = ("Downtown", "Riverside", "Westfield")
+TAG_SHARES = (0.21, 0.14, 0.22, 0.17, 0.26)
+"""How often each tag is told: as in the labels by people of the paper (table 2)."""
+
+
+class BiographiesParams(SourceParams):
+    """Sizes, and how much the automatic labels err."""
+
+    users: int = Field(default=600, ge=10, description="subjects of the train split")
+    valid_users: int = Field(default=60, ge=0, description="subjects of the valid split")
+    test_users: int = Field(default=150, ge=1, description="subjects of the test split")
+    public_users: int = Field(
+        default=150, ge=0, description="other subjects, whose pages count as public"
+    )
+    sentences: float = Field(
+        default=6.0, ge=2, le=100, description="mean number of sentences of a page (at least 2)"
+    )
+    plain: float = Field(
+        default=0.5,
+        ge=0,
+        lt=1,
+        description="share of the sentences that tell nothing of the subject's record",
+    )
+    noise: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="how much the automatic labels err: at 1 as much as those of the paper, at 0 "
+        "not at all",
+    )
+    errors: tuple[Error, ...] = Field(
+        default=ERRORS,
+        description="kinds of errors: absent (the record lacks the value), ambiguous (the surface "
+        "is something else), others (the value is said of somebody else), boundary (the phrase is "
+        "longer or shorter than what people mark)",
+    )
+    seed: int = Field(
+        default=1, ge=0, description="seed of the corpus; independent of a run's seed"
+    )
+    annotate: AnnotationParams | None = Field(
+        default=AnnotationParams(),
+        description="how the layer 'automatic' is made (null: without it)",
+    )
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Subjects of each split."""
+        return {"train": self.users, "valid": self.valid_users, "test": self.test_users,
+                "public": self.public_users}  # fmt: skip
+
+    def rate(self, error: Error, at_one: float) -> float:
+        """Probability of an error, which is `at_one` where the noise is 1."""
+        return at_one * self.noise if error in self.errors else 0.0
+
+
+class WikiBiographies(Source[BiographiesParams]):
+    """Pages about invented people; a user is the subject of a page, a row a sentence.
+
+    Records have the keys of Wikipedia's infoboxes. The layer `gold` is what people would mark of
+    the subject's birth date (BD), parents (PR), spouses (SP), children (CH) and education (ED), and
+    counts as entities; the layer `automatic` is what the records find. Texts are tokens between
+    single spaces.
+    """
+
+    name: ClassVar[str] = "wiki-biographies"
+    source: ClassVar[str] = "generated; tags and errors as in Hathurusinghe et al., PrivateNLP 2021"
+    Params: ClassVar[type[BiographiesParams]] = BiographiesParams
+    needs_path: ClassVar[bool] = False
+    generated: ClassVar[bool] = True
+
+    def read(self) -> Corpus:
+        """The corpus: subjects of train, valid, test and public in this order, rows by subject."""
+        return _cached(self.params)
+
+    def documented(self) -> CorpusStats:
+        """Counts of the train split, which anybody can generate."""
+        train = _cached(self.params).only("train")
+        return CorpusStats(
+            users=len(np.unique(train.users)),
+            rows=len(train),
+            sensitive_rows=int(train.sensitive.sum()),
+            entities=len(np.unique(train.entities.entity)),
+            public=True,
+        )
+
+
+_NO_MATTER = {name: SourceParams.model_fields[name].default for name in SourceParams.model_fields}
+"""What does not matter for what is generated."""
+
+
+def _cached(params: BiographiesParams) -> Corpus:
+    """The generated corpus, once for all that share its parameters."""
+    return _generate(params.model_copy(update=_NO_MATTER).model_dump_json())
+
+
+@lru_cache(maxsize=2)
+def _generate(dumped: str) -> Corpus:
+    params = BiographiesParams.model_validate_json(dumped)
+    texts: list[str] = []
+    owners: list[tuple[int, int]] = []
+    mentions: list[tuple[int, int, int, int]] = []
+    records: list[Facts] = []
+    for split, count in params.sizes.items():
+        index = SPLITS.index(split)
+        for at in range(count):
+            # A stream of its own: a subject does not depend on how many there are before.
+            page = Page(np.random.default_rng([params.seed, index, at]), params)
+            for text, marks in page.sentences():
+                mentions += [(len(texts), a, b, TAGS.index(tag)) for a, b, tag in marks]
+                texts.append(text)
+                owners.append((len(records), index))
+            records.append(page.facts)
+    user, split_of = np.array(owners, dtype=np.int64).T.copy()
+    spans = Spans.build(texts, mentions)
+    return Corpus(
+        texts=tuple(texts),
+        groups={"user": user},
+        split=split_of,
+        entities=spans,
+        entity_types=TAGS,
+        layers={"gold": Layer(spans, TAGS, np.ones(len(texts), dtype=bool))},
+        records=tuple(records),
+    )
+
+
+class Page:
+    """One subject's sentences and record.
+
+    What is drawn does not depend on the noise, so that pages of another noise differ in the errors
+    alone.
+    """
+
+    def __init__(self, rng: np.random.Generator, params: BiographiesParams) -> None:
+        self.params, self.rng = params, rng
+        self.subject: Subject = make_subject(rng)
+        values = [(tag, value) for tag, names in self.subject.named.items() for value in names]
+        draws = rng.random(len(values) + 1)
+        rate = params.rate("absent", ABSENT)
+        told = [("BD", written(self.subject.born, 0).replace(" ,", ",")), *values]
+        absent = [value for value, u in zip(told, draws, strict=True) if u < rate]
+        self.facts = self.subject.facts(frozenset(absent))
+
+    def sentences(self) -> list[tuple[str, list[Mark]]]:
+        """Text and marks by people of each sentence; the first tells a value."""
+        count = 2 + int(self.rng.poisson(self.params.sentences - 2))
+        return [self._sentence(first=at == 0) for at in range(count)]
+
+    def _sentence(self, *, first: bool) -> tuple[str, list[Mark]]:
+        plain, decoy, of_others, variant, *picks = self.rng.random(12).tolist()
+        words = self._words(picks)
+        if first or plain >= self.params.plain:
+            tag = TAGS[min(int(np.searchsorted(np.cumsum(TAG_SHARES), picks[0])), 4)]
+            return self._telling(tag, variant, picks[4:], words)
+        kind: Error = "others" if of_others < OF_OTHERS else "ambiguous"
+        if decoy >= self.params.rate(kind, DECOY):
+            return fill(_pick(PLAIN, picks[5]), words)[0], []
+        return self._decoy(kind, picks[4:], words), []
+
+    def _words(self, picks: list[float]) -> dict[str, str]:
+        he = ("he", "his", "him") if self.subject.male else ("she", "her", "her")
+        return {
+            "subject": self.subject.name, "bystander": self.subject.bystander,
+            "He": he[0].title(), "he": he[0], "His": he[1].title(), "him": he[2],
+            "place": _pick(self.subject.places, picks[1]), "work": _pick(WORK, picks[2]),
+            "year": str(1950 + int(picks[3] * 70)),
+        }  # fmt: skip
+
+    def _telling(
+        self, tag: str, variant: float, picks: list[float], words: dict[str, str]
+    ) -> tuple[str, list[Mark]]:
+        value = self._value(tag, picks[0], picks[1])
+        said = mark = value
+        shared = value.endswith(f" {self.subject.family_name}")
+        confused = self.params.rate("ambiguous", CONFUSED) if shared else 0.0
+        affixed = self.params.rate("boundary", AFFIXED) if tag != "BD" else 0.0
+        if variant < confused:
+            mark = value.rpartition(" ")[2]
+            said = f"{_pick(TITLES, picks[2])} {mark}" if affixed else mark
+        elif variant >= 1 - affixed:
+            said, mark = self._affixed(tag, value, picks[2])
+        template = _pick(TOLD[tag], picks[3])
+        text, (start, end) = fill(template, {**words, "X": said}, mark)
+        return text, [(start, end, tag)]
+
+    def _value(self, tag: str, which: float, form: float) -> str:
+        if tag == "BD":
+            return written(self.subject.born, int(form * 4))
+        value = _pick(self.subject.named[tag], which)
+        if tag == "CH" and form < 0.3:
+            return value.partition(" ")[0]
+        alone = tag == "SP" and form < 0.2 and not value.endswith(self.subject.family_name)
+        return value.rpartition(" ")[2] if alone else value
+
+    def _affixed(self, tag: str, value: str, pick: float) -> tuple[str, str]:
+        """What is written, and what people mark of it."""
+        if tag == "ED":
+            whole = f"{value} , {_pick(CAMPUSES, pick)}"
+            return whole, whole
+        return f"{_pick(TITLES, pick)} {value}", value
+
+    def _decoy(self, kind: Error, picks: list[float], words: dict[str, str]) -> str:
+        """A sentence that tells nothing of the subject, with a surface that the record has."""
+        table: Mapping[str, tuple[str, ...]] = AMBIGUOUS if kind == "ambiguous" else OTHERS
+        tag = _pick(tuple(table), picks[0])
+        if tag == "subject":
+            surface = self.subject.family_name
+        elif tag == "BD":
+            surface = written(self.subject.born, int(picks[1] * 4))
+        else:
+            name = _pick(self.subject.named[tag], picks[1])
+            first, _, last = name.partition(" ")
+            surface = {"CH": first, "SP": last}.get(tag, name)
+        return fill(_pick(table[tag], picks[3]), {**words, "Y": surface})[0]
+
+
+def _pick(among: tuple[str, ...], u: float) -> str:
+    return among[min(int(u * len(among)), len(among) - 1)]

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uedp_bench.component import parse_params
+from uedp_bench.corpus import SPLITS, Corpus, Facts
+from uedp_bench.errors import InputError
+from uedp_bench.text.annotation.automatic import (
+    AUTOMATIC,
+    AnnotationParams,
+    annotate,
+    marks_of,
+    values_of,
+)
+from uedp_bench.text.annotation.candidates import by_patterns
+from uedp_bench.text.annotation.keys import WIKIPII, RecordTag, normalise_key, tags_by_key
+
+DEFAULT = AnnotationParams()
+
+
+def marked(text: str, facts: Facts, params: AnnotationParams = DEFAULT) -> list[tuple[str, str]]:
+    values = values_of(facts, params.tags)
+    found = marks_of(text, values, by_patterns(text), params)
+    return [(text[start:end], tag) for start, end, tag in found]
+
+
+OBAMA: Facts = {
+    "Born": ("August 4, 1961 (age 60)\nHonolulu",),
+    "Spouse(s)": ("Michelle LaVaughn Robinson (m. 1992)",),
+    "Children": ("Malia", "Sasha"),
+    "Parents": ("Stanley Ann Dunham", "Barack Obama Sr."),
+    "Alma mater": ("Columbia University", "Harvard University"),
+    "Residence": ("Washington",),
+}
+
+# Pages of one sentence: facts, text, what the annotator marks. With each kind of error.
+PAGES: list[tuple[Facts, str, list[tuple[str, str]]]] = [
+    (OBAMA, "He was born on 4 August 1961 in Honolulu.", [("4 August 1961", "BD")]),
+    (OBAMA, "He married Michelle Robinson in 1992.", [("Michelle Robinson", "SP")]),
+    (OBAMA, "Robinson had two daughters, Malia and Sasha.",
+     [("Robinson", "SP"), ("Malia", "CH"), ("Sasha", "CH")]),
+    (OBAMA, "Dunham studied anthropology.", [("Dunham", "PR")]),
+    # The value is not in the record: missed.
+    (OBAMA, "He went to Punahou School from 1971.", []),
+    # An ambiguous surface: a town that is called like a child.
+    ({"Children": ("Troy",)}, "He moved to Troy in 1980.", [("Troy", "CH")]),
+    # Somebody else's: a lecturer.
+    (OBAMA, "The book was reviewed by a lecturer at Harvard University.",
+     [("Harvard University", "ED")]),
+    # Boundaries: the phrase is marked as a whole.
+    (OBAMA, "He took Mrs. Michelle Robinson to Chicago.", [("Mrs. Michelle Robinson", "SP")]),
+    # Several spouses, and names that no one writes in ASCII.
+    ({"Spouse(s)": ("José Núñez", "Łukasz Müller")}, "After Jose Nunez she married Müller.",
+     [("Jose Nunez", "SP"), ("Müller", "SP")]),
+    # A key that is no tag, and a value that the text does not have.
+    (OBAMA, "Washington is cold.", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "text", "want"), PAGES)
+def test_pages_by_hand(facts: Facts, text: str, want: list[tuple[str, str]]) -> None:
+    assert marked(text, facts) == want
+
+
+def test_closest_first_then_the_longest_value_and_one_tag_a_word() -> None:
+    facts = {"Parents": ("Ann Robinson",), "Spouse": ("Michelle Robinson",)}
+    # Both are as close to the family name.
+    assert marked("Robinson sang.", facts) == [("Robinson", "SP")]
+    # The name itself is closer than a part of another.
+    assert marked("Troy sang.", {"Spouse": ("Troy Ann Miller",), "Children": ("Troy",)}) == [
+        ("Troy", "CH")
+    ]
+    # "University of Oslo" holds "Oslo", whose word is taken.
+    facts = {"School": ("University of Oslo",), "Children": ("Oslo",)}
+    assert marked("the University of Oslo", facts) == [("University of Oslo", "ED")]
+
+
+def test_a_value_marks_what_is_closest_and_only_if_it_is_close() -> None:
+    facts = {"Spouse": ("Anna Kareninova",)}
+    assert marked("Anna Kareninova saw Kareninova.", facts) == [("Anna Kareninova", "SP")]
+    assert marked("Anna Karenninova sang.", facts) == [("Anna Karenninova", "SP")]
+    strict = AnnotationParams(threshold=1.0)
+    assert marked("Anna Karenninova sang.", facts, strict) == []
+    assert marked("Bo Karlsson sang.", facts) == []
+
+
+def test_table_1_of_the_paper() -> None:
+    assert tuple(WIKIPII) == ("BD", "PR", "SP", "CH", "ED")
+    by_key = tags_by_key(WIKIPII)
+    assert [by_key[normalise_key(key)] for key in
+            ("Born:", "FATHER’S NAME", "Spouse(s)", "children", "Alma\xa0mater")] == [
+        "BD", "PR", "SP", "CH", "ED",
+    ]  # fmt: skip
+    assert normalise_key("Residence") not in by_key
+
+
+def corpus_of(pages: list[tuple[Facts, list[str]]], detached: int = 0) -> Corpus:
+    texts = [text for _, rows in pages for text in rows]
+    users = [user for user, (_, rows) in enumerate(pages) for _ in rows]
+    users += [-1] * detached
+    texts += ["Anna Smith sang ."] * detached
+    return Corpus(
+        texts=tuple(texts),
+        groups={"user": np.array(users, dtype=np.int64)},
+        split=np.full(len(texts), SPLITS.index("train")),
+        records=tuple(facts for facts, _ in pages),
+    )
+
+
+def test_rows_of_users_without_records_are_not_annotated() -> None:
+    pages: list[tuple[Facts, list[str]]] = [
+        ({"Spouse": ("Anna Smith",)}, ["Smith sang .", "It rained ."]),
+        ({"Residence": ("Oslo",)}, ["Anna Smith sang ."]),
+        ({}, ["Anna Smith sang ."]),
+    ]
+    layer = annotate(corpus_of(pages, detached=1), DEFAULT).layer(AUTOMATIC)
+    assert layer.rows.tolist() == [True, True, False, False, False]
+    assert layer.spans.mentions() == [(0, 0, 5, 2)]
+    assert layer.types == ("BD", "PR", "SP", "CH", "ED")
+    only = AnnotationParams(only_marked_rows=True)
+    assert annotate(corpus_of(pages), only).layer(AUTOMATIC).rows.tolist() == [True, *[False] * 3]
+
+
+NAMES = ("Anna Smith", "Bo Berg", "Ann Smith", "Troy", "August 4, 1961", "Oslo School")
+FACTS = st.dictionaries(
+    st.sampled_from(["Born", "Spouse(s)", "Children", "School"]),
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=2).map(tuple),
+    max_size=3,
+)
+ROWS = st.lists(st.sampled_from([f"{name} sang in Troy ." for name in NAMES]), min_size=1,
+                max_size=3)  # fmt: skip
+
+
+@given(st.lists(st.tuples(FACTS, ROWS), min_size=2, max_size=4), FACTS, st.data())
+def test_one_subjects_record_and_text_change_rows_of_that_subject_alone(
+    pages: list[tuple[Facts, list[str]]], facts: Facts, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(pages) - 1))
+    rows = data.draw(st.lists(st.sampled_from(NAMES), min_size=len(pages[at][1]),
+                              max_size=len(pages[at][1])))  # fmt: skip
+    other = [*pages[:at], (facts, rows), *pages[at + 1 :]]
+    one, two = (annotate(corpus_of(each), DEFAULT) for each in (pages, other))
+    rest = np.flatnonzero(one.users != at)
+    kept = [each.layer(AUTOMATIC) for each in (one.take(rest), two.take(rest))]
+    assert kept[0].spans.mentions() == kept[1].spans.mentions()
+    assert np.array_equal(kept[0].rows, kept[1].rows)
+    # And what is left of the others does not depend on whether the subject is there at all.
+    alone = annotate(replace(one, layers={}).take(rest), DEFAULT).layer(AUTOMATIC)
+    assert alone.spans.mentions() == kept[0].spans.mentions()
+
+
+def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
+    without = replace(corpus_of([({}, ["a"])]), records=None)
+    with pytest.raises(InputError, match=r"source\.annotate: the source has no records"):
+        annotate(without, DEFAULT)
+
+    def ask(**values: object) -> None:
+        parse_params(AnnotationParams, values, "annotate")
+
+    with pytest.raises(InputError, match="'spacy' needs a pipeline"):
+        ask(candidates="spacy")
+    with pytest.raises(InputError, match="there is no pipeline"):
+        ask(pipeline_is_public=True)
+    with pytest.raises(InputError, match="key 'born' belongs to two tags"):
+        twice = {
+            "A": RecordTag(keys=("Born",), kind="date"),
+            "B": RecordTag(keys=("born",), kind="person"),
+        }
+        ask(tags={name: tag.model_dump() for name, tag in twice.items()})
+    with pytest.raises(InputError, match="annotate has no parameter 'treshold'; did you mean"):
+        ask(treshold=0.5)
+
+
+def test_nothing_is_proven_of_marks_by_a_pipeline_of_unknown_training() -> None:
+    asked = AnnotationParams(candidates="spacy", pipeline="mine")
+    assert "pipeline_is_public" in asked.refusals()[0]
+    public = AnnotationParams(candidates="spacy", pipeline="mine", pipeline_is_public=True)
+    assert public.refusals() == DEFAULT.refusals() == ()

@@ -1,0 +1,120 @@
+"""Phrases of a text that a value of a register could be: what is compared, and marked as a whole.
+
+By patterns, which need no model: dates and runs of capitalised words. Or by the entities of a spaCy
+pipeline, as in Hathurusinghe et al. 2021, section 2.2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from uedp_bench.text.annotation.dates import find_dates
+from uedp_bench.text.annotation.keys import Kind
+from uedp_bench.text.entities import DetectionParams, detect
+
+NAMED: frozenset[Kind] = frozenset({"person", "organisation", "place"})
+"""What a run of capitalised words may name."""
+
+LABELS: dict[str, frozenset[Kind]] = {
+    "DATE": frozenset({"date"}),
+    "FAC": frozenset({"organisation", "place"}),
+    "GPE": frozenset({"place"}),
+    "LOC": frozenset({"place"}),
+    "ORG": frozenset({"organisation"}),
+    "PER": frozenset({"person"}),
+    "PERSON": frozenset({"person"}),
+}
+"""What the types of spaCy's pipelines name; others are no candidates."""
+
+_WORD = re.compile(
+    r"(?:(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr)\.|[^\W\d_]\.(?:-?[^\W\d_]\.)*"
+    r"|[^\W\d_]+(?:[-'’](?!s\b)[^\W\d_]+)*)"
+)
+_JOINS = frozenset({
+    "af", "al", "bin", "da", "das", "de", "del", "den", "der", "des", "di", "do", "dos", "du", "el",
+    "la", "le", "of", "the", "van", "von", "y", "zu",
+})  # fmt: skip
+_OF = "of"
+# Words that a sentence starts with, and no name does.
+_STARTS = frozenset({
+    "a", "after", "all", "also", "an", "and", "as", "at", "before", "both", "but", "by", "during",
+    "following", "for", "from", "he", "her", "his", "if", "in", "it", "its", "later", "no", "of",
+    "on", "one", "our", "she", "since", "some", "that", "the", "their", "then", "there", "these",
+    "they", "this", "those", "through", "to", "under", "until", "when", "where", "which", "while",
+    "who", "with",
+})  # fmt: skip
+
+
+class Candidate(NamedTuple):
+    """A phrase.
+
+    Attributes:
+        start, end: characters.
+        kinds: what it may be.
+    """
+
+    start: int
+    end: int
+    kinds: frozenset[Kind]
+
+
+def by_patterns(text: str) -> list[Candidate]:
+    """Dates with a year, and runs of capitalised words.
+
+    A run may hold small words such as "van der" and "of the" between its names; where it holds
+    "of", the runs on both sides are candidates too. Scripts without capital letters have no runs.
+    """
+    dates = [Candidate(start, end, frozenset({"date"})) for start, end, _ in find_dates(text)]
+    return [*dates, *(Candidate(*span, NAMED) for span in _runs(text))]
+
+
+def _runs(text: str) -> Iterator[tuple[int, int]]:
+    words = list(_WORD.finditer(text))
+    run: list[re.Match[str]] = []
+    for at, word in enumerate(words):
+        if run and text[words[at - 1].end() : word.start()].strip(" ") != "":
+            yield from _pieces(run)
+            run = []
+        if word[0][0].isupper():
+            if run or word[0].casefold() not in _STARTS:
+                run.append(word)
+        elif run and word[0] in _JOINS:
+            run.append(word)
+        else:
+            yield from _pieces(run)
+            run = []
+    yield from _pieces(run)
+
+
+def _pieces(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """A run without small words at its end; and what "of" separates in it."""
+    while run and not run[-1][0][0].isupper():
+        run = run[:-1]
+    if not run:
+        return
+    yield run[0].start(), run[-1].end()
+    for at, word in enumerate(run):
+        if word[0] == _OF:
+            yield from _pieces(run[:at])
+            after = itertools.dropwhile(lambda word: not word[0][0].isupper(), run[at + 1 :])
+            yield from _pieces(list(after))
+            return
+
+
+def by_pipeline(texts: Sequence[str], pipeline: str) -> list[list[Candidate]]:
+    """Entities that a spaCy pipeline finds in each text, of types that `LABELS` knows.
+
+    Raises:
+        InputError: for a missing pipeline, or one that recognises no entities.
+        MissingExtraError: if spaCy is not installed.
+    """
+    found = detect(texts, DetectionParams(detector="spacy", pipeline=pipeline))
+    out: list[list[Candidate]] = [[] for _ in texts]
+    for row, start, end, kind in found.mentions.tolist():
+        kinds = LABELS.get(found.types[kind])
+        if kinds:
+            out[row].append(Candidate(start, end, kinds))
+    return out

@@ -1,0 +1,84 @@
+"""How close a phrase of a text is to a value of a register, from 0 to 1."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from rapidfuzz import fuzz
+
+from uedp_bench.text.annotation.dates import find_dates
+from uedp_bench.text.annotation.keys import Kind
+
+PART = 0.99
+"""The most that a part of a name is close to the name: the name itself is closer."""
+
+TITLES = frozenset({"dame", "dr", "judge", "lady", "lord", "madame", "miss", "monsieur", "mr",
+                    "mrs", "ms", "prof", "professor", "sir"})  # fmt: skip
+"""Words before names that are no part of them."""
+
+_BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+
+
+def closeness(kind: Kind, value: str, phrase: str) -> float:
+    """How close a phrase is to a value.
+
+    Args:
+        kind: of the value. Dates are equal or are not. A person may be called by a part of the
+            name, such as the family name. Others are compared as a whole.
+        value: as the register has it; what stands in brackets does not count, but for dates.
+        phrase: from the text.
+    """
+    if kind == "date":
+        told, known = find_dates(phrase), find_dates(value)
+        return float(any(one.tells(other) for *_, one in told for *_, other in known))
+    named = words_of_name(_BRACKETS.sub(" ", value))
+    said = words_of_name(phrase)
+    if not named or not said:
+        return 0.0
+    whole = similarity(" ".join(named), " ".join(said))
+    if kind != "person" or len(said) >= len(named):
+        return whole
+    return max(whole, min(PART, _part(named, said)))
+
+
+def similarity(first: str, second: str) -> float:
+    """1 for equal texts, 0 for texts without a common character.
+
+    Twice the length of the longest common subsequence over the sum of both lengths.
+    """
+    return float(fuzz.ratio(first, second)) / 100
+
+
+@lru_cache(maxsize=65_536)
+def words_of_name(name: str) -> tuple[str, ...]:
+    """Words of a name in one case, without accents, titles in front of it and an article."""
+    letters = unicodedata.normalize("NFKD", name.replace("’", "'"))
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    words = [word.strip(".,;:'\"“”") for word in plain.casefold().split()]
+    words = [word for word in words if word]
+    while len(words) > 1 and words[0] in TITLES | {"the"}:
+        del words[0]
+    return tuple(words)
+
+
+def _part(named: Sequence[str], said: Sequence[str]) -> float:
+    """Mean over the words that were said of how close each is to a word of the name.
+
+    No word of the name counts twice. An initial stands for its word, but not alone.
+    """
+    if all(len(word) == 1 for word in said):
+        return 0.0
+    left, total = list(named), 0.0
+    for word in said:
+        close = [_word(other, word) for other in left]
+        best = max(range(len(left)), key=close.__getitem__)
+        total += close[best]
+        del left[best]
+    return total / len(said)
+
+
+def _word(named: str, said: str) -> float:
+    return float(named.startswith(said)) if len(said) == 1 else similarity(named, said)
