@@ -14,6 +14,7 @@ from split import WordsLearner, topic_corpus
 
 from uedp_bench import registry
 from uedp_bench.checkpoints import Checkpoints, Pace
+from uedp_bench.clients import Clients
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.run import Diary, Run
@@ -23,6 +24,7 @@ ROUNDS = {"rounds": 6, "users_per_round": 4}
 ADAPTIVE = {"clip_policy": "adaptive", "server_optimizer": "yogi"}
 SPLIT = {"epochs": 3, "batch_size": 10, "dimension": 4, "epsilon": 1.0}
 NEVER_TRAINED = {"public-only"}
+CLIENTS = Clients(count=3, by="random")
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "adversarial": [{"epochs": 3, "batch_size": 10, "attacker_hidden": 4}],
@@ -30,6 +32,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "dp-sgd": [{"rounds": 6, "batch_size": 6}],
     "dpnr": [SPLIT],
     "fedavg": [{**ROUNDS, "iid": True, "local_momentum": 0.5}],
+    "federated-dp-sgd": [
+        {"rounds": 6, "local_steps": 2, "batch_size": 2, "server_momentum": 0.5},
+        {"rounds": 6, "data_per_round": 0.16, "batch_size": 1, "optimizer": "adam"},
+    ],
     "noiseless": [{"epochs": 3, "batch_size": 7}],
     "uedp": [{**ROUNDS, "server_optimizer": "adam"}],
     "uedp-group": [{"rounds": 6, "server_momentum": 0.5, "server_optimizer": "sgd"}],
@@ -58,7 +64,9 @@ def learner_for(name: str) -> Learner:
         return WordsLearner(topic_corpus(rows=60), 8, 4)
     rng = np.random.default_rng(0)
     mentions = [rng.choice(list("abcd"), size=rng.integers(3)).tolist() for _ in range(24)]
-    return EntityLearner(rng.normal(size=(24, 5)), [row // 3 for row in range(24)], mentions)
+    learner = EntityLearner(rng.normal(size=(24, 5)), [row // 3 for row in range(24)], mentions)
+    learner.corpus = CLIENTS.deal(learner.corpus)
+    return learner
 
 
 def trained(name: str, params: dict[str, Any], run: Run) -> str:
@@ -91,7 +99,8 @@ def test_a_mechanism_that_is_killed_goes_on(
     def run(folder: Path | None) -> Run:
         there = Checkpoints(folder, pace=Pace(seconds=0, steps=1))
         known = run_of(learner_for(name))  # type: ignore[arg-type]
-        return replace(known, checkpoints=there, progress=kill, diary=Diary())
+        sizes = replace(known.stats, clients=CLIENTS.public_shares(learner_for(name).corpus))
+        return replace(known, stats=sizes, checkpoints=there, progress=kill, diary=Diary())
 
     expected = trained(name, params, run(None))
     whole = steps[0]

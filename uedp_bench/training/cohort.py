@@ -14,6 +14,19 @@ from uedp_bench.randomness.streams import Stream
 if TYPE_CHECKING:
     from uedp_bench.training.federated import Federation
 
+
+class Place(NamedTuple):
+    """A unit that draws for itself: a client that samples its rows and adds its own noise.
+
+    Attributes:
+        number: of the unit.
+        streams: secret, of this unit and this round alone.
+    """
+
+    number: int
+    streams: Stream
+
+
 RowWeights = Callable[[np.random.Generator], FloatArray]
 """Draws the (rows,) weights of a round; rows of weight 0 are not used."""
 
@@ -27,12 +40,16 @@ class Cohort(NamedTuple):
     `keys` (epochs, units, rows) decide the order of a unit's rows in each epoch, None where one
     step sees every row; `seeds` (epochs, units, rows) are those of their dropout. Both are drawn
     for all units of a round at once: which of them train side by side decides nothing.
+
+    `places` are there where units draw for themselves. Such a unit may have no row at all: what it
+    sends must not tell. Its padding is row 0 of the corpus, and nobody reads it.
     """
 
     rows: IntArray
     weights: FloatArray
     keys: FloatArray | None = None
     seeds: IntArray | None = None
+    places: tuple[Place, ...] | None = None
 
     @property
     def seeds_of_rows(self) -> IntArray:
@@ -47,12 +64,14 @@ class Cohort(NamedTuple):
 
     @staticmethod
     def build(owner: IntArray, rows: IntArray, weights: FloatArray, units: int) -> Cohort:
-        """Cohort of (unit position, row, weight) triples sorted by unit; no unit without rows."""
+        """Cohort of (unit position, row, weight) triples sorted by unit."""
         counts = np.bincount(owner, minlength=units)
         width = max(int(counts.max(initial=0)), 1)
         starts = np.cumsum(counts) - counts
         column = np.arange(len(owner)) - np.repeat(starts, counts)
-        padded = np.repeat(rows[starts][:, None], width, axis=1)
+        first = np.append(rows, 0)[starts]
+        first[counts == 0] = 0
+        padded = np.repeat(first[:, None], width, axis=1)
         padded[owner, column] = rows
         weight = np.zeros((units, width))
         weight[owner, column] = weights
@@ -64,7 +83,8 @@ class Cohort(NamedTuple):
         width = max(int(np.max((weights > 0).sum(axis=1), initial=0)), 1)
         keys = None if self.keys is None else self.keys[:, units, :width]
         seeds = self.seeds_of_rows[:, units, :width]
-        return Cohort(self.rows[units, :width], weights[:, :width], keys, seeds)
+        places = None if self.places is None else tuple(self.places[at] for at in units.tolist())
+        return Cohort(self.rows[units, :width], weights[:, :width], keys, seeds, places)
 
     def drawn(
         self,
@@ -81,16 +101,20 @@ class Cohort(NamedTuple):
         return found._replace(keys=order.random(shape))
 
 
-def draw_cohort(how: Federation, taking_part: IntArray, here: Stream) -> tuple[Cohort, FloatArray]:
+def draw_cohort(
+    how: Federation, taking_part: IntArray, here: Stream, step: int = 0
+) -> tuple[Cohort, FloatArray]:
     """Rows of those who take part and have rows to use, and their unit weights.
 
-    All that is random about the local work of a round is drawn here, for all of its units at once:
-    which of them compute side by side, and where, decides nothing.
+    Units that draw for themselves are all there, with rows or without. All else that is random
+    about the local work of a round is drawn here, for all of its units at once: which of them
+    compute side by side, and where, decides nothing.
 
     Args:
         how: whose units they are.
         taking_part: (units,) positions.
         here: secret streams of the round.
+        step: number of the round, for rows that one round alone uses.
     """
     rng = here.rng("rows")
     owner, rows = how.units.take(taking_part)
@@ -98,6 +122,8 @@ def draw_cohort(how: Federation, taking_part: IntArray, here: Stream) -> tuple[C
     if how.row_weights is not None:
         weights = how.row_weights(rng)[rows]
     keep = weights > 0
+    if how.round_of_row is not None:
+        keep &= how.round_of_row[rows] == step
     owner, rows, weights = owner[keep], rows[keep], weights[keep]
     if how.rows_per_unit is not None:
         order = np.lexsort((rng.random(len(owner)), owner))
@@ -106,7 +132,11 @@ def draw_cohort(how: Federation, taking_part: IntArray, here: Stream) -> tuple[C
         chosen = np.sort(order[rank < how.rows_per_unit])
         owner, rows, weights = owner[chosen], rows[chosen], weights[chosen]
     present, position = np.unique(owner, return_inverse=True)
-    built = Cohort.build(position, rows, weights, len(present))
+    places = None
+    if how.own_draws:
+        present, position = np.arange(len(taking_part)), owner
+        places = tuple(Place(unit, here.child("unit", unit)) for unit in taking_part.tolist())
+    built = Cohort.build(position, rows, weights, len(present))._replace(places=places)
     local = how.local
     cohort = built.drawn(local.epochs, local.batch_size, rng, here.rng("dropout"))
     of_unit = np.ones(len(present))

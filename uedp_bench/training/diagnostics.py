@@ -38,8 +38,9 @@ class Diagnostics:
     def round(self, step: int, found: UnitSum, limits: Limits, noise_std: float) -> None:
         """Notes one round, given the standard deviation of its noise."""
         run = self._run
-        self._signal.append(float(torch.linalg.vector_norm(found.total)))
-        self._noise.append(noise_std * math.sqrt(self._parameters))
+        inner = found.inner or ((float(torch.linalg.vector_norm(found.total)), noise_std),)
+        self._signal.extend(norm for norm, _ in inner)
+        self._noise.extend(std * math.sqrt(self._parameters) for _, std in inner)
         if found.losses:
             run.log("train_loss", step + 1, float(np.mean(found.losses)))
         run.log("units", step + 1, found.units)

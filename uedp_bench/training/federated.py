@@ -10,6 +10,7 @@ computed (`executors`).
 from __future__ import annotations
 
 import copy
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,24 +20,30 @@ import numpy as np
 import torch
 from torch import nn
 
+from uedp_bench.accounting.event_contract import read_event
 from uedp_bench.accounting.events import AnyEvent, NonPrivate
 from uedp_bench.corpus import FloatArray, Index, IntArray
-from uedp_bench.errors import InputError, PrivacyError
+from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.run import Run
-from uedp_bench.training.bounds import Bound, Limits, NetworkLayer, check_limits
-from uedp_bench.training.cohort import RowWeights, draw_cohort
+from uedp_bench.training.bounds import Bound
+from uedp_bench.training.cohort import RowWeights
 from uedp_bench.training.diagnostics import Diagnostics
 from uedp_bench.training.executors import Executor, executor_of
 from uedp_bench.training.local import LocalWork
-from uedp_bench.training.messages import send_updates, send_weights
+from uedp_bench.training.messages import Sending, send_updates, send_weights
 from uedp_bench.training.noise import Noise
-from uedp_bench.training.round_query import RoundQuery
+from uedp_bench.training.one_round import (
+    begin_round,
+    check_buffers,
+    check_weights,
+    end_round,
+    round_limits,
+)
 from uedp_bench.training.sampling import Sampler, TakingPart, Told
 from uedp_bench.training.server import ServerStep
-from uedp_bench.training.two_level import check_two_level
-from uedp_bench.training.unit_sums import RoundWork, Share, round_shares
+from uedp_bench.training.unit_sums import RoundWork, Share
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,12 @@ class Federation:
         weight_bound: what no unit's weight exceeds.
         row_weights: draws a round's row weights, or None for all 1.
         rows_per_unit: rows of a unit that a round uses at most, drawn afresh; None for all.
-        clients: units are users who send their updates to a server: the run writes down what
-            passes between them. False where units are rows of one place.
+        clients: units send their updates to a server: the run writes down what passes between
+            them. False where units are rows of one place.
+        group: what a unit is, a group of the corpus ("user", "client"): it names who sends.
+        own_draws: units sample their rows and add noise for themselves (`training.clients`). All
+            of them take part, also those without rows.
+        round_of_row: (rows of the corpus,) the only round that uses a row; None: every round may.
     """
 
     rounds: int
@@ -75,6 +86,9 @@ class Federation:
     row_weights: RowWeights | None = None
     rows_per_unit: int | None = None
     clients: bool = False
+    group: str = "user"
+    own_draws: bool = False
+    round_of_row: IntArray | None = None
 
     def of_its_own(self) -> Federation:
         """The same with policies that no other training changes."""
@@ -94,10 +108,13 @@ class Trained:
     Attributes:
         rounds: all rounds as events, by what the sampler drew, the noise added and the limits
             bounded; `NonPrivate` alone where a round bounded nothing.
+        told: where units draw for themselves, round after round the number of each unit, and what
+            happened to its rows in the round.
     """
 
     module: nn.Module
     rounds: tuple[AnyEvent, ...]
+    told: tuple[tuple[int, tuple[AnyEvent, ...]], ...] = ()
 
 
 def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
@@ -110,43 +127,40 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
             released without clipping or noise, if limits cannot be proven, or if two-level
             clipping is combined with what its analysis excludes.
     """
-    _check_weights(how)
+    check_weights(how)
     how = how.of_its_own()
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
     with executor_of(how.local, learner, run) as executor:
         now, layers = _Shared(executor), executor.flat.layers()
         diagnostics = Diagnostics(run, len(now.theta))
-        rounds = _Rounds(how.sampler, streams)
+        rounds = Rounds(how.sampler, streams)
         for step in run.checkpointed(
             "train", how.rounds, shared=now, executor=executor, diagnostics=diagnostics,
             bound=how.bound, noise=how.noise, server=how.server, corpus=learner.corpus,
         ):  # fmt: skip
-            here, theta = streams.child("round", step), now.theta
-            limits = _limits(how, step, layers)
+            limits = round_limits(how, step, layers)
             taking_part = rounds.draw(step)
-            cohort, weights = draw_cohort(how, taking_part.units, here)
-            work = RoundWork(theta, limits, how.clients and run.keeps_payload(step))
-            parts = list(round_shares(work, how.local, learner, cohort, weights, run.speed.chunk))
-            senders = _clients(how, learner, parts)
-            send_weights(run, step, theta, senders)
-            found = executor.unit_sum(work, parts)
-            send_updates(run, step, theta, senders, found.updates)
-            # A round in which nobody takes part still adds noise: leaving it out would tell.
-            query = RoundQuery(limits, how.weight_bound, how.noise.multiplier)
-            noisy = how.noise.add(query.vector(found), query.sensitivity, step, here.rng("noise"))
-            seen = query.seen(noisy, theta)
-            estimate = seen.total / _denominator(how, weights)
-            now.theta = how.server.step(theta, estimate, step, how.rounds)
-            how.bound.learn(step, seen)
+            work = RoundWork(now.theta, limits, how.clients and run.keeps_payload(step))
+            here = streams.child("round", step)
+            begun = begin_round(
+                how, learner, work, taking_part.units, (step, here, run.speed.chunk)
+            )
+            senders = _clients(how, learner, begun.shares)
+            send_weights(run, step, now.theta, senders)
+            found = executor.unit_sum(work, begun.shares)
+            noisy = bool(found.inner) and all(std > 0.0 for _, std in found.inner)
+            send_updates(run, step, Sending(now.theta, senders, found.updates, noisy))
+            now.theta, noise = end_round(how, begun, found)
             now.bounded = now.bounded and math.isfinite(limits.total)
-            diagnostics.round(step, found, limits, how.noise.multiplier * query.sensitivity)
+            now.told.extend(found.told)
+            diagnostics.round(step, found, limits, noise)
             run.progress("train", step + 1, how.rounds)
         now.check()
     diagnostics.close()
     executor.flat.load(now.theta)
     happened = _events(how, rounds.told(how.rounds), now.bounded)
-    return Trained(executor.flat.module.eval(), happened)
+    return Trained(executor.flat.module.eval(), happened, tuple(now.told))
 
 
 class _Shared:
@@ -158,10 +172,12 @@ class _Shared:
     Attributes:
         theta: (d,) the weights.
         bounded: every round so far bounded what a unit adds.
+        told: see `Trained`.
     """
 
     def __init__(self, executor: Executor) -> None:
         self.theta, self.bounded = executor.flat.vector.clone(), True
+        self.told: list[tuple[int, tuple[AnyEvent, ...]]] = []
         self._executor = executor
 
     def check(self) -> None:
@@ -175,26 +191,28 @@ class _Shared:
             raise InputError(
                 "training diverged: weights are not finite; lower the learning rate or the noise"
             )
-        if self.bounded and (kept := self._executor.changed_buffers()):
-            raise PrivacyError(
-                f"the network keeps statistics of private inputs in {kept[0]!r}, and neither "
-                "clipping nor noise covers them; take a network without batch normalisation"
-            )
+        if self.bounded:
+            check_buffers(self._executor.changed_buffers())
 
     def state_dict(self) -> dict[str, Any]:
         """Weights and buffers, which other processes may have changed: they are looked at here."""
         self.check()
         buffers = dict(self._executor.flat.module.named_buffers())
-        return {"theta": self.theta, "bounded": self.bounded, "buffers": buffers}
+        told = [[unit, [event.model_dump_json() for event in all_]] for unit, all_ in self.told]
+        return {"theta": self.theta, "bounded": self.bounded, "buffers": buffers, "told": told}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Puts both back."""
         self.theta, self.bounded = state["theta"], state["bounded"]
+        self.told = [
+            (unit, tuple(read_event(json.loads(event)) for event in all_))
+            for unit, all_ in state["told"]
+        ]
         for name, buffer in self._executor.flat.module.named_buffers():
             buffer.copy_(state["buffers"][name])
 
 
-class _Rounds:
+class Rounds:
     """Who takes part in each round. Rounds before a checkpoint are drawn again, all alike."""
 
     def __init__(self, sampler: Sampler, streams: Stream) -> None:
@@ -217,24 +235,6 @@ class _Rounds:
         return self._told
 
 
-def _check_weights(how: Federation) -> None:
-    weights, bound = how.unit_weights, how.weight_bound
-    if weights is not None and not ((weights >= 0.0) & (weights <= bound)).all():
-        raise PrivacyError(f"a unit weighs less than 0 or more than the bound {bound}")
-    if how.denominator is None and how.noise.multiplier > 0.0:
-        raise PrivacyError(
-            "denominator is None: the sum is divided by the weights of those who take part, which "
-            "noise does not hide; give a public constant, or noise of multiplier 0"
-        )
-
-
-def _denominator(how: Federation, weights: FloatArray) -> float:
-    """What the sum of a round is divided by; `weights` are those of the units that take part."""
-    if how.denominator is not None:
-        return how.denominator
-    return float(weights.sum()) or 1.0  # nobody, or nobody that counts: the sum is 0
-
-
 def _events(how: Federation, told: Sequence[Told], bounded: bool) -> tuple[AnyEvent, ...]:
     if how.denominator is None:
         return (NonPrivate(reason="sums were divided by private weights"),)
@@ -242,17 +242,15 @@ def _events(how: Federation, told: Sequence[Told], bounded: bool) -> tuple[AnyEv
 
 
 def _clients(how: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
-    """(clients,) the users of a round's units, in the order of their sums; none without clients."""
+    """(clients,) the numbers of a round's units, in the order of their sums; none without clients.
+
+    Client 3 is user 3 of the corpus, or client 3 of its group of that name.
+    """
     if not how.clients or not parts:
         return np.empty(0, np.int64)
+    if how.own_draws:
+        places = [place.number for part in parts for place in part.cohort.places or ()]
+        return np.array(places, dtype=np.int64)
     first_rows = np.concatenate([part.cohort.rows[:, 0] for part in parts])
-    users: IntArray = learner.corpus.users[first_rows]
-    return users
-
-
-def _limits(how: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:
-    """The limits of a round, checked: something can be proven of them."""
-    limits = how.bound.limits(step, layers)
-    check_limits(limits, layers, how.noise.multiplier)
-    check_two_level(how, limits)
-    return limits
+    numbers: IntArray = learner.corpus.groups[how.group][first_rows]
+    return numbers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from torch import Tensor
 
 from uedp_bench.corpus import IntArray
@@ -16,28 +18,43 @@ def send_weights(run: Run, step: int, theta: Tensor, clients: IntArray) -> None:
         run: writes it down.
         step: number of the round, from 0.
         theta: what is sent.
-        clients: (clients,) their users; client 3 is user 3 of the corpus that is trained on.
+        clients: (clients,) their numbers; where units are users, client 3 is user 3 of the corpus.
     """
     sent: Sent = theta if run.keeps_payload(step) else _size(theta)
     for client in clients.tolist():
         run.send("weights", sent, sender="server", receiver=f"client {client}", round=step)
 
 
-def send_updates(
-    run: Run, step: int, theta: Tensor, clients: IntArray, updates: Tensor | None
-) -> None:
-    """Every client of the round gives the server its update, clipped, without noise.
+class Sending(NamedTuple):
+    """What the clients of a round send.
+
+    Attributes:
+        theta: (d,) weights, of which an update has the shape.
+        clients: (clients,) their numbers.
+        updates: (clients, d); None where only sizes are kept.
+        noisy: each client added noise to its update, so that what is proven holds of it too.
+    """
+
+    theta: Tensor
+    clients: IntArray
+    updates: Tensor | None
+    noisy: bool = False
+
+
+def send_updates(run: Run, step: int, what: Sending) -> None:
+    """Every client of the round gives the server its update: clipped, or noisy by its own noise.
 
     Args:
         run: writes it down.
         step: number of the round, from 0.
-        theta: (d,) weights, of which an update has the shape.
-        clients: (clients,) their users.
-        updates: (clients, d); None where only sizes are kept.
+        what: is sent.
     """
-    for number, client in enumerate(clients.tolist()):
-        sent: Sent = _size(theta) if updates is None else updates[number]
-        run.send("update", sent, sender=f"client {client}", receiver="server", round=step)
+    for number, client in enumerate(what.clients.tolist()):
+        sent: Sent = _size(what.theta) if what.updates is None else what.updates[number]
+        run.send(
+            "update", sent, sender=f"client {client}", receiver="server", round=step,
+            noisy=what.noisy,
+        )  # fmt: skip
 
 
 def _size(theta: Tensor) -> Size:

@@ -2,7 +2,8 @@
 
 Every process is given the learner once, the weights once a round, and one share at a time. Only
 this process draws: shares carry the seeds that were drawn for their rows, and the streams of coins
-and noise stay here.
+and noise stay here. Clients that draw for themselves are given streams of their own (`Place`), each
+of one client and one round.
 """
 
 from __future__ import annotations

@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from uedp_bench.accounting.events import AnyEvent
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
@@ -68,6 +69,8 @@ class UnitSum:
         losses: before their first steps.
         clipping: units by how they were clipped (`ONE_PASS`, or the reason why not).
         updates: (units, d) what each of them sends, clipped; None where nobody asked.
+        told: of units that draw for themselves, each with its number: what happened to their rows.
+        inner: of all steps inside of them, the norm of the sum and the deviation of the noise.
     """
 
     total: Tensor
@@ -81,18 +84,39 @@ class UnitSum:
     losses: list[float] = field(default_factory=list)
     clipping: Counter[str] = field(default_factory=Counter)
     updates: Tensor | None = None
+    told: tuple[tuple[int, tuple[AnyEvent, ...]], ...] = ()
+    inner: tuple[tuple[float, float], ...] = ()
+
+
+@runtime_checkable
+class DrawingTrainer(Protocol):
+    """A `UnitTrainer` whose units draw rows and noise for themselves (`training.clients`).
+
+    Attributes:
+        worker: computes their steps.
+    """
+
+    worker: ShareWorker
+
+    def counted(self, found: UnitSum) -> UnitSum:
+        """A sum over these units with the counts of what happened inside of them."""
+        ...
 
 
 def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
     """The sum of all parts, added in their order: bits depend on it."""
     total, losses, injected = torch.zeros_like(zero), list[float](), None
     updates: list[Tensor] = []
+    told: list[tuple[int, tuple[AnyEvent, ...]]] = []
+    inner: list[tuple[float, float]] = []
     clipping = Counter[str]()
     counts = dict.fromkeys(("units", "rows", "short", "clipped", "dropped", "dropped_rows"), 0)
     for part in parts:
         total += part.total
         losses.extend(part.losses)
         clipping += part.clipping
+        told.extend(part.told)
+        inner.extend(part.inner)
         for name in counts:
             counts[name] += getattr(part, name)
         if part.updates is not None:
@@ -101,8 +125,9 @@ def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
             injected = (injected or 0) + part.injected
     sent = torch.cat(updates) if updates else None
     return UnitSum(
-        total, **counts, injected=injected, losses=losses, clipping=clipping, updates=sent
-    )
+        total, **counts, injected=injected, losses=losses, clipping=clipping, updates=sent,
+        told=tuple(told), inner=tuple(inner),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -142,11 +167,19 @@ class ShareWorker:
     def state_dict(self) -> dict[str, Any]:
         """Which way of computing was settled on: bits depend on it, and a checkpoint holds it."""
         rows = None if self._single_pass is None else self._single_pass.rows
-        return {"unknown": self._unknown, "compared": rows is not None and rows.compared}
+        found: dict[str, Any] = {
+            "unknown": self._unknown,
+            "compared": rows is not None and rows.compared,
+        }
+        if isinstance(self.trainer, DrawingTrainer):
+            found["inside"] = self.trainer.worker.state_dict()
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on in the same way."""
         self._unknown = state["unknown"]
+        if isinstance(self.trainer, DrawingTrainer):
+            self.trainer.worker.load_state_dict(state["inside"])
         if self._single_pass is not None:
             self._single_pass.rows.compared = state["compared"]
 
@@ -228,7 +261,8 @@ class ShareWorker:
             updates, dropped_rows = row_clipped_updates(
                 self.trainer, theta, cohort, bound, row_size
             )
-        return self._summed(work, share, updates, dropped_rows, reason)
+        found = self._summed(work, share, updates, dropped_rows, reason)
+        return self.trainer.counted(found) if isinstance(self.trainer, DrawingTrainer) else found
 
     def _summed(
         self, work: RoundWork, share: Share, updates: Tensor, dropped_rows: int, reason: str
@@ -334,6 +368,9 @@ def shares(
     """
     sizes = (cohort.weights > 0).sum(axis=1)
     order: IntArray = np.argsort(sizes, kind="stable")
+    if cohort.places is not None:  # each trains alone, and one without rows as well
+        yield from (Share(cohort.take(unit), unit_weights[unit]) for unit in order[:, None])
+        return
     order = order[sizes[order] > 0]
     most = chunk_size(parameters, most, single_rows=cohort.rows.shape[1] == 1)
     for units in chunks(order, sizes[order] * row_size, most):

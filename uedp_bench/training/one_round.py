@@ -1,0 +1,138 @@
+"""One round of a federation, the same wherever it runs: at a server, or inside of one client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import Tensor
+
+from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.errors import PrivacyError
+from uedp_bench.learner import Learner
+from uedp_bench.randomness.streams import Stream
+from uedp_bench.training.bounds import Limits, NetworkLayer, check_limits
+from uedp_bench.training.cohort import draw_cohort
+from uedp_bench.training.round_query import RoundQuery
+from uedp_bench.training.two_level import check_two_level
+from uedp_bench.training.unit_sums import RoundWork, Share, UnitSum, round_shares
+
+if TYPE_CHECKING:
+    from uedp_bench.training.federated import Federation
+
+
+class Begun(NamedTuple):
+    """A round whose units are drawn, and whose sum is still to be computed.
+
+    Attributes:
+        step: number of the round, from 0.
+        work: the same for all shares.
+        shares: of the units that take part.
+        weights: (units,) of them.
+        streams: secret, of the round.
+    """
+
+    step: int
+    work: RoundWork
+    shares: list[Share]
+    weights: FloatArray
+    streams: Stream
+
+
+class Moved(NamedTuple):
+    """What a round came to.
+
+    Attributes:
+        theta: (d,) the new weights.
+        noise: standard deviation of the noise on the sum.
+    """
+
+    theta: Tensor
+    noise: float
+
+
+def begin_round(
+    how: Federation,
+    learner: Learner,
+    work: RoundWork,
+    units: IntArray,
+    at: tuple[int, Stream, int],
+) -> Begun:
+    """Draws the rows of those who take part.
+
+    Args:
+        how: the federation.
+        learner: whose rows they are.
+        work: shared weights, and limits that were checked (`round_limits`).
+        units: (units,) who takes part.
+        at: number of the round, its secret streams, and units held at once (`Speed.chunk`).
+    """
+    step, here, chunk = at
+    cohort, weights = draw_cohort(how, units, here, step)
+    shares = list(round_shares(work, how.local, learner, cohort, weights, chunk))
+    return Begun(step, work, shares, weights, here)
+
+
+def end_round(how: Federation, begun: Begun, found: UnitSum) -> Moved:
+    """Adds noise to the sum, steps, and lets the bound learn.
+
+    A round in which nobody takes part still adds noise: leaving it out would tell.
+
+    Args:
+        how: the federation.
+        begun: the round.
+        found: its sum.
+    """
+    limits, theta, step = begun.work.limits, begun.work.theta, begun.step
+    query = RoundQuery(limits, how.weight_bound, how.noise.multiplier)
+    noise = begun.streams.rng("noise")
+    noisy = how.noise.add(query.vector(found), query.sensitivity, step, noise)
+    seen = query.seen(noisy, theta)
+    estimate = seen.total / _denominator(how, begun.weights)
+    moved = how.server.step(theta, estimate, step, how.rounds)
+    how.bound.learn(step, seen)
+    return Moved(moved, how.noise.multiplier * query.sensitivity)
+
+
+def round_limits(how: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:
+    """The limits of a round, checked: something can be proven of them."""
+    limits = how.bound.limits(step, layers)
+    check_limits(limits, layers, how.noise.multiplier)
+    check_two_level(how, limits)
+    return limits
+
+
+def check_weights(how: Federation) -> None:
+    """Refuses weights of units that the proof does not allow.
+
+    Raises:
+        PrivacyError: naming them, or if noise is to hide a sum that is divided by private weights.
+    """
+    weights, bound = how.unit_weights, how.weight_bound
+    if weights is not None and not ((weights >= 0.0) & (weights <= bound)).all():
+        raise PrivacyError(f"a unit weighs less than 0 or more than the bound {bound}")
+    if how.denominator is None and how.noise.multiplier > 0.0:
+        raise PrivacyError(
+            "denominator is None: the sum is divided by the weights of those who take part, which "
+            "noise does not hide; give a public constant, or noise of multiplier 0"
+        )
+
+
+def check_buffers(changed: Sequence[str]) -> None:
+    """Refuses networks that keep statistics of private inputs that were to be bounded.
+
+    Raises:
+        PrivacyError: naming the first buffer that changed.
+    """
+    if changed:
+        raise PrivacyError(
+            f"the network keeps statistics of private inputs in {changed[0]!r}, and neither "
+            "clipping nor noise covers them; take a network without batch normalisation"
+        )
+
+
+def _denominator(how: Federation, weights: FloatArray) -> float:
+    """What the sum of a round is divided by; `weights` are those of the units that take part."""
+    if how.denominator is not None:
+        return how.denominator
+    return float(weights.sum()) or 1.0  # nobody, or nobody that counts: the sum is 0
