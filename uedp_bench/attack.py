@@ -89,6 +89,13 @@ class Attack(Component[P]):
         """
         return 0
 
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """Why it cannot attack a release that has what `needs` names; None unless overridden.
+
+        The attack is then skipped with this reason. `corpus` is what `run` would get.
+        """
+        return None
+
     @abstractmethod
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
         """The corpus to protect, and what was planted in it (before any vocabulary is made)."""

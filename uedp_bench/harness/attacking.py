@@ -50,7 +50,7 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
         reason = lacks(attack.needs, release) or withheld(attack.needs, release)
         reason = reason or not_carried(attack, parts.pipeline, parts.task)
-        reason = reason or not_there(attack, there.corpus)
+        reason = reason or not_there(attack, there.corpus) or attack.refuses(release, there.corpus)
         if reason is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue

@@ -1,0 +1,1 @@
+"""What a party of a protocol reads in the messages that it was sent."""

@@ -1,0 +1,225 @@
+"""Gradient inversion: what a server, or the next client, reads in the updates that it is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks.gradient_inversion.found_tokens import found_labels, found_tokens
+from uedp_bench.attacks.gradient_inversion.layers import Layers
+from uedp_bench.attacks.gradient_inversion.private_text import (
+    PrivateRows,
+    PublicKnowledge,
+    readable_rows,
+)
+from uedp_bench.attacks.gradient_inversion.scores import Sets, members
+from uedp_bench.attacks.gradient_inversion.seen_updates import Seen, number_of, seen_by
+from uedp_bench.component import Params
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import TrainedRelease
+from uedp_bench.transcript import Transcript
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import BoolArray, Corpus
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+COVERED = (
+    "what is proven of the release holds of the messages: noise was added before they were sent"
+)
+NOT_COVERED = (
+    "none: nothing hid what the messages carried when they were sent; noise that is added "
+    "afterwards protects the release alone"
+)
+PARTLY = "some messages were hidden by noise before they were sent, others were not"
+FIXED_EMBEDDING = "not trained: no update shows which tokens were looked up"
+
+
+class GradientInversionParams(Params):
+    """Who reads, and how much."""
+
+    party: str = Field(
+        default="server", description="who reads what it is sent: server, or a client (client 1)"
+    )
+    rounds: int = Field(
+        default=1, ge=1,
+        description="rounds whose messages are read; a client to whom the model comes back needs 2",
+    )  # fmt: skip
+    false_tokens: float = Field(
+        default=1.0,
+        gt=0,
+        description="under noise, tokens that a message is wrongly said to have, in expectation, "
+        "where it has none",
+    )
+
+
+class GradientInversion(Attack[GradientInversionParams]):
+    """Reads the words, names among them, and the labels of clients in their updates.
+
+    The adversary is a party of the protocol that follows it and keeps what it sees. It knows the
+    network, the vocabulary and the weights that were sent, and works out what it says from messages
+    that were written down while they were sent. Intervals are bootstrapped over clients.
+    """
+
+    name = "gradient-inversion"
+    source = (
+        "Melis et al. 2019 (rows of embeddings); Zhao et al. 2020, arXiv:2001.02610 (labels); "
+        "Gupta et al. 2022, arXiv:2205.08514; Balunovic et al. 2022, arXiv:2202.08827; Petrov et "
+        "al. 2024, arXiv:2405.15586"
+    )
+    Params = GradientInversionParams
+    needs: ClassVar[tuple[type, ...]] = (Transcript,)
+
+    def payload_rounds(self) -> int:
+        """See `Attack`."""
+        return self.params.rounds
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Nothing."""
+        return corpus, Planted()
+
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """Why the messages cannot be read, though there are some."""
+        if not isinstance(release, TrainedRelease):
+            return f"{type(release).__name__} does not say how its network reads rows (`learner`)"
+        try:
+            Layers.of(release.learner(readable_rows(release, corpus).take(np.array([0]))).module)
+        except CapabilityError as refused:
+            return str(refused)
+        return None
+
+    def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
+        """See the class.
+
+        Raises:
+            CapabilityError: if the network does not say where its layers are.
+            InputError: if the party took no part, or received nothing of others' text.
+        """
+        if not isinstance(release, TrainedRelease) or not isinstance(release, Transcript):
+            raise CapabilityError(f"{self.name} needs the Transcript of a trained release")
+        seen = list(seen_by(release.transcript, self.params.party))
+        if not seen:
+            raise InputError(
+                f"{self.name}.party: {self.params.party!r} received nothing that was made of "
+                f"others' text in {self.params.rounds} rounds"
+            )
+        target = Target.of(release, corpus)
+        reading = Reading(target, self.params.false_tokens)
+        for each in seen:
+            reading.read(each)
+        rng = run.shared("attack", self.name)
+        return Leakage(
+            metrics=reading.metrics(rng),
+            details={
+                "party": self.params.party,
+                "guarantee": _guarantee(seen),
+                "messages": len(seen),
+                "clients": len({owner for each in seen for owner in each.owners}),
+                "clients_by_message": float(np.mean([len(each.owners) for each in seen])),
+                "embedding": _state(target.layers),
+                **_told(target.known),
+            },
+        )
+
+
+class Target(NamedTuple):
+    """The network whose updates are read, and the text behind them."""
+
+    layers: Layers
+    rows: PrivateRows
+    known: PublicKnowledge | None
+
+    @staticmethod
+    def of(release: TrainedRelease, corpus: Corpus) -> Target:
+        """What a release was trained on, and how its network reads it."""
+        learner = release.learner(readable_rows(release, corpus))
+        rows = PrivateRows.read(learner)
+        if rows.tokens is None or learner.vocabulary is None:
+            return Target(Layers.of(learner.module), rows, None)
+        known = PublicKnowledge.of(learner.vocabulary, corpus)
+        return Target(Layers.of(learner.module), rows, known)
+
+
+class Reading:
+    """What was read so far."""
+
+    def __init__(self, target: Target, false_tokens: float) -> None:
+        self._target, self._false_tokens = target, false_tokens
+        self.words, self.names, self.labels = Sets("words"), Sets("names"), Sets("labels")
+
+    def read(self, seen: Seen) -> None:
+        """Reads one message."""
+        size = self._target.layers.size
+        if not seen.is_text and seen.payload.shape != (size,):
+            raise InputError(
+                f"a message has the shape {seen.payload.shape}, and the network has {size} "
+                "trainable weights: it is not an update of this network"
+            )
+        owner = number_of(seen.owners[0]) or 0
+        self._words(seen, owner)
+        self._labels(seen, owner)
+
+    def _words(self, seen: Seen, owner: int) -> None:
+        _, rows, known = self._target
+        if known is None or (found := self._found(seen, known.vocabulary)) is None:
+            return
+        true = members(rows.tokens_of(seen.owners), len(found))
+        for sets, among in ((self.words, known.words), (self.names, known.names)):
+            named = found & among
+            sets.add(owner, named, true & among, known.guess(int(named.sum()), among))
+
+    def _found(self, seen: Seen, vocabulary: Vocabulary) -> BoolArray | None:
+        """(vocabulary,) tokens that the adversary says are in the text."""
+        layers = self._target.layers
+        if seen.is_text:
+            texts = [str(text) for text in seen.payload.reshape(-1)]
+            ids = {token for row in vocabulary.encode(texts) for token in row}
+            return members(np.array(sorted(ids), dtype=np.int64), vocabulary.size)
+        return found_tokens(
+            seen.payload, seen.before, layers, noisy=seen.noisy, false_tokens=self._false_tokens
+        )
+
+    def _labels(self, seen: Seen, owner: int) -> None:
+        layers, rows, _ = self._target
+        if seen.is_text or rows.labels is None:
+            return
+        found = found_labels(seen.payload, layers)
+        if found is None:
+            return
+        true = members(rows.labels_of(seen.owners), len(found))
+        counts = np.bincount(np.concatenate(rows.labels), minlength=len(found))
+        guess = members(np.argsort(-counts, kind="stable")[: int(found.sum())], len(found))
+        self.labels.add(owner, found, true, guess)
+
+    def metrics(self, rng: np.random.Generator) -> dict[str, Estimate]:
+        """Of words, names and labels, as far as there are any."""
+        return {
+            name: value
+            for sets in (self.words, self.names, self.labels)
+            for name, value in sets.metrics(rng).items()
+        }
+
+
+def _guarantee(seen: list[Seen]) -> str:
+    noisy = {each.noisy for each in seen}
+    return PARTLY if len(noisy) > 1 else COVERED if True in noisy else NOT_COVERED
+
+
+def _told(known: PublicKnowledge | None) -> dict[str, Any]:
+    if known is None:
+        return {"words": "left out: the network reads no tokens of a vocabulary"}
+    return {
+        "guesses": f"the most frequent words of {known.origin}",
+        "names_in_vocabulary": known.known_names,
+    }
+
+
+def _state(layers: Layers) -> str:
+    if layers.embedding is None:
+        return FIXED_EMBEDDING
+    return "trained, and the output layer's too" if layers.tied else "trained"

@@ -1,0 +1,126 @@
+"""Which tokens and labels an update was made of.
+
+A token that a text does not have changes nothing in a table of inputs alone: its row is exactly 0,
+however many steps of whatever optimiser were taken (its gradient is 0 in each, so momentum and
+Adam's averages stay 0), and weight decay moves it along itself. In a table that is the output's
+too, every row moves, but the tokens that a text has move against all others: the gradient of
+row v is the sum over places t of (p_t(v) - [v comes next at t]) h_t, and what is added for tokens
+that are read is theirs alone. So does a bias of the outputs, for the same reason. Tokens that the
+network expects more often than they come are missed by both. Under noise what is left is a test on
+the norm of each row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.attacks.gradient_inversion.layers import Layers
+
+Array = NDArray[Any]
+BoolArray = NDArray[np.bool_]
+
+_EPS = float(np.finfo(np.float32).eps)
+
+
+def found_tokens(
+    change: Array, before: Array | None, layers: Layers, *, noisy: bool, false_tokens: float
+) -> BoolArray | None:
+    """(vocabulary,) True for tokens that the text seems to have; None where no row tells.
+
+    Args:
+        change: (d,) of the weights.
+        before: (d,) weights that it started from, if they are known.
+        layers: of the network.
+        noisy: noise was added to it.
+        false_tokens: expected number of tokens that the test takes for the text's where noise is
+            all there is.
+    """
+    table = layers.embedding
+    if table is None:
+        return None
+    rows = table.of(change).astype(np.float64)
+    if layers.tied and layers.bias is not None:
+        rows = np.concatenate([rows, layers.bias.of(change)[:, None]], axis=1)
+    rate = min(false_tokens / len(rows), 1.0)
+    if noisy and layers.tied:  # two tests share what may be wrong
+        return beyond_noise(rows, rate / 2.0) | against_the_crowd(rows, rate / 2.0)
+    if noisy:
+        return beyond_noise(rows, rate)
+    if layers.tied:
+        away = against_the_crowd(rows)
+        return away if layers.bias is None else away | (layers.bias.of(change) > 0)
+    start = None if before is None else table.of(before).astype(np.float64)
+    found = moved(rows, start)
+    return beyond_noise(rows, rate) if found is None else found
+
+
+def found_labels(change: Array, layers: Layers) -> BoolArray | None:
+    """(outputs,) True for labels whose bias rises; None where no bias is trained.
+
+    The gradient of a bias is the mean of p(label) - [it is the label] (Zhao et al. 2020): it is
+    positive for labels that no row has, in each step. So labels that rise are there; those that the
+    network expects more often than they are need not rise.
+    """
+    return None if layers.bias is None else layers.bias.of(change) > 0
+
+
+def moved(rows: Array, before: Array | None) -> BoolArray | None:
+    """(vocabulary,) rows of a change (vocabulary, size) that are not what weight decay makes them.
+
+    None where all rows moved in ways of their own, as under noise or lossy compression.
+    """
+    norms = np.linalg.norm(rows, axis=1)
+    if (norms == 0.0).any():
+        changed: BoolArray = norms > 0.0
+        return changed
+    if before is None:
+        return None
+    small = norms <= np.median(norms)
+    decay = (rows[small] * before[small]).sum() / (before[small] ** 2).sum()
+    rest = np.linalg.norm(rows - decay * before, axis=1)
+    # What a float32 difference of two weights rounds off.
+    found: BoolArray = rest > 4.0 * _EPS * np.linalg.norm(before, axis=1)
+    return found if found.mean() < 0.5 else None
+
+
+def against_the_crowd(rows: Array, rate: float | None = None) -> BoolArray:
+    """(vocabulary,) rows of (vocabulary, size) that point away from the sum of the small ones.
+
+    Args:
+        rows: the change.
+        rate: under noise, of rows that point away from it by chance: how far they must is measured
+            by how far rows lie beside its line. None where there is no noise.
+    """
+    from scipy.stats import chi2, norm
+
+    norms = np.linalg.norm(rows, axis=1)
+    crowd = rows[norms <= np.median(norms)].sum(axis=0)
+    along = rows @ crowd / max(float(np.linalg.norm(crowd)), 1e-300)
+    if rate is None:
+        away: BoolArray = along < 0.0
+        return away
+    beside = np.median((rows**2).sum(axis=1) - along**2) / chi2.median(rows.shape[1] - 1)
+    found: BoolArray = along < -norm.isf(rate) * np.sqrt(beside)
+    return found
+
+
+def beyond_noise(rows: Array, rate: float) -> BoolArray:
+    """(vocabulary,) rows of (vocabulary, size) that are too long to be noise.
+
+    Squared norms of independent normal numbers of deviation s are s^2 times chi-squared. s is taken
+    from their median: most tokens are not in a text. Those that are make it larger, which makes the
+    test careful.
+
+    Args:
+        rows: the change.
+        rate: of rows that are taken for more than noise where noise is all there is.
+    """
+    from scipy.stats import chi2
+
+    squares = (rows**2).sum(axis=1)
+    scale = np.median(squares) / chi2.median(rows.shape[1])
+    found: BoolArray = squares > scale * chi2.isf(rate, rows.shape[1])
+    return found

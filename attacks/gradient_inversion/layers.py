@@ -1,0 +1,84 @@
+"""Where the layers that leak stand in an update."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.errors import CapabilityError
+from uedp_bench.model import EmbedsTokens, HasOutputLayer
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Array = NDArray[Any]
+
+
+class Place(NamedTuple):
+    """Where a weight stands in the flat weights."""
+
+    start: int
+    shape: tuple[int, ...]
+
+    def of(self, flat: Array) -> Array:
+        """The weight's part of flat weights (d,), in its own shape."""
+        return flat[self.start : self.start + int(np.prod(self.shape))].reshape(self.shape)
+
+
+class Layers(NamedTuple):
+    """The layers of a network that tell what it reads and predicts, as far as they are trained.
+
+    Attributes:
+        size: d, trainable weights of the network.
+        embedding: (vocabulary, size) its table of token vectors; None where it is not trained.
+        tied: the output layer reads the same table.
+        output: (outputs, size) weight of the output layer, if it is trained.
+        bias: (outputs,) its bias, if there is one that is trained.
+    """
+
+    size: int
+    embedding: Place | None
+    tied: bool
+    output: Place | None
+    bias: Place | None
+
+    @staticmethod
+    def of(module: nn.Module) -> Layers:
+        """The layers of a network, found by what its parts say of themselves.
+
+        Raises:
+            CapabilityError: if none of its parts says in which table it looks tokens up, or which
+                layer makes its logits.
+        """
+        table, output, bias = _declared(module)
+        if table is None and output is None:
+            raise CapabilityError(
+                f"no part of the network {type(module).__name__} says in which table it looks "
+                "tokens up (`token_embedding`), nor which layer makes its logits (`output_layer`)"
+            )
+        places: dict[int, Place] = {}
+        at = 0
+        for weight in module.parameters():
+            if weight.requires_grad:
+                places[id(weight)] = Place(at, tuple(weight.shape))
+                at += weight.numel()
+
+        def place(weight: Tensor | None) -> Place | None:
+            return None if weight is None else places.get(id(weight))
+
+        return Layers(at, place(table), table is output, place(output), place(bias))
+
+    def predicts(self, tokens: int) -> bool:
+        """True if there is an output, of those that are trained, for each of so many tokens."""
+        found = self.output or self.bias
+        return found is not None and found.shape[0] == tokens
+
+
+def _declared(module: nn.Module) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The table of token vectors, and weight and bias of the output layer."""
+    tables = (part.token_embedding() for part in module.modules() if isinstance(part, EmbedsTokens))
+    outputs = (part.output_layer() for part in module.modules() if isinstance(part, HasOutputLayer))
+    weight, bias = next((layer for layer in outputs if layer is not None), (None, None))
+    return next(tables, None), weight, bias

@@ -1,0 +1,161 @@
+"""What clients really hold: the truth that a reader of their messages is measured by."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from uedp_bench.attacks.gradient_inversion.seen_updates import number_of, role_of
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.errors import CapabilityError
+from uedp_bench.learner import row_seeds
+
+if TYPE_CHECKING:
+    from uedp_bench.learner import Learner
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import TrainedRelease
+
+_AT_ONCE = 1024  # rows
+_SIGNS = re.compile(r"[^\w\s]|_")
+
+
+def readable_rows(release: TrainedRelease, corpus: Corpus) -> Corpus:
+    """The training rows from which a release learns.
+
+    Raises:
+        CapabilityError: if there are none.
+    """
+    train = corpus.only("train")
+    found = train.take(np.flatnonzero(release.scorable(train)))
+    if not len(found):
+        raise CapabilityError(f"no training row has what {type(release).__name__} predicts")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateRows:
+    """Training rows as the network reads them.
+
+    A party called "client 3" holds the rows whose group "client" is 3, or those of user 3 where the
+    corpus has no such group.
+
+    Attributes:
+        tokens: of each row, in order, without those that begin and end rows; None where the network
+            reads no tokens.
+        labels: of each row, those that it has; None where rows have none.
+        users: (rows,) user of each row.
+        groups: of the corpus.
+    """
+
+    tokens: tuple[IntArray, ...] | None
+    labels: tuple[IntArray, ...] | None
+    users: IntArray
+    groups: Mapping[str, IntArray]
+
+    @staticmethod
+    def read(learner: Learner) -> PrivateRows:
+        """The rows of a learner."""
+        tokens: list[IntArray] = []
+        labels: list[IntArray] = []
+        corpus, vocabulary = learner.corpus, learner.vocabulary
+        for start in range(0, len(corpus), _AT_ONCE):
+            rows = np.arange(start, min(start + _AT_ONCE, len(corpus)))
+            batch = learner.batch(rows, row_seeds(np.random.default_rng(0), rows.shape))
+            if "tokens" in batch and vocabulary is not None:
+                special = [vocabulary.begin, vocabulary.end]
+                tokens += [row[~np.isin(row, special)] for row in batch["tokens"].numpy()]
+            if "labels" in batch:
+                labels += [row[row >= 0] for row in batch["labels"].reshape(len(rows), -1).numpy()]
+        return PrivateRows(
+            tuple(tokens) or None, tuple(labels) or None, corpus.users, corpus.groups
+        )
+
+    def of(self, party: str) -> IntArray:
+        """Rows that a party holds."""
+        number, role = number_of(party), role_of(party)
+        found: IntArray = np.flatnonzero(self.groups.get(role, self.users) == number)
+        return found
+
+    def tokens_of(self, parties: Iterable[str]) -> IntArray:
+        """Different tokens of the rows of some parties."""
+        rows = [row for party in parties for row in self.of(party)]
+        return _different(self.tokens or (), rows)
+
+    def labels_of(self, parties: Iterable[str]) -> IntArray:
+        """Different labels of the rows of some parties."""
+        rows = [row for party in parties for row in self.of(party)]
+        return _different(self.labels or (), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicKnowledge:
+    """What the adversary knows of tokens beforehand.
+
+    Attributes:
+        vocabulary: of the network.
+        words: (vocabulary,) True for tokens that are words, not signs of where rows begin or end
+            and not the unknown word.
+        names: (vocabulary,) True for words that mostly occur inside entities of private text. The
+            adversary does not use it: it says which of its finds are names.
+        counts: (vocabulary,) how often each occurs in text that the adversary has.
+        origin: which text that is.
+        known_names: share of the occurrences of words inside entities that the vocabulary has.
+    """
+
+    vocabulary: Vocabulary
+    words: BoolArray
+    names: BoolArray
+    counts: FloatArray
+    origin: str
+    known_names: float | None
+
+    @staticmethod
+    def of(vocabulary: Vocabulary, corpus: Corpus) -> PublicKnowledge:
+        """Counts of public text if the corpus has any, else of the private text itself."""
+        train, public = corpus.only("train"), corpus.only("public")
+        words = np.ones(vocabulary.size, dtype=bool)
+        words[[vocabulary.begin, vocabulary.end]] = False
+        if vocabulary.unknown is not None:
+            words[vocabulary.unknown] = False
+        spans = train.entities
+        mentions = zip(spans.row.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True)
+        inside = _counts(vocabulary, [train.texts[row][a:b] for row, a, b in mentions])
+        everywhere = _counts(vocabulary, train.texts)
+        total = inside.sum()
+        return PublicKnowledge(
+            vocabulary=vocabulary,
+            words=words,
+            names=words & (2.0 * inside > everywhere),
+            counts=_counts(vocabulary, public.texts) if len(public) else everywhere,
+            origin="public text" if len(public) else "private text, for want of public text",
+            known_names=float(inside[words].sum() / total) if total else None,
+        )
+
+    def guess(self, size: int, among: BoolArray) -> BoolArray:
+        """(vocabulary,) the most frequent tokens of some, as many as `size` if there are."""
+        order = np.argsort(np.where(among, -self.counts, np.inf), kind="stable")
+        guess = np.zeros(len(among), dtype=bool)
+        guess[order[: min(size, int(among.sum()))]] = True
+        return guess
+
+
+def _different(values: Sequence[IntArray], rows: Sequence[int]) -> IntArray:
+    return np.unique(np.concatenate([np.empty(0, np.int64), *(values[row] for row in rows)]))
+
+
+def _counts(vocabulary: Vocabulary, texts: Sequence[str]) -> FloatArray:
+    """(vocabulary,) how often tokens occur in texts; unknown words are looked up in lower case."""
+    found = np.zeros(vocabulary.size)
+    count = Counter(word for text in texts for word in text.split())
+    words = list(count)
+    plain = [_SIGNS.sub("", word).lower() or word for word in words]
+    for word, own, other in zip(
+        words, vocabulary.encode(words), vocabulary.encode(plain), strict=True
+    ):
+        np.add.at(found, other if own == [vocabulary.unknown] else own, count[word])
+    return found

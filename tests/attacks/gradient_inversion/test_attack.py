@@ -1,0 +1,163 @@
+"""A server reads the words of its clients in what was written; noise at the client hides them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tiny import plugged, runs
+
+from uedp_bench.attacks.gradient_inversion.attack import (
+    COVERED,
+    NOT_COVERED,
+    GradientInversion,
+    GradientInversionParams,
+    Reading,
+    Target,
+)
+from uedp_bench.attacks.gradient_inversion.seen_updates import Seen
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
+from uedp_bench.transcript import Messages
+
+ATTACK = {"name": "gradient-inversion", "params": {}}
+FEDSGD = {"algorithm": "fedsgd", "rounds": 1, "users_per_round": 8, "server_learning_rate": 0.3}
+PARTIES = Path(__file__).parents[2] / "support" / "parties.py"
+
+
+def result_of(out, mechanism="fedavg", attack=ATTACK, **fields):
+    params = fields.pop("params", FEDSGD)
+    (spec,) = runs({"name": mechanism, "params": params}, attacks=[attack], **fields)
+    result = execute(spec, Execution(out, "cpu"))
+    assert result.error is None, result.error
+    return result
+
+
+@pytest.fixture(scope="module")
+def met(tmp_path_factory):
+    """What the attack meets in a run of next-word: release, corpus, run."""
+    kept = []
+    run = GradientInversion.run
+
+    def keeping(self, release, planted, corpus, context):
+        kept.append((release, planted, corpus, context))
+        return run(self, release, planted, corpus, context)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GradientInversion, "run", keeping)
+        result = result_of(tmp_path_factory.mktemp("run"))
+    return result, kept[0]
+
+
+def again(met, change, **params):
+    """The attack on other messages."""
+    _, (release, planted, corpus, run) = met
+    messages = Messages(tuple(change(one) for one in release.transcript.sent))
+    attack = GradientInversion(GradientInversionParams(**params))
+    return attack.run(release.showing(transcript=messages), planted, corpus, run)
+
+
+def test_no_word_is_found_that_is_not_there_and_no_name(met):
+    result, _ = met
+    found = result.leakage["gradient-inversion"]
+    for what, most in (("words", 0.85), ("names", 0.8)):  # a vocabulary of 200 is soon expected
+        assert found[f"{what}_precision"].value == 1.0
+        assert found[f"{what}_recall"].value > most
+        assert found[f"{what}_precision_guessed"].high < 0.85
+    details = result.details["gradient-inversion"]
+    assert (details["clients"], details["guarantee"]) == (8, NOT_COVERED)
+    assert 0.0 < details["names_in_vocabulary"] < 1.0
+
+
+@pytest.mark.parametrize("noisy", [True, False])
+def test_in_noise_alone_names_are_found_as_often_as_by_chance(met, noisy):
+    _, (release, _, corpus, _) = met
+    hits = named = 0
+    expected = 0.0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+
+        target = Target.of(release, corpus)
+        reading = Reading(target, false_tokens=40.0)
+        for one in release.transcript.sent:
+            if one.name == "update":
+                reading.read(Seen((one.sender,), 0, None, rng.normal(size=one.shape), noisy))
+        counts = np.array(reading.names.counts)
+        hits, named = hits + counts[:, 0].sum(), named + counts[:, 1].sum()
+        expected += (counts[:, 1] * counts[:, 2]).sum() / target.known.names.sum()
+    assert named > 100
+    low, high = binom.interval(1 - 1e-6, int(named), expected / named)
+    assert low <= hits <= high
+
+
+def test_messages_that_carry_noise_are_covered(met):
+    found = again(met, lambda one: one._replace(noisy=True))
+    assert found.details["guarantee"] == COVERED
+    # The weights that came before are the noise's own scale: words stand out all the same.
+    assert found.metrics["words_precision"].value > 0.5
+
+
+def test_text_that_is_sent_needs_no_attack(met):
+    _, (_, _, corpus, _) = met
+    train = corpus.only("train")
+
+    def text(one):
+        user = int(one.sender.split()[-1]) if one.name == "update" else -1
+        rows = np.array(
+            [text for text, of in zip(train.texts, train.users, strict=True) if of == user]
+        )
+        return one._replace(payload=rows) if one.name == "update" else one
+
+    found = again(met, text)
+    assert found.metrics["words_recall"].value == found.metrics["words_precision"].value == 1.0
+
+
+def test_several_local_steps_show_no_word_that_is_not_there(tmp_path):
+    local = {"local_epochs": 2, "local_batch_size": 2, "local_optimizer": "adam",
+             "local_learning_rate": 0.01}  # fmt: skip
+    found = result_of(tmp_path, params={"rounds": 1, "users_per_round": 8, **local})
+    assert found.leakage["gradient-inversion"]["words_precision"].value == 1.0
+    assert found.leakage["gradient-inversion"]["words_recall"].value > 0.5
+
+
+def test_a_classifier_shows_words_and_labels(tmp_path):
+    model = {"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8, "embedding_size": 8}}
+    found = result_of(tmp_path, task={"name": "text-classification"}, model=model)
+    found = found.leakage["gradient-inversion"]
+    for what in ("words_precision", "words_recall", "names_recall", "labels_precision"):
+        assert found[what].value == 1.0
+    assert found["labels_recall"].value >= found["labels_recall_guessed"].value
+
+
+def test_central_noise_does_not_hide_what_the_server_is_sent(tmp_path):
+    params = {"rounds": 1, "users_per_round": 8, "noise_multiplier": 5.0}
+    result = result_of(tmp_path, mechanism="user-dp", params=params)
+    assert result.leakage["gradient-inversion"]["words_precision"].value == 1.0
+    assert result.details["gradient-inversion"]["guarantee"] == NOT_COVERED
+
+
+def test_a_party_that_is_sent_nothing_of_others_is_an_error_that_names_it(met):
+    with pytest.raises(ValueError, match=r"gradient-inversion\.party: 'client \d+' received noth"):
+        _, (release, *_) = met
+        again(met, lambda one: one, party=release.transcript.sent[0].receiver)
+
+
+def test_a_network_that_says_nothing_of_its_layers_is_skipped(tmp_path, monkeypatch):
+    from uedp_bench.attacks.gradient_inversion import layers
+
+    class SomethingElse:
+        """No network is one."""
+
+    monkeypatch.setattr(layers, "EmbedsTokens", SomethingElse)
+    monkeypatch.setattr(layers, "HasOutputLayer", SomethingElse)
+    (skipped,) = result_of(tmp_path).skipped_attacks
+    assert skipped.reason.startswith("no part of the network RecurrentNetwork says in which table")
+
+
+def test_messages_of_another_kind_are_refused(tmp_path):
+    with plugged(PARTIES):
+        (spec,) = runs("travelling", attacks=[ATTACK])
+        result = execute(spec, Execution(tmp_path, "cpu"))
+    assert "a message has the shape" in result.error.message
