@@ -147,6 +147,18 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
         ("gain_average_precision", "inversion gain AP"),
         ("average_precision", "inversion AP"),
     ),
+    "gradient-inversion": (
+        ("words_recall", "words read %"),
+        ("names_precision", "names right %"),
+        ("names_recall", "names read %"),
+        ("labels_precision", "labels right %"),
+        ("rows_recovered", "rows read %"),
+    ),
+    "annotation-leak": (
+        ("exposure", "exposure of records"),
+        ("exposure_chance", "chance"),
+        ("exposure_without_model", "without model"),
+    ),
     "reidentify": (
         ("recall_at_1", "reidentified %"),
         ("recall_at_10", "reidentified % in 10"),
@@ -156,7 +168,10 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
 """Columns of the built-in attacks; any other attack shows its first metric."""
 
 _SPREAD = "exposure_entity_spread_"
-_WITHOUT_INTERVAL = {"exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb"}
+_SENT = "message_mb_a_round"
+_WITHOUT_INTERVAL = {
+    "exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb", _SENT
+}  # fmt: skip
 """Shown as means alone, to keep the table narrow; JSON and CSV have their intervals."""
 
 
@@ -171,6 +186,8 @@ def _right(board: Sequence[Row]) -> list[Column]:
         ]
     columns.append(_column("train s", lambda row: row.cost, "train_seconds", "cost"))
     columns.append(_column("peak MB", lambda row: row.cost, "peak_memory_mb", "cost"))
+    if any(_SENT in row.cost for row in board):
+        columns.append(_column("MB a round", lambda row: row.cost, _SENT, "cost"))
     return columns
 
 

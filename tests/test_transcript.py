@@ -120,8 +120,11 @@ def test_a_log_counts_by_role_and_keeps_copies():
     logged(log, Size((5,), 40), round=1)
     logged(log, array, round=1)
     array[:] = 9
-    assert log.cost() == {"messages": 4, "bytes_sent_by_client": 80,
-                          "bytes_received_by_server": 80, "message_rounds": 2}  # fmt: skip
+    assert log.cost() == {
+        "messages": 4, "message_rounds": 2, "message_bytes": 80, "message_mb_a_round": 40e-6,
+        "bytes_sent_by_client": 80, "bytes_received_by_server": 80, "parties_client": 2,
+        "bytes_sent_by_each_client": 40.0,
+    }  # fmt: skip
     kept = log.closed()
     assert kept is not None
     assert [None if m.payload is None else m.payload.tolist() for m in kept.sent] == [

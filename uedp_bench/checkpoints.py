@@ -346,6 +346,7 @@ def _diary(diary: Diary) -> dict[str, Any]:
             "kept": [tuple(message) for message in log._kept],
             "rounds": log._rounds,
             "counts": log._counts,
+            "parties": log._parties,
         },
     }
 
@@ -364,3 +365,5 @@ def _tell_again(diary: Diary, told: Mapping[str, Any]) -> None:
     log._rounds.update(told["messages"]["rounds"])
     log._counts.clear()
     log._counts.update(told["messages"]["counts"])
+    log._parties.clear()
+    log._parties.update(told["messages"]["parties"])

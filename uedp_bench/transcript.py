@@ -137,6 +137,9 @@ class Transcript(Protocol):
     transcript: Messages
 
 
+_SENT = "bytes_sent_by_"
+
+
 @dataclass
 class MessageLog:
     """What a run sends: counted always, kept as far as attacks need it.
@@ -153,6 +156,7 @@ class MessageLog:
     _kept: list[Message] = field(default_factory=list)
     _rounds: set[int] = field(default_factory=set)
     _counts: dict[str, int] = field(default_factory=dict)
+    _parties: dict[str, set[str]] = field(default_factory=dict)
 
     def keeps_payload(self, round: int) -> bool:  # noqa: A002
         """True if what messages of a round carry is kept."""
@@ -163,7 +167,10 @@ class MessageLog:
         if not self.open:
             return
         self._rounds.add(message.round)
-        for name in ("messages", f"bytes_sent_by_{_role(message.sender)}",
+        for party in (message.sender, message.receiver):
+            if party != (role := _role(party)):
+                self._parties.setdefault(role, set()).add(party)
+        for name in ("messages", f"{_SENT}{_role(message.sender)}",
                      f"bytes_received_by_{_role(message.receiver)}"):  # fmt: skip
             self._counts[name] = self._counts.get(name, 0) + (
                 1 if name == "messages" else message.bytes
@@ -178,12 +185,30 @@ class MessageLog:
         self.open = False
         return Messages(tuple(self._kept)) if self._kept else None
 
-    def cost(self) -> dict[str, int]:
-        """`messages`, `message_rounds` and bytes by party; parties of one role are added up.
+    def cost(self) -> dict[str, float]:
+        """Messages, rounds and bytes, in all and by party; empty where nothing was sent.
 
-        Empty where nothing was sent.
+        Parties of one role are added up; `by_each` is the mean over those of them that sent or
+        received anything.
         """
-        return {**self._counts, "message_rounds": len(self._rounds)} if self._counts else {}
+        if not self._counts:
+            return {}
+        sent = sum(value for name, value in self._counts.items() if name.startswith(_SENT))
+        each = {
+            f"{name}_by_each_{role}": count / len(self._parties[role])
+            for name in ("bytes_sent", "bytes_received")
+            for role in self._parties
+            if (count := self._counts.get(f"{name}_by_{role}"))
+        }
+        rounds = len(self._rounds)
+        return {
+            **self._counts,
+            **each,
+            **{f"parties_{role}": len(parties) for role, parties in self._parties.items()},
+            "message_bytes": sent,
+            "message_mb_a_round": sent / rounds / 1e6,
+            "message_rounds": rounds,
+        }
 
 
 def _role(party: str) -> str:

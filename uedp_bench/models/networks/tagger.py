@@ -12,6 +12,7 @@ from uedp_bench.learner import Batch
 from uedp_bench.models.module_set import modules_of
 from uedp_bench.models.networks.crf import CRF, Transitions, viterbi
 from uedp_bench.models.networks.cross_entropy import token_nats
+from uedp_bench.models.networks.output_layer import OutputLayer
 
 
 class TaggerNetwork(nn.Module):
@@ -48,6 +49,10 @@ class TaggerNetwork(nn.Module):
         values = z if self._normalised else nn.functional.layer_norm(z, (self.width,))
         scores: Tensor = self.head(values)
         return scores
+
+    def output_layer(self) -> OutputLayer:
+        """Weight and bias of the linear layer, by label; see `HasOutputLayer`."""
+        return OutputLayer(self.head.weight, self.head.bias)
 
 
 def row_nats(module: nn.Module, batch: Batch) -> Tensor:
