@@ -16,6 +16,7 @@ from uedp_bench.mechanisms.private_training.parameters import (
     LocalParams,
     RoundParams,
     ServerParams,
+    UnitParams,
 )
 from uedp_bench.mechanisms.private_training.users import users_of
 
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
     from uedp_bench.training.bounds import Bound
     from uedp_bench.training.sampling import Sampler
 
-_EVENTS = (PrivacyEvent(unit="user", event=NonPrivate(reason="trained without noise")),)
 
-
-class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams):
+class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams, UnitParams):
     """Parameters of federated averaging, of its one-step case, and of clipping alone."""
 
     algorithm: Literal["fedavg", "fedsgd"] = Field(
@@ -62,6 +61,11 @@ class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams):
         if self.clip is None and self.clip_policy != "flat":
             raise ValueError(
                 f"clip_policy is {self.clip_policy!r}, but nothing is clipped; give clip"
+            )
+        if self.iid and self.unit == "client":
+            raise ValueError(
+                "iid deals rows anew among users, and unit is 'client'; deal them among clients "
+                "with clients.by=random"
             )
         if self.clip_count_noise is not None:
             raise ValueError("clip_count_noise: there is no noise here, on counts or on sums")
@@ -109,7 +113,8 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """Private text is used without protection."""
-        return _EVENTS
+        event = NonPrivate(reason="trained without noise")
+        return (PrivacyEvent(unit=self.params.unit, event=event),)
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
@@ -119,7 +124,7 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
         p = self.params
         if p.iid:
             learner = dealt_anew(learner, run.shared(self.name, "iid"))
-        units = users_of(learner.corpus)
+        units = users_of(learner.corpus, p.unit)
         counts = units.counts
         trained = train_federated(
             Federation(
@@ -134,11 +139,12 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
                 unit_weights=counts / counts.max() if p.weighting == "rows" else None,
                 rows_per_unit=p.rows_per_user,
                 clients=True,
+                group=p.unit,
             ),
             learner,
             run,
         )
-        return trained.module, _EVENTS
+        return trained.module, self.plan(run.stats)
 
 
 def dealt_anew(learner: Learner, rng: np.random.Generator) -> Learner:

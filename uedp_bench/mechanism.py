@@ -62,7 +62,7 @@ class PublicUnits:
         at_least_all: True if the proof needs a number that is not below the real one.
     """
 
-    unit: Literal["users", "records"]
+    unit: Literal["users", "clients", "records"]
     declared: int
     sampled: float | None
     independent: bool = True
@@ -90,6 +90,11 @@ class Mechanism(Component[P]):
     unit: ClassVar[PrivacyUnit | None] = None
     fresh_noise: ClassVar[bool] = False
     data_set: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def protects(self) -> PrivacyUnit | None:
+        """The unit of its guarantee at these parameters."""
+        return self.unit
 
     @abstractmethod
     def plan(self, stats: CorpusStats) -> Events:

@@ -112,6 +112,17 @@ class LocalParams(Params):
         )
 
 
+class UnitParams(Params):
+    """Parameters of what takes part in rounds."""
+
+    unit: Literal["user", "client"] = Field(
+        default="user",
+        description="what takes part and is one unit: a user, or a client of the spec (clients) "
+        "with all rows that it holds; users and users_per_round then count clients",
+        exclude_if=at("user"),
+    )
+
+
 class RoundParams(Params):
     """Parameters of rounds of sampled users."""
 

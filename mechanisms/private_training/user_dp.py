@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from uedp_bench.accounting.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Repeated
+from uedp_bench.accounting.events import (
+    AnyEvent,
+    Claim,
+    Gaussian,
+    PrivacyEvent,
+    PrivacyUnit,
+    Repeated,
+)
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
-from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.parameters import FederatedParams, UnitParams
 from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
     public_users,
     size_refusals,
+    sizes_of,
     units_of,
     users_of,
 )
@@ -35,7 +43,7 @@ ASSUMPTIONS = (
 )
 
 
-class UserDPParams(FederatedParams):
+class UserDPParams(FederatedParams, UnitParams):
     """Parameters of DP-FedAvg."""
 
     noise_multiplier: float = Field(
@@ -56,6 +64,11 @@ class UserDP(TrainingMechanism[UserDPParams]):
     source = "McMahan et al. 2018, Algorithm 1"
     Params = UserDPParams
 
+    @property
+    def protects(self) -> PrivacyUnit | None:
+        """A user, or a client with all its rows."""
+        return self.params.unit
+
     def plan(self, stats: CorpusStats) -> Events:
         """One sampled Gaussian a round."""
         return self._planned(stats, self.params.noise_multiplier)
@@ -65,12 +78,13 @@ class UserDP(TrainingMechanism[UserDPParams]):
         if self.params.sampling == "poisson":
             event = self.plan(stats)[0]
             source = "McMahan et al. 2018, Theorem 1"
-            return (Claim(unit="user", event=event.event, accountant="moments", source=source),)
+            unit = self.params.unit
+            return (Claim(unit=unit, event=event.event, accountant="moments", source=source),)
         # Their accountant is given z, as if replacing a user moved the sum by the clip bound once.
         event = self._planned(stats, 2.0 * self.params.noise_multiplier)[0]
         return (
             Claim(
-                unit="user",
+                unit=self.params.unit,
                 adjacency="add-or-remove",
                 event=event.event,
                 accountant="rdp",
@@ -82,24 +96,25 @@ class UserDP(TrainingMechanism[UserDPParams]):
         )
 
     def units(self, stats: CorpusStats) -> PublicUnits:
-        """Users of the train split."""
+        """Users (or clients) of the train split."""
+        p = self.params
         poisson = self.params.sampling == "poisson"
         # Coins fall at their rate whoever is there; rounds of a fixed size know their number.
-        return replace(
-            units_of(self.params, stats, self.name), independent=poisson, at_least_all=not poisson
-        )
+        found = units_of(p, self._sizes(stats), self.name)
+        unit: Literal["users", "clients"] = "users" if p.unit == "user" else "clients"
+        return replace(found, unit=unit, independent=poisson, at_least_all=not poisson)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users must be public."""
-        return size_refusals(self.params.users, stats, self.name)
+        return size_refusals(self.params.users, self._sizes(stats), self.name)
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
         from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.noise import IndependentGaussian
 
-        p, units = self.params, users_of(corpus)
-        users = public_users(p, run.stats, self.name)
+        p, units = self.params, users_of(corpus, self.params.unit)
+        users = public_users(p, self._sizes(run.stats), self.name)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
@@ -114,11 +129,18 @@ class UserDP(TrainingMechanism[UserDPParams]):
                 unit_weights=capped_weights(units.counts, p.user_cap),
                 rows_per_unit=p.rows_per_user,
                 clients=True,
+                group=p.unit,
             ),
             learner,
             run,
         )
         return trained.module, self._events(trained.rounds)
+
+    def _sizes(self, stats: CorpusStats) -> CorpusStats:
+        """Public sizes, with clients in the place of users where they are the unit."""
+        if self.params.users is not None and not stats.clients:
+            return stats
+        return sizes_of(stats, self.params.unit, self.name)
 
     def _sampler(self, users: int, population: int | None) -> Sampler:
         """The sampler of `users` public users; `population` are there, as far as one may look."""
@@ -130,18 +152,21 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def _planned(self, stats: CorpusStats, noise_multiplier: float) -> Events:
         self.params.count_noise(self.params.noise_multiplier, self.params.users_per_round)
-        sampler = self._sampler(public_users(self.params, stats, self.name), None)
+        users = public_users(self.params, self._sizes(stats), self.name)
+        sampler = self._sampler(users, None)
         event = sampler.event(Gaussian(noise_multiplier=noise_multiplier))
         return self._events((Repeated(count=self.params.rounds, event=event),))
 
     def _events(self, rounds: Sequence[AnyEvent]) -> Events:
         poisson = self.params.sampling == "poisson"
+        unit = self.params.unit
+        assumed = tuple(said.replace("user", unit) for said in ASSUMPTIONS)
         return tuple(
             PrivacyEvent(
-                unit="user",
+                unit=unit,
                 adjacency="add-or-remove" if poisson else "replace-one",
                 event=event,
-                assumptions=(*ASSUMPTIONS, *CLIPPED[self.params.clip_policy]),
+                assumptions=(*assumed, *CLIPPED[self.params.clip_policy]),
             )
             for event in rounds
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from uedp_bench.clients import clients_of
 from uedp_bench.corpus import Corpus, FloatArray, Index
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, PublicUnits
@@ -47,18 +49,37 @@ def size_refusals(declared: int | None, stats: CorpusStats, name: str) -> tuple[
     )
 
 
-def users_of(corpus: Corpus) -> Index:
-    """Position of each user with training rows -> its training rows.
+def sizes_of(stats: CorpusStats, unit: Literal["user", "client"], name: str) -> CorpusStats:
+    """The sizes with the number of units in the place of that of users.
+
+    Clients are part of the spec, and their number is public.
 
     Raises:
-        InputError: if there is no training row, or one belongs to nobody.
+        InputError: if clients are to take part and there are none.
+    """
+    if unit == "user":
+        return stats
+    if not stats.clients:
+        raise InputError(
+            f"{name} with unit=client needs clients: in a run 'clients: {{count: 20}}' of the spec "
+            "(--set clients.count=20), in account and calibrate --set users=20"
+        )
+    return replace(stats, users=len(stats.clients), public=True)
+
+
+def users_of(corpus: Corpus, unit: Literal["user", "client"] = "user") -> Index:
+    """Position of each user (or client) with training rows -> its training rows.
+
+    Raises:
+        InputError: if there is no training row, one belongs to nobody, or there are no clients.
     """
     rows = np.flatnonzero(corpus.where("train"))
     if not len(rows):
         raise InputError("the corpus has no training rows")
-    if (corpus.users[rows] < 0).any():
+    of = corpus.users if unit == "user" else clients_of(corpus)
+    if (of[rows] < 0).any():
         raise InputError("a training row has no user: this mechanism needs a user for every row")
-    _, position = np.unique(corpus.users[rows], return_inverse=True)
+    _, position = np.unique(of[rows], return_inverse=True)
     return Index.build(position, rows, int(position.max()) + 1)
 
 

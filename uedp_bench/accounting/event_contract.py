@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair
 
 PrivacyUnit = Literal[
-    "record", "user", "entity", "user-entity", "sentence", "word", "attribute", "computation"
+    "record",
+    "user",
+    "client",
+    "entity",
+    "user-entity",
+    "sentence",
+    "word",
+    "attribute",
+    "computation",
 ]
 """What one change of the data replaces."""
 

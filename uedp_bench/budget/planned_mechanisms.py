@@ -75,7 +75,10 @@ class PlannedMechanism:
     @property
     def unit(self) -> PrivacyUnit | None:
         """The unit of its guarantee."""
-        unit: PrivacyUnit | None = component_class(self.name).unit
+        component = self.component()
+        unit: PrivacyUnit | None = (
+            component.unit if isinstance(component, System) else component.protects
+        )
         return unit
 
     def component(self) -> Any:

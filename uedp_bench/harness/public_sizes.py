@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from uedp_bench.clients import clients_of
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class PublicSizes(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
-    unit: Literal["users", "records"]
+    unit: Literal["users", "clients", "records"]
     declared: int
     training: int
     planned_per_round: float | None = None
@@ -62,8 +63,9 @@ def _check_units(mechanism: Mechanism[Any], corpus: Corpus, run: Run) -> None:
         return
     there = _training(units, corpus)
     if units.at_least_all and there > units.declared:
+        parameter = "users" if units.unit == "clients" else units.unit
         raise InputError(
-            f"{mechanism.name}.{units.unit} is {units.declared:,}, and more train: the guarantee "
+            f"{mechanism.name}.{parameter} is {units.declared:,}, and more train: the guarantee "
             f"would leave some {units.unit} out; declare a public number that is not below the "
             "real one"
         )
@@ -105,4 +107,7 @@ def _shortfall(result: Result, name: str) -> str | None:
 
 def _training(units: PublicUnits, corpus: Corpus) -> int:
     train = corpus.where("train")
-    return int(train.sum()) if units.unit == "records" else len(np.unique(corpus.users[train]))
+    if units.unit == "records":
+        return int(train.sum())
+    of = corpus.users if units.unit == "users" else clients_of(corpus)
+    return len(np.unique(of[train]))

@@ -80,10 +80,19 @@ class InProcess:
 
 
 @contextmanager
-def executor_of(local: LocalWork, learner: Learner, run: Run) -> Iterator[Executor]:
-    """The executor that `Run.speed` asks for; whatever it started ends with the block."""
+def executor_of(
+    local: LocalWork, learner: Learner, run: Run, injected: tuple[int, ...] = ()
+) -> Iterator[Executor]:
+    """The executor that `Run.speed` asks for; whatever it started ends with the block.
+
+    Args:
+        local: what units do.
+        learner: what is trained.
+        run: around it.
+        injected: users whose updates an audit replaces.
+    """
     most = run.speed.chunk
-    setup = WorkerSetup(learner, local, run.device, run.seed, run.injected, most)
+    setup = WorkerSetup(learner, local, run.device, run.seed, injected, most)
     if run.speed.processes == 1:
         yield InProcess(setup)
         return

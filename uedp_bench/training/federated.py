@@ -131,7 +131,9 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
     how = how.of_its_own()
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
-    with executor_of(how.local, learner, run) as executor:
+    # Audits replace what a user sends; where clients send, there is no such thing.
+    injected = run.injected if how.group == "user" else ()
+    with executor_of(how.local, learner, run, injected) as executor:
         now, layers = _Shared(executor), executor.flat.layers()
         diagnostics = Diagnostics(run, len(now.theta))
         rounds = Rounds(how.sampler, streams)

@@ -1,0 +1,104 @@
+"""Clients in the place of users: `user-dp` and `fedavg` whose units are silos."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from learners import NetworkLearner, flat, run_of
+
+from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.clients import CLIENT
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats, TrainingMechanism
+from uedp_bench.mechanisms.fedavg import FedAvg
+from uedp_bench.mechanisms.private_training.user_dp import UserDP
+from uedp_bench.run import Diary, Run, Speed
+from uedp_bench.transcript import MessageLog
+
+ROUNDS = {"unit": "client", "rounds": 2, "users_per_round": 4}
+
+
+def _learner(order: tuple[int, ...] = (0, 1, 2, 3)) -> NetworkLearner:
+    learner = NetworkLearner(12)
+    dealt = np.array(order)[np.arange(12) % 4]
+    learner.corpus = replace(learner.corpus, groups={**learner.corpus.groups, CLIENT: dealt})
+    return learner
+
+
+def _run(learner: NetworkLearner, **more: Any) -> Run:
+    known = run_of(learner)
+    diary = Diary(messages=MessageLog(keep=True, payload_rounds=2))
+    return replace(known, stats=replace(known.stats, clients=(0.25,) * 4), diary=diary, **more)
+
+
+def _train(mechanism: TrainingMechanism[Any], learner: NetworkLearner, run: Run) -> torch.Tensor:
+    module, events = mechanism.train(learner, learner.corpus, run)
+    check_plan(mechanism.plan(run.stats), events)
+    assert {event.unit for event in events} == {"client"}
+    return flat(module)
+
+
+@pytest.mark.parametrize("kind", [UserDP, FedAvg])
+def test_a_client_with_one_user_is_that_user(kind: type[TrainingMechanism[Any]]) -> None:
+    learner = NetworkLearner(12)
+    groups = {"user": np.arange(12) % 4, CLIENT: np.arange(12) % 4}
+    learner.corpus = replace(learner.corpus, groups=groups)
+    of = {unit: kind.create({**ROUNDS, "unit": unit}) for unit in ("user", "client")}
+    found = [flat(one.train(learner, learner.corpus, _run(learner))[0]) for one in of.values()]
+    assert torch.equal(*found)
+
+
+def test_order_of_clients_does_not_matter_without_noise() -> None:
+    mechanism = FedAvg.create(ROUNDS)
+    found = []
+    for order in ((0, 1, 2, 3), (3, 1, 0, 2)):
+        learner = _learner(order)
+        found.append(_train(mechanism, learner, _run(learner)))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["user-dp", "fedavg"])
+def test_messages_are_those_of_clients_and_bits_those_of_one_process(name: str) -> None:
+    kind = UserDP if name == "user-dp" else FedAvg
+    mechanism = kind.create({**ROUNDS, "local_epochs": 2, "local_batch_size": 1})
+    found = []
+    for processes in (1, 2):
+        learner = _learner()
+        learner.points[7] = float("nan")
+        run = _run(learner, speed=Speed(chunk=1, processes=processes), injected=(2, 5))
+        weights = _train(mechanism, learner, run)
+        assert run.diagnostics["dropped_updates"] == 2  # client 3, in both rounds
+        assert "injected_updates" not in run.diagnostics  # nobody sends for one user
+        sent = run.diary.messages.closed()
+        assert sent is not None
+        assert {m.sender for m in sent.sent} == {"server", *(f"client {k}" for k in range(4))}
+        assert not any(message.noisy for message in sent.sent)
+        found.append((weights, repr((run.diagnostics, run.counts, sent))))
+    assert torch.equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+def test_twenty_silos_cannot_hide_one() -> None:
+    """Everybody is in every round: nothing is amplified, and noise is over a sum of 20."""
+    silos = {"unit": "client", "users": 20, "users_per_round": 20, "rounds": 10}
+    sizes = CorpusStats(0, 0, 0, 0, public=True)
+    (guarantee,) = proven(UserDP.create({**silos, "noise_multiplier": 1.0}).plan(sizes), delta=1e-5)
+    assert (guarantee.unit, guarantee.adjacency) == ("client", "add-or-remove")
+    assert guarantee.epsilon == pytest.approx(17.86, rel=1e-3)
+    many = {**silos, "users": 20_000}
+    (among,) = proven(UserDP.create({**many, "noise_multiplier": 1.0}).plan(sizes), delta=1e-5)
+    assert among.epsilon < 1.0
+
+
+def test_clients_must_be_there() -> None:
+    with pytest.raises(InputError, match="unit=client needs clients"):
+        UserDP.create({"unit": "client"}).plan(CorpusStats(9, 9, 0, 0, public=True))
+    with pytest.raises(InputError, match=r"clients\.by=random"):
+        FedAvg.create({"unit": "client", "iid": True})
+    learner = NetworkLearner(12)
+    with pytest.raises(InputError, match="needs clients"):
+        FedAvg.create(ROUNDS).train(learner, learner.corpus, run_of(learner))
