@@ -1,0 +1,111 @@
+"""BC5CDR: abstracts of medical articles with chemicals and diseases."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans
+from uedp_bench.errors import InputError, shown
+from uedp_bench.files.regular_files import shown_path
+from uedp_bench.source import Source, SourceParams
+from uedp_bench.tasks.sources.reading.annotations import iob_spans, places_of
+from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, place_of
+from uedp_bench.tasks.sources.reading.files import find_file
+from uedp_bench.tasks.sources.reading.token_files import read_tokens
+
+TYPES: tuple[str, ...] = ("Chemical", "Disease")
+FILES: dict[str, tuple[str, ...]] = {
+    "train": ("train.tsv", "train.bio", "train.conll"),
+    "valid": ("devel.tsv", "dev.tsv", "dev.bio", "valid.conll"),
+    "test": ("test.tsv", "test.bio", "test.conll"),
+}
+
+_TAG = re.compile(rf"O|[BI]-(?:{'|'.join(TYPES)})")
+
+
+class BC5CDRParams(SourceParams):
+    """Where the files are, and which sentences count as one user's."""
+
+    path: Path = Field(
+        description="folder with train.tsv, devel.tsv and test.tsv (plain or .gz): a token and its "
+        "IOB tag a line, a blank line after a sentence"
+    )
+    valid_is_public: bool = Field(
+        default=True,
+        description="declare the development sentences public: vocabulary and reference models "
+        "come from them; they become the split 'public'",
+    )
+    sentences_per_user: int = Field(
+        default=9,
+        ge=1,
+        description="where a file does not mark documents by -DOCSTART-, this many sentences in a "
+        "row count as one user's: the 500 abstracts of a file have about nine each",
+    )
+
+
+class BC5CDR(Source[BC5CDRParams]):
+    """Sentences about chemicals and the diseases that they cause.
+
+    A user is a document, which stands as the group `document` too, where the files mark documents.
+    The files in circulation do not: then a user is a run of sentences, which may begin in the midst
+    of an abstract. What is measured per user there is measured for simulated users.
+    """
+
+    name: ClassVar[str] = "bc5cdr"
+    source: ClassVar[str] = (
+        "Li et al., BioCreative V CDR task corpus: a resource for chemical disease relation "
+        "extraction, Database 2016"
+    )
+    Params = BC5CDRParams
+
+    def read(self) -> Corpus:
+        """The corpus with the splits train, valid and test (and public, where asked for).
+
+        Raises:
+            InputError: for a missing file, or a tag that is not IOB of one of the two types.
+        """
+        texts: list[str] = []
+        users: list[int] = []
+        splits: list[int] = []
+        mentions: list[Mention] = []
+        for split, names in FILES.items():
+            file = find_file(self.params.path, names, self.name)
+            first = max(users, default=-1) + 1
+            for user, tokens, tags in self._sentences(file):
+                for start, end, kind in iob_spans(places_of(tokens), tags):
+                    mentions.append((len(texts), start, end, TYPES.index(kind)))
+                texts.append(" ".join(tokens))
+                users.append(first + user)
+                splits.append(SPLITS.index(split))
+        ids = np.array(users, dtype=np.int64)
+        return Corpus(
+            texts=tuple(texts),
+            groups={"user": ids, "document": ids},
+            split=np.array(splits, dtype=np.int64),
+            entities=Spans.build(texts, mentions),
+            entity_types=TYPES,
+        )
+
+    def _sentences(self, file: Path) -> list[tuple[int, list[str], list[str]]]:
+        """User (from 0 in its file), tokens and tags of each sentence."""
+        columns = read_tokens(file, (), f"{self.name}.path")
+        found = []
+        size = self.params.sentences_per_user
+        documents = columns.get(DOCUMENT)
+        for at, (tokens, tags) in enumerate(zip(columns["token"], columns["gold"], strict=True)):
+            for word, tag in enumerate(tags):
+                if not _TAG.fullmatch(tag):
+                    raise InputError(
+                        f"{place_of(columns, at, self.name, word)}: {shown(tag)} is not O, or B- "
+                        f"or I- with one of {', '.join(TYPES)}"
+                    )
+            user = at // size if documents is None else int(documents[at])
+            found.append((user, tokens, tags))
+        if not found:
+            raise InputError(f"{self.name}.path: {shown_path(file)} holds no sentence")
+        return found
