@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.attack import Attack, Leakage, Planted
-from uedp_bench.attacks.gradient_inversion.found_tokens import found_labels, found_tokens
+from uedp_bench.attacks.gradient_inversion.found_tokens import found_tokens
 from uedp_bench.attacks.gradient_inversion.layers import Layers
 from uedp_bench.attacks.gradient_inversion.private_text import (
     PrivateRows,
@@ -17,6 +17,7 @@ from uedp_bench.attacks.gradient_inversion.private_text import (
 )
 from uedp_bench.attacks.gradient_inversion.scores import Sets, members
 from uedp_bench.attacks.gradient_inversion.seen_updates import Seen, number_of, seen_by
+from uedp_bench.attacks.gradient_inversion.short_rows import ShortRows
 from uedp_bench.component import Params
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import TrainedRelease
@@ -56,6 +57,13 @@ class GradientInversionParams(Params):
         description="under noise, tokens that a message is wrongly said to have, in expectation, "
         "where it has none",
     )
+    order_messages: int = Field(
+        default=10, ge=0, description="short messages whose words are put in order; 0 for none"
+    )
+    order_words: int = Field(
+        default=8, ge=2, description="different tokens that a short message has at most"
+    )
+    orders: int = Field(default=2000, ge=100, description="orders to try for each, about")
 
 
 class GradientInversion(Attack[GradientInversionParams]):
@@ -109,12 +117,16 @@ class GradientInversion(Attack[GradientInversionParams]):
                 f"others' text in {self.params.rounds} rounds"
             )
         target = Target.of(release, corpus)
-        reading = Reading(target, self.params.false_tokens)
-        for each in seen:
-            reading.read(each)
         rng = run.shared("attack", self.name)
+        reading = Reading(target, self.params.false_tokens)
+        short = self._short(release, target, run)
+        for number, each in enumerate(seen):
+            run.progress(f"attack {self.name}", number, len(seen))
+            found = reading.read(each)
+            if found is not None and not each.is_text:
+                short.read(each, found)
         return Leakage(
-            metrics=reading.metrics(rng),
+            metrics=reading.metrics(rng) | short.metrics(rng),
             details={
                 "party": self.params.party,
                 "guarantee": _guarantee(seen),
@@ -123,8 +135,16 @@ class GradientInversion(Attack[GradientInversionParams]):
                 "clients_by_message": float(np.mean([len(each.owners) for each in seen])),
                 "embedding": _state(target.layers),
                 **_told(target.known),
+                **short.told(),
             },
         )
+
+    def _short(self, release: TrainedRelease, target: Target, run: Run) -> ShortRows:
+        p = self.params
+        return ShortRows(
+            release, target, p.order_messages, p.order_words, p.orders, run.device,
+            run.shared("attack", self.name, "order"),
+        )  # fmt: skip
 
 
 class Target(NamedTuple):
@@ -152,8 +172,12 @@ class Reading:
         self._target, self._false_tokens = target, false_tokens
         self.words, self.names, self.labels = Sets("words"), Sets("names"), Sets("labels")
 
-    def read(self, seen: Seen) -> None:
-        """Reads one message."""
+    def read(self, seen: Seen) -> BoolArray | None:
+        """Reads one message; (vocabulary,) the tokens that it seems to have, if that can be told.
+
+        Raises:
+            InputError: if it is neither text nor an update of this network.
+        """
         size = self._target.layers.size
         if not seen.is_text and seen.payload.shape != (size,):
             raise InputError(
@@ -161,17 +185,18 @@ class Reading:
                 "trainable weights: it is not an update of this network"
             )
         owner = number_of(seen.owners[0]) or 0
-        self._words(seen, owner)
         self._labels(seen, owner)
+        return self._words(seen, owner)
 
-    def _words(self, seen: Seen, owner: int) -> None:
+    def _words(self, seen: Seen, owner: int) -> BoolArray | None:
         _, rows, known = self._target
         if known is None or (found := self._found(seen, known.vocabulary)) is None:
-            return
+            return None
         true = members(rows.tokens_of(seen.owners), len(found))
         for sets, among in ((self.words, known.words), (self.names, known.names)):
             named = found & among
             sets.add(owner, named, true & among, known.guess(int(named.sum()), among))
+        return found
 
     def _found(self, seen: Seen, vocabulary: Vocabulary) -> BoolArray | None:
         """(vocabulary,) tokens that the adversary says are in the text."""
@@ -188,9 +213,10 @@ class Reading:
         layers, rows, _ = self._target
         if seen.is_text or rows.labels is None:
             return
-        found = found_labels(seen.payload, layers)
-        if found is None:
+        heights = layers.labels_of(seen.payload)
+        if heights is None:
             return
+        found = heights > 0
         true = members(rows.labels_of(seen.owners), len(found))
         counts = np.bincount(np.concatenate(rows.labels), minlength=len(found))
         guess = members(np.argsort(-counts, kind="stable")[: int(found.sum())], len(found))

@@ -57,16 +57,6 @@ def found_tokens(
     return beyond_noise(rows, rate) if found is None else found
 
 
-def found_labels(change: Array, layers: Layers) -> BoolArray | None:
-    """(outputs,) True for labels whose bias rises; None where no bias is trained.
-
-    The gradient of a bias is the mean of p(label) - [it is the label] (Zhao et al. 2020): it is
-    positive for labels that no row has, in each step. So labels that rise are there; those that the
-    network expects more often than they are need not rise.
-    """
-    return None if layers.bias is None else layers.bias.of(change) > 0
-
-
 def moved(rows: Array, before: Array | None) -> BoolArray | None:
     """(vocabulary,) rows of a change (vocabulary, size) that are not what weight decay makes them.
 

@@ -70,10 +70,14 @@ class Layers(NamedTuple):
 
         return Layers(at, place(table), table is output, place(output), place(bias))
 
-    def predicts(self, tokens: int) -> bool:
-        """True if there is an output, of those that are trained, for each of so many tokens."""
-        found = self.output or self.bias
-        return found is not None and found.shape[0] == tokens
+    def labels_of(self, change: Array) -> Array | None:
+        """(outputs,) how much the bias of each label rises in a change (d,); None without a bias.
+
+        The gradient of a bias is the mean of p(label) - [it is the label] (Zhao et al. 2020): it is
+        positive for labels that no row has, in each step. So labels that rise are there; those that
+        the network expects more often than they are need not rise.
+        """
+        return None if self.bias is None else self.bias.of(change)
 
 
 def _declared(module: nn.Module) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

@@ -48,12 +48,14 @@ class PrivateRows:
         tokens: of each row, in order, without those that begin and end rows; None where the network
             reads no tokens.
         labels: of each row, those that it has; None where rows have none.
+        label_names: where a row has one label; none else.
         users: (rows,) user of each row.
         groups: of the corpus.
     """
 
     tokens: tuple[IntArray, ...] | None
     labels: tuple[IntArray, ...] | None
+    label_names: tuple[str, ...]
     users: IntArray
     groups: Mapping[str, IntArray]
 
@@ -71,8 +73,13 @@ class PrivateRows:
                 tokens += [row[~np.isin(row, special)] for row in batch["tokens"].numpy()]
             if "labels" in batch:
                 labels += [row[row >= 0] for row in batch["labels"].reshape(len(rows), -1).numpy()]
+        one_each = all(len(row) == 1 for row in labels)
         return PrivateRows(
-            tuple(tokens) or None, tuple(labels) or None, corpus.users, corpus.groups
+            tokens=tuple(tokens) or None,
+            labels=tuple(labels) or None,
+            label_names=corpus.label_names if labels and one_each else (),
+            users=corpus.users,
+            groups=corpus.groups,
         )
 
     def of(self, party: str) -> IntArray:

@@ -22,7 +22,7 @@ from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
 from uedp_bench.transcript import Messages
 
-ATTACK = {"name": "gradient-inversion", "params": {}}
+ATTACK = {"name": "gradient-inversion", "params": {"order_messages": 0}}
 FEDSGD = {"algorithm": "fedsgd", "rounds": 1, "users_per_round": 8, "server_learning_rate": 0.3}
 PARTIES = Path(__file__).parents[2] / "support" / "parties.py"
 
@@ -129,6 +129,14 @@ def test_a_classifier_shows_words_and_labels(tmp_path):
     for what in ("words_precision", "words_recall", "names_recall", "labels_precision"):
         assert found[what].value == 1.0
     assert found["labels_recall"].value >= found["labels_recall_guessed"].value
+
+
+def test_a_row_of_its_own_is_read_word_by_word(tmp_path):
+    attack = {"name": "gradient-inversion", "params": {"order_messages": 3, "orders": 1000}}
+    params = {"rounds": 1, "users_per_round": 40, "rows_per_user": 1}
+    found = result_of(tmp_path, attack=attack, params=params).leakage["gradient-inversion"]
+    assert found["rows_recovered"].value > 0.3
+    assert found["rows_rouge_l"].value > found["rows_rouge_l_random"].value + 0.2
 
 
 def test_central_noise_does_not_hide_what_the_server_is_sent(tmp_path):

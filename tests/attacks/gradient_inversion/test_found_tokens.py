@@ -11,7 +11,6 @@ from torch import nn
 from uedp_bench.attacks.gradient_inversion.found_tokens import (
     against_the_crowd,
     beyond_noise,
-    found_labels,
     moved,
 )
 from uedp_bench.attacks.gradient_inversion.layers import Layers, Place
@@ -99,5 +98,5 @@ def test_labels_whose_bias_rises_are_there():
     chances, labels = np.array([[0.2, 0.5, 0.3], [0.6, 0.2, 0.2]]), [2, 2]
     gradient = chances.mean(axis=0) - np.bincount(labels, minlength=3) / 2
     update = np.concatenate([np.zeros(2), -0.1 * gradient])
-    assert found_labels(update, layers).tolist() == [False, False, True]
-    assert found_labels(update, layers._replace(bias=None)) is None
+    assert (layers.labels_of(update) > 0).tolist() == [False, False, True]
+    assert layers._replace(bias=None).labels_of(update) is None
