@@ -17,8 +17,9 @@ install-test: $(VENV)/.installed-test  ## the same with what tests and checks ne
 quickstart: install  ## six mechanisms on the embedded corpus: the table, a few minutes
 	$(BIN)/uedp-bench quickstart
 
+# Tests start dozens of processes that import the package: they compile it once, whatever the shell says.
 test: install-test  ## the test suite, one process a core
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: install-test  ## lint, format, types
 	$(BIN)/ruff check

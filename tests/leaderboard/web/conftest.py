@@ -61,37 +61,82 @@ def wait_until(page: Page, expression: str, seconds: float = 15.0) -> None:
     raise AssertionError(f"does not hold after {seconds} s: {expression}")
 
 
+class Tab:
+    """A page in a context of its own, with what it logs and asks for beyond what it may."""
+
+    # A page takes these on after it was opened; all else is the context's, for good.
+    CHANGEABLE = frozenset(("viewport", "color_scheme"))
+
+    def __init__(self, browser: Browser, start: str, options: dict[str, object]) -> None:
+        self.context, self.troubles = browser.new_context(**options), []
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        # Playwright's own evaluates text within the page, which the page's policy forbids.
+        self.page.wait_for_function = partial(wait_until, self.page)
+        self.page.on("console", lambda message: message.type in ("error", "warning")
+                     and self.troubles.append(f"console: {message.text}"))  # fmt: skip
+        self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        local = (start, "data:", "blob:")
+        self.context.on("request", lambda request: request.url.startswith(local)
+                        or self.troubles.append(f"request: {request.url}"))  # fmt: skip
+
+    def change(self, options: dict[str, object]) -> None:
+        self.page.set_viewport_size(options["viewport"])
+        self.page.emulate_media(color_scheme=options.get("color_scheme", "light"))
+
+    def forget(self) -> None:
+        """Leaves nothing of what a test stored, printed, pointed at or went wrong with."""
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear();")
+        for other in self.context.pages:
+            if other != self.page:
+                other.close()
+        self.page.goto("about:blank")
+        self.page.mouse.move(0, 0)
+        self.page.emulate_media(media="null")
+        self.troubles.clear()
+
+
+@pytest.fixture(scope="session")
+def tabs(browser: Browser) -> Iterator[list[Tab]]:
+    """The tab that tests of pages on disk share, if there is one now: to open another takes longer
+    than most of what is done in it."""
+    kept: list[Tab] = []
+    yield kept
+    for tab in kept:
+        tab.context.close()
+
+
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+def visit(browser: Browser, tabs: list[Tab]) -> Iterator[Callable[..., Page]]:
     """Opens pages; the test fails if any logs an error or asks for anything that is not a file.
 
     Arguments: path or URL, the part after '#', and options of the browser's context, such as
-    `color_scheme`, `viewport`, `accept_downloads`.
+    `color_scheme`, `viewport`, `permissions`.
     """
-    contexts, troubles = [], []
+    used: list[Tab] = []
+    shared: list[Tab] = []
 
     def open_page(where: Path | str, link: str = "", **options: object) -> Page:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
-        # Playwright's own evaluates text within the page, which the page's policy forbids.
-        page.wait_for_function = partial(wait_until, page)
-        page.on("console", lambda message: message.type in ("error", "warning")
-                and troubles.append(f"console: {message.text}"))  # fmt: skip
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        options = {"viewport": {"width": 1280, "height": 900}, **options}
         start = where.as_uri() if isinstance(where, Path) else where
-        local = (
-            ("file:", "data:", "blob:") if isinstance(where, Path) else (start, "data:", "blob:")
-        )
-        context.on("request", lambda request: request.url.startswith(local)
-                   or troubles.append(f"request: {request.url}"))  # fmt: skip
-        page.goto(start + (f"#{link}" if link else ""))
-        return page
+        if isinstance(where, Path) and not shared and options.keys() <= Tab.CHANGEABLE:
+            shared.append(tabs.pop() if tabs else Tab(browser, "file:", {}))
+            tab = shared[0]
+            tab.change(options)
+        else:
+            tab = Tab(browser, "file:" if isinstance(where, Path) else start, options)
+        used.append(tab)
+        tab.page.goto(start + (f"#{link}" if link else ""))
+        return tab.page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    troubles = [trouble for tab in used for trouble in tab.troubles]
+    for tab in used:
+        if tab not in shared or troubles:
+            tab.context.close()
+        else:
+            tab.forget()
+            tabs.append(tab)
     assert not troubles, troubles
 
 

@@ -179,7 +179,7 @@ def line(page, table: str, label: str) -> list[str]:
 def test_tests_and_download_agree_with_the_results(site, visit, quickstart):
     reference, *others = (quickstart[name] for name in ("user-dp", "uedp-group", "uedp"))
     link = "view=compare&rows=" + ",".join(row.group for row in (reference, *others))
-    page = visit(site / "index.html", link, accept_downloads=True)
+    page = visit(site / "index.html", link)
     written = {(one["metric"], one["row"]): one for one in records(page)}
     known = by_seed(reference)
     tested = 0
@@ -344,7 +344,7 @@ def strange(tmp_path_factory) -> Path:
 
 def test_strange_rows_are_shown_as_text_and_untested_ones_say_why(strange, visit, accessible):
     rows = "plain,hostile,formula,endless,broken,elsewhere"
-    page = visit(strange / "index.html", f"view=compare&rows={rows}", accept_downloads=True)
+    page = visit(strange / "index.html", f"view=compare&rows={rows}")
     page.locator(".compare-chart .main-svg").first.wait_for()
     assert page.evaluate("window.hacked === undefined")
     assert page.locator("#view-compare img, #view-compare script").count() == 0

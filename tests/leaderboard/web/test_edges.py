@@ -176,7 +176,7 @@ def test_focus_is_never_behind_the_headings_and_paper_has_no_controls(site, visi
 
 
 def test_files_keep_notions_apart_and_hold_nothing_of_the_page_itself(index, visit):
-    page = visit(index, "view=table", accept_downloads=True)
+    page = visit(index, "view=table")
 
     def saved(button):
         with page.expect_download() as waiting:

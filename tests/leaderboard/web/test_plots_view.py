@@ -373,7 +373,7 @@ def test_phones_scroll_down_only(site, visit):
 
 
 def test_pictures_can_be_saved(site, visit):
-    page = drawn(visit(site / "index.html", EMBEDDED, accept_downloads=True))
+    page = drawn(visit(site / "index.html", EMBEDDED))
     for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
         with page.expect_download() as download:
             page.click(f'button[aria-label="Save Utility against leakage as {kind}"]')

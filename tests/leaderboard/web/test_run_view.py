@@ -113,7 +113,7 @@ def test_the_spec_and_the_command_are_copied(runs, visit):
 
 
 def test_the_spec_and_the_result_are_saved(runs, visit):
-    page = visit(runs / "hostile.html", accept_downloads=True)
+    page = visit(runs / "hostile.html")
     with page.expect_download() as saving:
         page.click("#save")
     assert saving.value.suggested_filename == "result.json"
