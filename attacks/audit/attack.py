@@ -34,7 +34,7 @@ from uedp_bench.attacks.audit.canary_scores import (
     update_scores,
     with_texts_in,
 )
-from uedp_bench.component import Params
+from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
 from uedp_bench.release import Completer, RowScorer, Updates
 from uedp_bench.run import Run
@@ -99,6 +99,12 @@ class AuditParams(Params):
     )
     canary_words: int = Field(default=5, ge=2, le=8, description="words of a canary")
     prefix_words: int = Field(default=2, ge=1, description="words of it that are given")
+    named: bool = Field(
+        default=False,
+        exclude_if=at(False),
+        description="user canaries: the words that are not given are annotated as a name, as those "
+        "of entity canaries are; taggers learn what is annotated",
+    )
     word_pool: int = Field(
         default=500, ge=2, description="canaries are made of this many most frequent words"
     )
@@ -115,6 +121,8 @@ class AuditParams(Params):
             raise ValueError("canary is 'entity': give spread, the other users that mention it")
         if not entity and (self.spread is not None or self.sentences != 1):
             raise ValueError(f"spread and sentences are of entity canaries, not of {self.canary!r}")
+        if self.named and self.canary != "user":
+            raise ValueError(f"named is of user canaries, not of {self.canary!r}")
         if entity and self.adjacency == "replace-one":
             raise ValueError("adjacency 'replace-one' is for user and update canaries only")
         if self.retrainings and (entity or self.adjacency == "replace-one"):
@@ -122,6 +130,11 @@ class AuditParams(Params):
         if self.retrainings == 1:
             raise ValueError("retrainings is 1: two at least, one with the canary and one without")
         return self
+
+    @property
+    def named_after(self) -> int | None:
+        """Words of a canary before those that are annotated as a name; None where none are."""
+        return self.prefix_words if self.named or self.canary == "entity" else None
 
 
 class Audit(Attack[AuditParams]):
@@ -152,11 +165,12 @@ class Audit(Attack[AuditParams]):
             InputError: if there are too few users or words, or no entity types for entity canaries.
         """
         p = self.params
-        if p.canary == "entity" and person_type(corpus) is None:
-            raise InputError("audit.canary is 'entity', but the source declares no entity types")
-        if p.canary == "entity" and corpus.detector is not None:
+        asked = "named is true" if p.named else f"canary is {p.canary!r}"
+        if p.named_after is not None and person_type(corpus) is None:
+            raise InputError(f"audit.{asked}, but the source declares no entity types")
+        if p.named_after is not None and corpus.detector is not None:
             raise InputError(
-                f"audit.canary is 'entity', but {corpus.detector.detector} says what an entity is, "
+                f"audit.{asked}, but {corpus.detector.detector} says what an entity is, "
                 "and does not find names of random words: use canary=user, or labelled entities"
             )
         words, notes = word_pool(corpus, p.word_pool)
@@ -189,9 +203,8 @@ class Audit(Attack[AuditParams]):
             withdrawn=self._withdrawn(rows, coins),
             injected=tuple(c.user for c in canaries if c.included) if p.canary == "update" else (),
         )
-        named_after = p.prefix_words if p.canary == "entity" else None
         return plant_texts(
-            corpus, [rows[i] for i in chosen], [texts[i] for i in chosen], named_after
+            corpus, [rows[i] for i in chosen], [texts[i] for i in chosen], p.named_after
         ), planted
 
     def run(self, release: Release, planted: PlantedAudit, corpus: Corpus, run: Run) -> Leakage:
@@ -254,7 +267,8 @@ class Audit(Attack[AuditParams]):
             return f"{kind} canaries are text, and the release takes vectors"
         for canary in planted.canaries:
             rows = canary_rows(corpus, canary)
-            if not len(rows) or not release.scorable(with_texts_in(corpus, rows, [""])).all():
+            asked = with_texts_in(corpus, rows, [canary.text], self.params.named_after)
+            if not len(rows) or not release.scorable(asked).all():
                 return f"{kind} canaries: their rows have nothing that the release predicts"
         return None
 
@@ -266,7 +280,7 @@ class Audit(Attack[AuditParams]):
         if p.canary == "update":
             scores, norm = update_scores(release, canaries, training)
             return scores, {"update_norm": norm, "weights": len(release.update)}
-        probe = TextProbe(asked.planted.words, p.prefix_words, p.references)
+        probe = TextProbe(asked.planted.words, p.prefix_words, p.references, p.named_after)
         if isinstance(release, Completer):
             return text_scores(release, canaries, probe, asked.run), {}
         scores = row_scores(release, canaries, probe, asked.corpus, asked.run)

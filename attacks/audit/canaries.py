@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -170,13 +171,28 @@ def plant_texts(
         texts: of each canary.
         named_after: words before the part that is labelled as a name; None labels nothing.
     """
-    kind = person_type(corpus)
-    planted: list[str] = []
-    mentions: list[Mention] = []
     where = [np.concatenate([part.own, part.others]) for part in rows]
-    for text, here in zip(texts, where, strict=True):
-        planted += [text] * len(here)
-        if named_after is not None and kind is not None:
-            start = len(" ".join(text.split()[:named_after])) + 1
-            mentions += [(row, start, len(text), kind) for row in here.tolist()]
-    return replace_rows(corpus, np.concatenate(where), planted, mentions)
+    every = np.concatenate(where)
+    planted = [text for text, here in zip(texts, where, strict=True) for _ in range(len(here))]
+    mentions = name_mentions(corpus, every.tolist(), planted, named_after)
+    return replace_rows(corpus, every, planted, mentions)
+
+
+def name_mentions(
+    corpus: Corpus, rows: Iterable[int], texts: Iterable[str], named_after: int | None
+) -> list[Mention]:
+    """Mentions of a person's name, one for each row: its text after so many words.
+
+    Args:
+        corpus: whose type of people they have; none where it declares no types.
+        rows: their numbers.
+        texts: (rows,) what they hold.
+        named_after: words before the name; None for no mentions.
+    """
+    kind = person_type(corpus)
+    if named_after is None or kind is None:
+        return []
+    return [
+        (row, len(" ".join(text.split()[:named_after])) + 1, len(text), kind)
+        for row, text in zip(rows, texts, strict=True)
+    ]

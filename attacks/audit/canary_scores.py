@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from uedp_bench.attacks._planting import replace_rows
+from uedp_bench.attacks.audit.canaries import name_mentions
 from uedp_bench.attacks.secret_sharer.canary import random_suffixes, split_canary
 from uedp_bench.statistics.resampling import checked
 
@@ -32,11 +33,13 @@ class TextProbe(NamedTuple):
         words: that references are made of.
         prefix_words: words of a canary that are given.
         references: random suffixes that its own is compared with.
+        named_after: words before those that are annotated as a name; None where none are.
     """
 
     words: tuple[str, ...]
     prefix_words: int
     references: int
+    named_after: int | None = None
 
 
 def text_scores(
@@ -63,8 +66,9 @@ def row_scores(
 ) -> FloatArray:
     """(canaries,) how far the loss of a canary's rows is below that of random texts in their place.
 
-    The texts differ in the words after the prefix alone, and stand in the same rows: beside the
-    same label. `text_scores` asks language models, and sees more.
+    The texts differ in the words after the prefix alone, and stand in the same rows, beside the
+    same label; what is annotated of the canary is annotated of each. `text_scores` asks language
+    models, and sees more.
 
     Args:
         release: that is audited.
@@ -79,7 +83,7 @@ def row_scores(
         before, suffixes = _suffixes(canary, probe, run)
         texts = [f"{before} {suffix}" for suffix in suffixes]
         rows = canary_rows(corpus, canary)
-        asked = with_texts_in(corpus, rows, texts)
+        asked = with_texts_in(corpus, rows, texts, probe.named_after)
         losses = np.asarray(release.row_losses(asked)).reshape(len(texts), len(rows))
         scores[i] = _gap(losses.mean(axis=1))
     return scores
@@ -94,11 +98,22 @@ def canary_rows(corpus: Corpus, canary: AuditCanary) -> IntArray:
     return rows[:CANARY_ROWS]
 
 
-def with_texts_in(corpus: Corpus, rows: IntArray, texts: Sequence[str]) -> Corpus:
-    """Every text in every one of these rows, text by text."""
-    every = corpus.take(np.tile(rows, len(texts)))
-    named = [text for text in texts for _ in range(len(rows))]
-    return replace_rows(replace(every, detector=None), np.arange(len(every)), named, [])
+def with_texts_in(
+    corpus: Corpus, rows: IntArray, texts: Sequence[str], named_after: int | None = None
+) -> Corpus:
+    """Every text in every one of these rows, text by text.
+
+    Args:
+        corpus: of the rows.
+        rows: that hold each text.
+        texts: to hold.
+        named_after: words of each text before those that are annotated as a name; None annotates
+            nothing.
+    """
+    every = replace(corpus.take(np.tile(rows, len(texts))), detector=None)
+    held = [text for text in texts for _ in range(len(rows))]
+    mentions = name_mentions(every, range(len(every)), held, named_after)
+    return replace_rows(every, np.arange(len(every)), held, mentions)
 
 
 def _suffixes(canary: AuditCanary, probe: TextProbe, run: Run) -> tuple[str, list[str]]:

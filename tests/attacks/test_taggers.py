@@ -1,0 +1,82 @@
+"""Membership and audits reach taggers, whose canaries are annotated as names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny import runs
+
+from uedp_bench.attacks.audit.attack import Audit
+from uedp_bench.corpus import Corpus, Spans
+from uedp_bench.errors import InputError
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
+from uedp_bench.results import Result
+
+SMALL = {"vocabulary_size": 200, "units": 12, "embedding_size": 12, "character_filters": 0}
+FITTED = {"name": "noiseless", "params": {"epochs": 8, "batch_size": 16, "learning_rate": 0.02}}
+NOISE = {
+    "name": "user-dp",
+    "params": {"rounds": 2, "users_per_round": 60, "noise_multiplier": 50.0},
+}
+
+
+def attacked(folder: Path, mechanism: Any, users: int = 60, **attack: Any) -> Result:
+    sizes = {"users": users, "valid_users": 2, "test_users": 5, "public_users": 20}
+    (made,) = runs(
+        mechanism, source={"name": "embedded", "params": sizes}, attacks=[attack], task="tagging",
+        model={"name": "bilstm", "params": SMALL}, delta=1e-10,
+    )  # fmt: skip
+    result = execute(made, Execution(folder, "cpu"))
+    assert result.error is None, result.error
+    assert not result.skipped_attacks
+    return result
+
+
+def audit(**params: Any) -> dict[str, Any]:
+    return {"name": "audit", "params": {"canaries": 58, "word_pool": 100, "user_rows": 3} | params}
+
+
+def test_membership_sees_who_trained_by_the_losses_of_a_tagger(tmp_path: Path) -> None:
+    sizes = {"held_out_users": 30, "shadow_models": 0}
+    found = attacked(tmp_path, FITTED, name="membership", params=sizes)
+    details = found.details["membership"]
+    assert details["records_without_target"] == 0
+    assert found.leakage["membership"]["auc"].low is not None
+    assert {*found.details["tagging"]["types"]}  # what the task tells stands beside the attacks
+
+
+def test_an_audit_refutes_a_tagger_without_noise_by_names_that_it_learnt(tmp_path: Path) -> None:
+    found = attacked(tmp_path, FITTED, **audit(named=True))
+    assert found.details["audit"]["scored_by"] == "losses of rows"
+    assert found.leakage["audit"]["auc"].low > 0.8
+    assert found.leakage["audit"]["epsilon_lower_bound"].value > 0.5
+
+
+def test_an_audit_refutes_nothing_of_a_tagger_of_noise(tmp_path: Path) -> None:
+    found = attacked(tmp_path, NOISE, **audit(named=True))
+    assert found.leakage["audit"]["epsilon_lower_bound"].value == 0.0
+    assert found.leakage["audit"]["auc"].low < 0.5 < found.leakage["audit"]["auc"].high
+
+
+def test_entity_canaries_are_asked_for_as_the_names_that_they_were_planted_as(
+    tmp_path: Path,
+) -> None:
+    """Asked for as plain words, a name that was learnt would have the larger loss."""
+    kind = {"canary": "entity", "spread": 1, "canaries": 24, "user_rows": None}
+    found = attacked(tmp_path, FITTED, **audit(**kind))
+    scores = found.details["audit"]["scores"]
+    assert np.mean(scores["members"]) > np.mean(scores["nonmembers"]) + 0.5
+
+
+def test_named_is_of_user_canaries_and_needs_types(development_corpus: Corpus) -> None:
+    with pytest.raises(ValueError, match="named is of user canaries, not of 'update'"):
+        Audit.create({"canary": "update", "named": True})
+    assert "named" not in Audit.create({}).params.model_dump()
+    typeless = replace(development_corpus, entities=Spans.none(), entity_types=())
+    with pytest.raises(InputError, match="named is true, but the source declares no entity types"):
+        Audit.create({"named": True}).plant(typeless, np.random.default_rng(1))

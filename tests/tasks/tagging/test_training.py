@@ -1,0 +1,63 @@
+"""Every mechanism that trains trains taggers, and publishers that carry spans come before them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny import runs
+
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
+from uedp_bench.results import Result
+
+SMALL = {"vocabulary_size": 100, "units": 4, "embedding_size": 4, "character_filters": 2}
+USERS = {"rounds": 1, "users_per_round": 10}
+TRAINED: dict[str, dict[str, Any]] = {
+    "dp-ftrl": USERS,
+    "dp-sgd": {"steps": 1, "batch_size": 50},
+    "fedavg": {"rounds": 1, "users_per_round": 10},
+    "noiseless": {"epochs": 1, "batch_size": 200},
+    "public-only": {},
+    "uedp": USERS,
+    "uedp-group": {"rounds": 1},
+    "uedp-spread": USERS,
+    "user-dp": USERS,
+}
+
+
+def ran(folder: Path, mechanism: Any, **params: Any) -> Result:
+    sizes = {"users": 50, "valid_users": 2, "test_users": 5, "public_users": 5}
+    (made,) = runs(
+        mechanism, source={"name": "embedded", "params": sizes},
+        task={"name": "tagging", "params": params}, model={"name": "bilstm", "params": SMALL},
+    )  # fmt: skip
+    result = execute(made, Execution(folder, "cpu"))
+    assert result.error is None, result.error
+    return result
+
+
+@pytest.mark.parametrize("name", sorted(TRAINED))
+def test_every_mechanism_that_trains_trains_taggers(name: str, tmp_path: Path) -> None:
+    crf = {"decoder": "crf"} if name in ("dp-sgd", "user-dp") else {}
+    pretraining = {"pretraining_epochs": 1} if name == "public-only" else {}
+    result = ran(tmp_path, {"name": name, "params": TRAINED[name]}, **crf, **pretraining)
+    assert result.utility["f1_strict"].value >= 0.0
+    if name in ("dp-sgd", "user-dp", "uedp-group", "uedp-spread"):
+        proven = [one.epsilon for one in result.guarantees if one.kind == "proven"]
+        assert np.isfinite(proven).all()
+
+
+@pytest.mark.parametrize("publisher", ["deidentify", "metric-dp", "vickrey"])
+def test_publishers_that_carry_spans_come_before_taggers(publisher: str, tmp_path: Path) -> None:
+    vectors = tmp_path / "vectors.txt"
+    words = ("the", "a", "of", "and", "to", "in", "is", "my")
+    vectors.write_text("".join(f"{word} {at} {at % 3}\n" for at, word in enumerate(words)))
+    params = {"epsilon": 5.0, "embedding": str(vectors)} if publisher != "deidentify" else {}
+    noiseless = {"name": "noiseless", "params": TRAINED["noiseless"]}
+    result = ran(tmp_path, [{"name": publisher, "params": params}, noiseless])
+    assert result.label == publisher
+    assert result.details["tagging"]["words"] > 0
+    assert sum(of["gold"] for of in result.details["tagging"]["types"].values()) > 0
