@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import models, tasks
@@ -18,7 +20,8 @@ ROWS += [" ".join(f"w{i % 9}" for i in range(24)), "w1 w1 w2", "w7 w3 w7 w3", "w
 USERS = [[0], [1, 2], [3, 4, 5], [6], [7, 8, 9]]
 STATS = CorpusStats(len(USERS), len(ROWS), 0, 0, public=True)
 
-LANGUAGE, CLASSES = "next-word", "text-classification"
+LANGUAGE, CLASSES, LABELS = "next-word", "text-classification", "tagging"
+_SMALL = {"embedding_size": 6, "units": 4, "dropout": 0.5}
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lstm-small": (LANGUAGE, "lstm-small", {"units": 7, "embedding": 5}),
     "cifg-lstm": (LANGUAGE, "cifg-lstm", {"units": 7, "embedding": 5}),
@@ -30,26 +33,40 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert, adapters": (CLASSES, "bert", {"configuration": "tiny", "lora_rank": 2}),
     "tfidf": (CLASSES, "tfidf", {}),
     "vectors": (CLASSES, "hashed-words", {"width": 6}),
+    "words of bilstm": (LABELS, "bilstm", _SMALL),
+    "words of bilstm, crf": (LABELS, "bilstm", _SMALL),
+    "words of bert": (LABELS, "bert", {"configuration": "tiny", "projection": 5}),
+    "words of bert, adapters, crf": (LABELS, "bert", {"configuration": "tiny", "lora_rank": 2}),
 }
 """Task, model and parameters by name; `hashed-words` is frozen, and its head is what is trained."""
 
 
-def learner_of_model(name: str) -> Learner:
-    """Five users with one to three rows, and a public row; adapters are no longer at zero."""
+def learner_of_model(name: str, more: Sequence[str] = ()) -> Learner:
+    """Five users with one to three rows, and a public row; adapters are no longer at zero.
+
+    Args:
+        name: of `MODELS`; "crf" in it asks for that decoder.
+        more: rows after `ROWS`, of a user each.
+    """
     import torch
 
     task_name, model, params = MODELS[name]
+    rows = [*ROWS, *more]
     owner = np.repeat(np.arange(len(USERS)), [len(rows) for rows in USERS])
-    split = [SPLITS.index("train")] * len(ROWS) + [SPLITS.index("public")]
+    split = [SPLITS.index("train")] * len(rows) + [SPLITS.index("public")]
+    texts = (*rows, " ".join(f"w{i}" for i in range(9)))
     corpus = Corpus(
-        (*ROWS, " ".join(f"w{i}" for i in range(9))),
-        {"user": np.append(owner, len(USERS))},
+        texts,
+        {"user": np.append(owner, len(USERS) + np.arange(len(more) + 1))},
         np.array(split),
-        labels=np.append(np.arange(len(ROWS)) % 2, -1),
+        labels=np.append(np.arange(len(rows)) % 2, -1),
         label_names=("no", "yes"),
+        entities=Spans.build(texts, _mentions(texts)),
+        entity_types=("even", "odd"),
     )
     kind = tasks.get(task_name)
-    task = kind(kind.create({}).params, models.create(model, params))
+    asked = {"decoder": "crf"} if "crf" in name else {}
+    task = kind(kind.create(asked).params, models.create(model, params))
     *_, learner = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))
     found: Learner = learner
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -57,3 +74,10 @@ def learner_of_model(name: str) -> Learner:
         for weight in (w for w in found.module.parameters() if not w.any()):
             weight.normal_(0.0, 0.1)
     return found
+
+
+def _mentions(texts: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Every w2 and w3 is an entity, of two words where w4 comes next."""
+    for row, text in enumerate(texts):
+        for found in re.finditer(r"\bw([23])(?: w4)?\b", text):
+            yield row, found.start(), found.end(), int(found[1]) % 2

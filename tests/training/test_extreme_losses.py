@@ -69,7 +69,9 @@ FACTORS = (math.nan, math.inf, -math.inf, 3e38, 1e25, -1e6, 1e-30, 1e-44, 0.0)
 
 
 @pytest.mark.parametrize("form", list(FORMS))
-@pytest.mark.parametrize("name", ["lstm-small", "awd-lstm", "bilstm", "tfidf", "vectors"])
+@pytest.mark.parametrize(
+    "name", ["lstm-small", "awd-lstm", "bilstm", "tfidf", "vectors", "words of bilstm, crf"]
+)
 def test_no_loss_moves_the_sum_further_than_the_bound(name: str, form: str) -> None:
     learner = _Scaled(name)
     setup = WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4)

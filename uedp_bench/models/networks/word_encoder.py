@@ -15,6 +15,7 @@ from uedp_bench.models.word_features import ALPHABET, CASES
 
 _CHARACTER = 16  # size of the vectors of characters
 _WINDOW = 3
+_WORDS_AT_ONCE = 4096  # whose responses are computed side by side where no gradient is wanted
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ class CharacterCNN(nn.Module):
 
     def forward(self, characters: Tensor) -> Tensor:
         """(rows, words, filters) of ids (rows, words, characters), 0 after the last."""
+        if torch.is_grad_enabled():
+            return self._responses(characters)
+        # Rows that are only scored come in large batches, and no gradient needs their tables.
+        some = max(1, _WORDS_AT_ONCE // characters.shape[1])
+        return torch.cat([self._responses(part) for part in characters.split(some)])
+
+    def _responses(self, characters: Tensor) -> Tensor:
         inside = (characters > 0)[..., None]
         values = nn.functional.embedding(characters, self.embedding) * inside
         padded = nn.functional.pad(values, (0, 0, 1, 1))
