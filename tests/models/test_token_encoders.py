@@ -234,7 +234,8 @@ def test_users_side_by_side_have_the_gradients_of_each(folder: Path) -> None:
     def loss(weights: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
         found = torch.func.functional_call(module, weights, (batch,))
         inside = torch.arange(found.shape[1]) < batch["lengths"][:, None]
-        return (found.square().sum(dim=2) * inside).sum()
+        total: Tensor = (found.square().sum(dim=2) * inside).sum()
+        return total
 
     many = {name: torch.stack([value[:2], value[2:]]) for name, value in batch.items()}
     found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, many)

@@ -65,7 +65,7 @@ FORMS = {
     "two levels": Limits(BOUND, rows=0.1),
     "layers": Limits(BOUND),
 }
-FACTORS = (math.nan, math.inf, -math.inf, 3e38, 1e25, -1e6, 1e-30, 1e-44, 0.0)
+FACTORS = (math.nan, math.inf, -math.inf, 3e38, 1e25, -1e6, 1e-17, 1e-30, 1e-44, 0.0)
 
 
 @pytest.mark.parametrize("form", list(FORMS))
@@ -92,6 +92,7 @@ def test_no_loss_moves_the_sum_further_than_the_bound(name: str, form: str) -> N
     for factor in FACTORS:
         learner.factors[ROW] = factor
         found = sums([0, 1, 2, 3, 4])
+        assert set(found.clipping) == {ONE_PASS}, factor
         moved = float((found.total.double() - others.total.double()).norm())
         # Sums of float32 are apart by a few of their own last digits.
         assert moved <= WEIGHTS[UNIT] * BOUND * (1 + 3e-5), factor

@@ -65,7 +65,7 @@ class CharacterCNN(nn.Module):
             return self._responses(characters)
         # Rows that are only scored come in large batches, and no gradient needs their tables.
         some = max(1, _WORDS_AT_ONCE // characters.shape[1])
-        return torch.cat([self._responses(part) for part in characters.split(some)])
+        return torch.cat([self._responses(part) for part in torch.split(characters, some)])
 
     def _responses(self, characters: Tensor) -> Tensor:
         inside = (characters > 0)[..., None]

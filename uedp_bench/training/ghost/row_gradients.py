@@ -19,8 +19,9 @@ Gradients = Mapping[str, WeightGradients]
 """By name of the weight; those that the loss does not depend on are left out."""
 
 _COMPARED = 3
-_LONGEST = 1e18
-"""Numbers of longer gradients overflow when they are multiplied: they are compared to nothing."""
+_SHORTEST, _LONGEST = 1e-18, 1e18
+"""Numbers of longer gradients overflow when they are multiplied, and of shorter ones too few digits
+are left: they are compared to nothing, so that no row alone makes a network look unknown."""
 _AGREES = 1e-3
 """Two float32 passes over a row differ by less, as a fraction of its gradient's norm."""
 
@@ -108,7 +109,7 @@ class RowGradients:
     def _one_by_one(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
         """The same with a pass for each row, which needs no order of dimensions to tell rows apart.
 
-        It is for batches whose gradients are 0 or not finite but for one, before any other batch.
+        It is for batches whose gradients are 0, tiny or not finite but for one, before any other.
 
         Raises:
             UnknownUse: if rows use other weights, or other numbers of tokens.
@@ -137,7 +138,7 @@ class RowGradients:
         even equal ones are told apart.
 
         Returns:
-            False where less than two rows have gradients that are finite and not 0.
+            False where less than two rows have gradients of a usual size.
         """
         alone = self._telling(theta, batch)
         if not alone:
@@ -164,7 +165,7 @@ class RowGradients:
         return self._recorded(theta, batch, units, times)[0]
 
     def _telling(self, theta: Tensor, batch: Batch) -> list[tuple[int, dict[str, Tensor]]]:
-        """Up to three rows whose gradients are finite and not 0, and these."""
+        """Up to three rows whose gradients are of a usual size, and these."""
         rows = len(next(iter(batch.values())))
         order = dict.fromkeys([0, rows // 2, rows - 1, *range(rows)])
         found: list[tuple[int, dict[str, Tensor]]] = []
@@ -172,7 +173,7 @@ class RowGradients:
             alone = self._alone(theta, {name: value[[row]] for name, value in batch.items()})
             whole = torch.cat([part.reshape(-1) for part in alone.values()])
             length = float(torch.linalg.vector_norm(whole, dtype=torch.float64))
-            if 0.0 < length < _LONGEST:
+            if _SHORTEST < length < _LONGEST:
                 found.append((row, alone))
             if len(found) == _COMPARED:
                 break
