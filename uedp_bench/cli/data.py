@@ -44,6 +44,14 @@ def describe_command(
         str | None,
         typer.Option("--pipeline", metavar="NAME", help="spaCy pipeline of the detector."),
     ] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            "--layer",
+            metavar="NAME",
+            help="Measure a layer by the layer gold: precision, recall and F1 of its spans.",
+        ),
+    ] = None,
     plugin: PluginFiles = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,9 +61,11 @@ def describe_command(
     uedp-bench data describe embedded
     uedp-bench data describe conll2003 --path data/conll2003 --set entity_types=[PER] --json
     uedp-bench data describe conll2003 --path data/conll2003 --detector presidio
+    uedp-bench data describe tab --path data/tab --layer automatic
     """  # noqa: D301
     from uedp_bench.component import parse_params
     from uedp_bench.registry import load_plugins, sources
+    from uedp_bench.statistics import annotation_agreement
     from uedp_bench.text import detection
     from uedp_bench.text.describe_data import describe, tables
     from uedp_bench.text.entities import DetectionParams
@@ -72,8 +82,11 @@ def describe_command(
     found = None
     if detector is not None and isinstance(params, DetectionParams):
         found = detection.detector_of(corpus, params)
+    agreed = None if layer is None else annotation_agreement.agreement(corpus, layer)
     if as_json:
         measured = {} if found is None else {"detection": {**given, **found.to_dict()}}
+        if agreed is not None:
+            measured["agreement"] = {"layer": layer, **agreed.to_dict()}
         print_json({**description.to_dict(), **measured})
         return
     out = console()
@@ -81,6 +94,9 @@ def describe_command(
         out.print(table)
     if found is not None:
         for table in detection.tables(found, " ".join(given.values())):
+            out.print(table)
+    if agreed is not None and layer is not None:
+        for table in annotation_agreement.tables(agreed, layer):
             out.print(table)
 
 

@@ -2,7 +2,7 @@
 
 Hathurusinghe, Nejadgholi and Bolic, PrivateNLP 2021, section 2. What is marked in a row is a
 function of the row's text and the records of its own user: that is what guarantees rest on
-(docs/proofs.md, section 15).
+(docs/proofs.md, section 16).
 """
 
 from __future__ import annotations

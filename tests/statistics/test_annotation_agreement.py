@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from uedp_bench.corpus import SPLITS, Corpus, Layer
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.statistics.annotation_agreement import agreement, tables
+
+
+def corpus(found_types: tuple[str, ...] = ("LOC", "PER")) -> Corpus:
+    texts = ("Ann saw Bo", "Ann in Rome", "Rome", "Ann")
+    per, loc = found_types.index("PER"), len(found_types) - 1 - found_types.index("PER")
+    return Corpus(
+        texts=texts,
+        groups={"user": np.array([0, 0, 1, 2])},
+        split=np.array([0, 0, 0, SPLITS.index("public")]),
+        layers={
+            "gold": Layer.build(
+                texts, [(0, 0, 3, 0), (0, 8, 10, 0), (1, 0, 3, 0), (1, 7, 11, 1), (2, 0, 4, 2)],
+                ("PER", "LOC", "MISC"), np.array([True, True, True, True]),
+            ),
+            "found": Layer.build(
+                texts, [(0, 0, 3, per), (1, 4, 11, loc), (2, 0, 4, loc), (3, 0, 3, per)],
+                found_types, np.array([True, True, True, True]),
+            ),
+        },
+    )  # fmt: skip
+
+
+def test_a_layer_is_measured_by_another_where_both_look() -> None:
+    agreed = agreement(corpus(), "found")
+    assert (agreed.rows, agreed.users) == (3, 2)  # the public row does not count
+    strict = agreed.scores["strict"]
+    # MISC is no type of the other layer: four gold spans are left, three are found, one is right.
+    assert (strict.precision.value, strict.recall.value) == pytest.approx((1 / 3, 1 / 4))
+    assert agreed.scores["type"].precision.value == pytest.approx(2 / 3)
+    assert agreed.by_type["PER"] == {
+        "gold": 3, "predicted": 1, "strict": 1, "exact": 1, "type": 1, "overlap": 1,
+    }  # fmt: skip
+    assert agreed.by_type["LOC"]["strict"] == 0
+    assert agreed.to_dict()["scores"]["strict"]["recall"]["value"] == 0.25
+    assert [table.row_count for table in tables(agreed, "found")] == [6, 2]
+    # Numbers of types are those of each layer.
+    assert agreement(corpus(("PER", "LOC")), "found").by_type == agreed.by_type
+
+
+def test_rows_that_one_of_them_does_not_annotate_do_not_count() -> None:
+    both = corpus()
+    part = both.layer("found")
+    rows = np.array([True, False, True, True])
+    layers = {**both.layers, "found": Layer(part.spans, part.types, rows)}
+    agreed = agreement(replace(both, layers=layers), "found")
+    assert (agreed.rows, agreed.by_type["PER"]["gold"]) == (2, 2)
+
+
+def test_layers_that_cannot_be_compared_are_refused() -> None:
+    with pytest.raises(CapabilityError, match="no layer 'fond'; did you mean 'found'"):
+        agreement(corpus(), "fond")
+    other = Layer.build(corpus().texts, [], ("X",))
+    with pytest.raises(InputError, match="have no type in common"):
+        agreement(replace(corpus(), layers={**corpus().layers, "x": other}), "x")

@@ -1,0 +1,131 @@
+"""How well one annotation of a corpus agrees with another, such as a program's with people's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, Layer, Spans, or_alone
+from uedp_bench.errors import InputError
+from uedp_bench.statistics.span_scores import (
+    SpanCounts,
+    SpanScore,
+    counts_by_type,
+    span_counts,
+    span_scores,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from uedp_bench.results import Estimate
+
+GOLD = "gold"
+"""The layer that others are measured by."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A layer measured by another.
+
+    Attributes:
+        rows, users: that both layers annotate completely, public rows left out.
+        scores: by scheme, of the types that both declare, with intervals over users.
+        by_type: sums of the counts of each of these types, spans of other types left out.
+    """
+
+    rows: int
+    users: int
+    scores: dict[str, SpanScore]
+    by_type: dict[str, dict[str, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        scores = {
+            scheme: {name: each.model_dump() for name, each in score._asdict().items()}
+            for scheme, score in self.scores.items()
+        }
+        return {"rows": self.rows, "users": self.users, "scores": scores, "by_type": self.by_type}
+
+
+def agreement(corpus: Corpus, found: str, gold: str = GOLD) -> Agreement:
+    """One layer of a corpus measured by another.
+
+    Args:
+        corpus: with both layers; rows that one of them does not annotate completely, and public
+            ones, do not count.
+        found: name of the layer that is measured.
+        gold: name of the layer that it is measured by.
+
+    Raises:
+        CapabilityError: if the corpus lacks one of them.
+        InputError: if they have no type in common, or nothing is marked in `gold`.
+    """
+    sides = corpus.layer(gold), corpus.layer(found)
+    types = [name for name in sides[0].types if name in sides[1].types]
+    if not types:
+        raise InputError(
+            f"the layers {gold} ({', '.join(sides[0].types)}) and {found} "
+            f"({', '.join(sides[1].types)}) have no type in common"
+        )
+    rows = np.flatnonzero(sides[0].rows & sides[1].rows & ~corpus.where("public"))
+    true, seen = (_of_types(layer, types).take(rows) for layer in sides)
+    counts = span_counts(true, seen, len(rows))
+    users = or_alone(corpus.users[rows])
+    return Agreement(
+        rows=len(rows),
+        users=len(np.unique(users)),
+        # How far a measured score may be off does not depend on a run.
+        scores=span_scores(counts, users, np.random.default_rng(0)),
+        by_type={
+            name: _sums(each) for name, each in counts_by_type(true, seen, len(rows), types).items()
+        },
+    )
+
+
+def _of_types(layer: Layer, types: list[str]) -> Spans:
+    """The spans of these types, numbered as they are here."""
+    number = np.array([types.index(name) if name in types else -1 for name in layer.types])
+    kinds = number[layer.spans.type]
+    kept = np.flatnonzero(kinds >= 0)
+    return replace(layer.spans.chosen(kept), type=kinds[kept])
+
+
+def _sums(counts: SpanCounts) -> dict[str, int]:
+    return {name: int(column.sum()) for name, column in vars(counts).items()}
+
+
+def tables(agreed: Agreement, found: str) -> list[Table]:
+    """Scores by scheme and counts by type as rich tables."""
+    from rich.table import Table
+
+    scores = Table(
+        title=f"layer {found} by the layer {GOLD}: {agreed.rows:,} rows of {agreed.users:,} users",
+        title_justify="left",
+    )
+    for head in ("scheme", "precision %", "recall %", "F1 %"):
+        scores.add_column(head, justify="left" if head == "scheme" else "right")
+    for scheme, score in agreed.scores.items():
+        scores.add_row(scheme, *(_percent(each) for each in score))
+    types = Table(title="by type, each alone", title_justify="left")
+    for head in ("type", "gold", "found", "strict", "precision %", "recall %", "overlap"):
+        types.add_column(head, justify="left" if head == "type" else "right")
+    for name, sums in agreed.by_type.items():
+        types.add_row(
+            name, f"{sums['gold']:,}", f"{sums['predicted']:,}", f"{sums['strict']:,}",
+            _share(sums["strict"], sums["predicted"]), _share(sums["strict"], sums["gold"]),
+            f"{sums['overlap']:,}",
+        )  # fmt: skip
+    return [scores, types]
+
+
+def _percent(estimate: Estimate) -> str:
+    low, high = estimate.low, estimate.high
+    around = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * estimate.value:.1f}{around}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}" if whole else "-"
