@@ -157,7 +157,14 @@ class PublishingMechanism(Mechanism[P]):
 
 
 class TrainingMechanism(Mechanism[P]):
-    """Trains a learner."""
+    """Trains a learner.
+
+    Attributes:
+        shows: what parties of its protocol see of private data beside the release, in words; empty
+            where that is nothing, or updates alone.
+    """
+
+    shows: ClassVar[str] = ""
 
     @abstractmethod
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:

@@ -186,6 +186,7 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
                 server=p.server(),
                 unit_weights=weights,
                 clients=True,
+                group="client",
                 own_draws=True,
                 round_of_row=None if p.data_per_round is None else self._round_of_row(corpus, run),
             ),

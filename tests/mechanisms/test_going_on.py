@@ -28,6 +28,10 @@ CLIENTS = Clients(count=3, by="random")
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "adversarial": [{"epochs": 3, "batch_size": 10, "attacker_hidden": 4}],
+    "cyclic": [
+        {"epochs": 4, "batch_size": 3, "order": "random", "compression": "int8"},
+        {"epochs": 3, "batch_size": 5, "optimizer": "sgd", "momentum": 0.5, "local_epochs": 2},
+    ],
     "dp-ftrl": [{"rounds": 8, "users_per_round": 2, "bands": 3, "server_momentum": 0.5}],
     "dp-sgd": [{"rounds": 6, "batch_size": 6}],
     "dpnr": [SPLIT],
@@ -37,6 +41,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"rounds": 6, "data_per_round": 0.16, "batch_size": 1, "optimizer": "adam"},
     ],
     "noiseless": [{"epochs": 3, "batch_size": 7}],
+    "pooled": [{"epochs": 3, "batch_size": 7}],
     "uedp": [{**ROUNDS, "server_optimizer": "adam"}],
     "uedp-group": [{"rounds": 6, "server_momentum": 0.5, "server_optimizer": "sgd"}],
     "uedp-spread": [ROUNDS],

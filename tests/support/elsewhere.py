@@ -73,9 +73,11 @@ def compute_for_ever() -> None:
         time.sleep(1.0)
 
 
-def _one_process(local: LocalWork, learner: Learner, run: Run) -> InProcesses:
+def _one_process(
+    local: LocalWork, learner: Learner, run: Run, injected: tuple[int, ...]
+) -> InProcesses:
     """An executor of one process: each imports torch, and that is what these trainings cost."""
-    return InProcesses(WorkerSetup(learner, local, run.device, run.seed, (), 1), 1)
+    return InProcesses(WorkerSetup(learner, local, run.device, run.seed, injected, 1), 1)
 
 
 def train_again_after_ctrl_c() -> None:

@@ -97,6 +97,8 @@ def train_stages(
             module, before = train_plainly(learner, inner, keep=not numbers["private"]), None
         if learner is learners[-1]:
             release = learner.release(module)
+            if seen := [s.trainer.shows for s in parts.pipeline.training if s.trainer.shows]:
+                release = release.showing(view=f"{release.view} (and {'; '.join(seen)})")
             if before is not None and (update := weight_change(module, before)) is not None:
                 release = release.showing(update=update)
         elif any(module is other.module for other in learners):  # trained in place, and shared

@@ -42,6 +42,10 @@ class Executor(Protocol):
         """The sum of all shares of a round, parts added in their order."""
         ...
 
+    def answer(self, what: Any) -> Any:
+        """What a trainer answers that takes messages of a kind of its own (`training.visits`)."""
+        ...
+
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint holds of it, for a training that goes on to the same bits."""
         ...
@@ -65,6 +69,10 @@ class InProcess:
     def unit_sum(self, work: RoundWork, shares: Sequence[Share]) -> UnitSum:
         """See `Executor.unit_sum`."""
         return joined((self._worker.unit_sum(work, share) for share in shares), work.theta)
+
+    def answer(self, what: Any) -> Any:
+        """See `Executor.answer`."""
+        return self._worker.answer(what)
 
     def state_dict(self) -> dict[str, Any]:
         """See `Executor.state_dict`."""

@@ -22,6 +22,7 @@ from torch import nn
 
 from uedp_bench.accounting.event_contract import read_event
 from uedp_bench.accounting.events import AnyEvent, NonPrivate
+from uedp_bench.clients import CLIENT
 from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner
@@ -131,6 +132,7 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
     how = how.of_its_own()
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
+    role = "user" if how.group == "user" and CLIENT in learner.corpus.groups else "client"
     # Audits replace what a user sends; where clients send, there is no such thing.
     injected = run.injected if how.group == "user" else ()
     with executor_of(how.local, learner, run, injected) as executor:
@@ -149,10 +151,10 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
                 how, learner, work, taking_part.units, (step, here, run.speed.chunk)
             )
             senders = _clients(how, learner, begun.shares)
-            send_weights(run, step, now.theta, senders)
+            send_weights(run, step, now.theta, senders, role)
             found = executor.unit_sum(work, begun.shares)
             noisy = bool(found.inner) and all(std > 0.0 for _, std in found.inner)
-            send_updates(run, step, Sending(now.theta, senders, found.updates, noisy))
+            send_updates(run, step, Sending(now.theta, senders, found.updates, noisy, role))
             now.theta, noise = end_round(how, begun, found)
             now.bounded = now.bounded and math.isfinite(limits.total)
             now.told.extend(found.told)

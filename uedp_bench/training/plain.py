@@ -35,7 +35,7 @@ def train_plain(
         InputError: if the loss stops being finite.
     """
     module = copy.deepcopy(learner.module).to(run.device).train()
-    optimizer = _optimizer(schedule, module)
+    optimizer = optimizer_for(schedule, module)
     rng = run.rng(phase, "batches") if rng is None else rng
     rows = np.flatnonzero(learner.corpus.where("train"))
     steps = max(-(-len(rows) // schedule.batch_size), 1)
@@ -49,13 +49,10 @@ def train_plain(
             now.order, now.nats, now.targets = rng.permutation(rows), 0.0, 0
         chosen = now.order[step * schedule.batch_size : (step + 1) * schedule.batch_size]
         if len(chosen):
-            batch = on_device(learner.batch(chosen, row_seeds(rng, chosen.shape)), run.device)
-            losses = learner.losses(module, batch)
-            optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward(losses.nats.sum() / losses.targets.sum())
-            optimizer.step()
-            now.nats += float(losses.nats.detach().sum())
-            now.targets += int(losses.targets.sum())
+            seeds = row_seeds(rng, chosen.shape)
+            nats, targets = plain_step(learner, module, optimizer, (chosen, seeds), run.device)
+            now.nats += nats
+            now.targets += targets
             run.progress(phase, at + 1, schedule.epochs * steps)
         if step + 1 == steps:
             if not np.isfinite(now.nats):
@@ -63,6 +60,32 @@ def train_plain(
             run.log(f"{phase}_loss", epoch + 1, now.nats / max(now.targets, 1))
     run.count({f"rows_{phase}": schedule.epochs * len(rows)})
     return module.eval()
+
+
+def plain_step(
+    learner: Learner,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batch: tuple[IntArray, IntArray],
+    device: str,
+) -> tuple[float, int]:
+    """One step on the mean loss of a batch.
+
+    Args:
+        learner: gives rows and losses.
+        module: trained in place.
+        optimizer: of its weights.
+        batch: rows, and the seeds of their dropout.
+        device: torch device of the module.
+
+    Returns:
+        The sum of losses in nats, before the step, and how many targets they are of.
+    """
+    losses = learner.losses(module, on_device(learner.batch(*batch), device))
+    optimizer.zero_grad(set_to_none=True)
+    torch.autograd.backward(losses.nats.sum() / losses.targets.sum())
+    optimizer.step()
+    return float(losses.nats.detach().sum()), int(losses.targets.sum())
 
 
 @dataclass
@@ -74,7 +97,8 @@ class _Epoch:
     targets: int = 0
 
 
-def _optimizer(schedule: Schedule, module: nn.Module) -> torch.optim.Optimizer:
+def optimizer_for(schedule: Schedule, module: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser of a schedule, on the trainable weights of a module."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     rate, decay = schedule.learning_rate, schedule.weight_decay
     if schedule.optimizer == "sgd":

@@ -56,6 +56,12 @@ class _Buffers:
     """Asks for the names of changed buffers."""
 
 
+class _Question(NamedTuple):
+    """Asks the trainer of a process something of its own kind."""
+
+    what: Any
+
+
 class _Rest:
     """Ends a training: nothing of it is kept."""
 
@@ -92,6 +98,7 @@ class InProcesses:
         self._begin = _Begin(torch.get_num_threads(), loaded_plugins(), _pickled(setup))
         self._count = processes
         self._workers: list[_Worker] = []
+        self._asked = 0
 
     def __enter__(self) -> InProcesses:
         try:
@@ -127,6 +134,17 @@ class InProcesses:
         for worker in working:
             worker.send(work._replace(theta=work.theta.cpu()))
         return joined(self._in_order(shares, working, work.theta), work.theta)
+
+    def answer(self, what: Any) -> Any:
+        """See `Executor.answer`: processes answer in turns.
+
+        Raises:
+            UedpBenchError: if a process ends before it answers. What a process raises is raised.
+        """
+        worker = self._workers[self._asked % len(self._workers)]
+        self._asked += 1
+        worker.send(_Question(what))
+        return worker.receive()
 
     def state_dict(self) -> dict[str, Any]:
         """See `Executor.state_dict`."""
@@ -291,6 +309,8 @@ def _train(connection: Connection[Any, Any]) -> None:
     while not isinstance(message := connection.recv(), _Rest):
         if isinstance(message, RoundWork):
             work = message._replace(theta=message.theta.to(setup.device))
+        elif isinstance(message, _Question):
+            connection.send_bytes(_bytes(worker.answer(message.what)))
         elif isinstance(message, _Buffers):
             connection.send_bytes(_bytes(worker.trainer.flat.changed_buffers()))
         else:

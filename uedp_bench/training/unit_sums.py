@@ -103,6 +103,15 @@ class DrawingTrainer(Protocol):
         ...
 
 
+@runtime_checkable
+class AnsweringTrainer(Protocol):
+    """A `UnitTrainer` that takes messages of a kind of its own, one for each client."""
+
+    def answer(self, what: Any) -> Any:
+        """The answer to a message; both can be pickled."""
+        ...
+
+
 def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
     """The sum of all parts, added in their order: bits depend on it."""
     total, losses, injected = torch.zeros_like(zero), list[float](), None
@@ -182,6 +191,16 @@ class ShareWorker:
             self.trainer.worker.load_state_dict(state["inside"])
         if self._single_pass is not None:
             self._single_pass.rows.compared = state["compared"]
+
+    def answer(self, what: Any) -> Any:
+        """What the trainer answers to a message of its own kind.
+
+        Raises:
+            TypeError: if it takes none.
+        """
+        if not isinstance(self.trainer, AnsweringTrainer):
+            raise TypeError(f"{type(self.trainer).__name__} takes no messages of its own")
+        return self.trainer.answer(what)
 
     def layers(self) -> tuple[NetworkLayer, ...]:
         """Weights of the network, in the order of an update."""

@@ -1,0 +1,79 @@
+"""The model travels from client to client, and each trains it on its own rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.clients import clients_of
+from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.mechanisms.noiseless import NoiselessParams
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.learner import Learner
+    from uedp_bench.run import Run
+
+
+class CyclicParams(NoiselessParams):
+    """Parameters of training on one client after the other."""
+
+    epochs: int = Field(default=10, ge=1, description="times that the model goes around")
+    local_epochs: int = Field(
+        default=1, ge=1, description="passes over a client's rows at each visit"
+    )
+    order: Literal["ascending", "descending", "random"] = Field(
+        default="ascending",
+        description="of clients by number, in every round; random: another one each time",
+    )
+    compression: Literal["none", "fp16", "int8"] = Field(
+        default="none",
+        description="of weights on every way: fp16, half precision; int8, 8 bits and a scale for "
+        "each tensor",
+    )
+
+
+class Cyclic(TrainingMechanism[CyclicParams]):
+    """The scenario federated/remote: no averaging, the next client goes on from the last one.
+
+    It promises nothing: the operator, through whom the model goes, sees the work of each client.
+    """
+
+    name = "cyclic"
+    source = "Hathurusinghe, Nejadgholi, Bolic 2021, section 5"
+    shows: ClassVar[str] = "weights after each client, seen by the operator and the next client"
+    Params = CyclicParams
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """Private text is used without protection."""
+        event = NonPrivate(reason="trained without noise")
+        return (PrivacyEvent(unit="user", event=event),)
+
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """Trains on the rows of one client after the other."""
+        from uedp_bench.learner import Schedule
+        from uedp_bench.training.visits import Visits, in_order, train_visits
+
+        p, dealt = self.params, clients_of(corpus)
+        rows = np.flatnonzero(corpus.where("train"))
+        clients = max(len(run.stats.clients), int(dealt[rows].max(initial=-1)) + 1)
+        rng = run.shared(self.name, "order")
+        visits = Visits(
+            rows=tuple(rows[dealt[rows] == client] for client in range(clients)),
+            order=in_order(clients, p.epochs, p.order, rng),
+            schedule=Schedule(
+                epochs=p.local_epochs,
+                batch_size=p.batch_size,
+                learning_rate=p.learning_rate,
+                weight_decay=p.weight_decay,
+                optimizer=p.optimizer,
+                momentum=p.momentum,
+            ),
+            compression=p.compression,
+        )
+        return train_visits(visits, learner, run), self.plan(run.stats)

@@ -1,0 +1,171 @@
+"""The two scenarios of a model that is not averaged: it travels, or the text does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from learners import NetworkLearner, flat, learner_with_dropout, run_of
+from tiny import runs
+
+from uedp_bench.clients import CLIENT, Clients
+from uedp_bench.errors import InputError
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
+from uedp_bench.learner import Learner
+from uedp_bench.mechanisms.cyclic import Cyclic
+from uedp_bench.mechanisms.noiseless import Noiseless
+from uedp_bench.mechanisms.pooled import Pooled
+from uedp_bench.run import Diary, Run, Speed
+from uedp_bench.training.compression import received
+from uedp_bench.transcript import Message, MessageLog
+
+STEPS = {"epochs": 3, "batch_size": 3, "learning_rate": 0.05}
+
+
+def _learner(clients: int = 3, order: tuple[int, ...] | None = None) -> NetworkLearner:
+    learner = NetworkLearner(12)
+    dealt = np.array(order or range(clients))[np.arange(12) % clients]
+    learner.corpus = replace(learner.corpus, groups={**learner.corpus.groups, CLIENT: dealt})
+    return learner
+
+
+def _run(learner: Any, **more: Any) -> Run:
+    diary = Diary(messages=MessageLog(keep=True, payload_rounds=99))
+    return replace(run_of(learner), diary=diary, **more)
+
+
+def _train(learner: Any, run: Run, **params: Any) -> torch.Tensor:
+    return flat(Cyclic.create({**STEPS, **params}).train(learner, learner.corpus, run)[0])
+
+
+def _sent(run: Run) -> tuple[Message, ...]:
+    closed = run.diary.messages.closed()
+    assert closed is not None
+    return closed.sent
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_one_client_is_pooled_training_to_the_last_bit(optimizer: str) -> None:
+    learner = _learner(1)
+    params = {**STEPS, "optimizer": optimizer}
+    found = [
+        flat(kind.create(params).train(learner, learner.corpus, _run(learner))[0])
+        for kind in (Cyclic, Pooled, Noiseless)
+    ]
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[1], found[2])
+
+
+def test_dropout_and_order_are_those_of_pooled_training_too() -> None:
+    learner: Learner = learner_with_dropout("bilstm")
+    learner.corpus = Clients(count=1).deal(learner.corpus)
+    found = [
+        flat(kind.create(STEPS).train(learner, learner.corpus, _run(learner))[0])
+        for kind in (Cyclic, Pooled)
+    ]
+    assert torch.equal(*found)
+
+
+def test_order_of_clients_matters() -> None:
+    learner = _learner()
+    orders = ("ascending", "descending")
+    found = [_train(learner, _run(learner), order=order, epochs=1) for order in orders]
+    assert not torch.equal(*found)
+    renamed = _learner(order=(2, 1, 0))
+    run = _run(renamed)
+    _train(renamed, run, order="descending", epochs=1)
+    assert [m.sender for m in _sent(run) if m.sender != "server"] == [
+        "client 2", "client 1", "client 0",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "size", "error"), [("none", 4, 0), ("fp16", 2, 1e-3), ("int8", 1, 1 / 250)]
+)
+def test_compression_is_what_travels(how: Any, size: int, error: float) -> None:
+    weights = [torch.linspace(-1, 1, 1000).reshape(10, 100), torch.zeros(3), torch.tensor([1e-3])]
+    read, total = received(weights, how)
+    assert size * 1004 <= total <= size * 1004 + 12
+    for there, here in zip(weights, read, strict=True):
+        assert (there - here).abs().max() <= error * there.abs().max()
+    learner = _learner()
+    run = _run(learner)
+    found = _train(learner, run, compression=how)
+    plain = _train(learner, _run(learner))
+    assert torch.equal(found, plain) == (how == "none")
+    assert size * 37 <= _sent(run)[0].bytes <= size * 37 + 16  # four tensors
+    torch.testing.assert_close(found, plain, rtol=0.2, atol=0.05)
+
+
+def test_the_operator_sees_the_work_of_each_client() -> None:
+    learner = _learner()
+    run = _run(learner)
+    end = _train(learner, run)
+    sent = _sent(run)
+    assert len(sent) == 2 * 3 * 3
+    for down, up in zip(sent[::2], sent[1::2], strict=True):
+        assert (down.sender, down.receiver) == ("server", up.sender)
+        assert down.round == up.round
+        assert not np.array_equal(down.payload, up.payload)  # type: ignore[arg-type]
+    for up, down in zip(sent[1::2], sent[2::2], strict=False):
+        assert np.array_equal(up.payload, down.payload)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(sent[-1].payload, end.numpy())
+
+
+def test_several_processes_compute_the_same_bits() -> None:
+    found = []
+    for processes in (1, 2):
+        learner = _learner()
+        run = _run(learner, speed=Speed(processes=processes))
+        weights = _train(learner, run, order="random")
+        found.append((weights, repr((run.series, run.counts, _sent(run)))))
+    assert torch.equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+def test_a_client_whose_data_are_no_numbers_is_passed_over() -> None:
+    learner = _learner()
+    learner.points[1::3] = float("nan")  # client 1
+    run = _run(learner)
+    found = _train(learner, run)
+    assert run.diagnostics["dropped_updates"] == 3
+    left = _learner()
+    left.corpus = replace(left.corpus, split=np.where(np.arange(12) % 3 == 1, 1, 0))
+    assert torch.equal(found, _train(left, _run(left)))
+    learner.points[:] = float("nan")
+    with pytest.raises(InputError, match="training diverged"):
+        _train(learner, _run(learner))
+
+
+def test_pooled_text_is_what_the_operator_is_sent() -> None:
+    learner = learner_with_dropout("bilstm")
+    learner.corpus = Clients(count=3).deal(learner.corpus)
+    run = _run(learner)
+    Pooled.create(STEPS).train(learner, learner.corpus, run)
+    sent = _sent(run)
+    train = learner.corpus.where("train")
+    told = sorted(text for message in sent for text in message.payload.tolist())  # type: ignore[union-attr]
+    assert told == sorted(np.array(learner.corpus.texts)[train].tolist())
+    assert sum(message.bytes for message in sent) == sum(len(text.encode()) for text in told)
+    assert {message.name for message in sent} == {"text"}
+
+
+def test_a_result_says_what_the_operator_sees(tmp_path: Any) -> None:
+    for name, seen in (("pooled", "all training text"), ("cyclic", "weights after each client")):
+        (spec,) = runs({"name": name, "params": {"epochs": 1}}, clients={"count": 2})
+        result = execute(spec, Execution(out=tmp_path))
+        assert result.error is None
+        assert seen in result.provenance["release"]
+        assert [g.epsilon for g in result.guarantees if g.kind == "proven"] == [float("inf")]
+        assert result.cost.model_dump()["message_bytes"] > 0
+
+
+def test_without_clients_nothing_travels() -> None:
+    learner = NetworkLearner(12)
+    for kind in (Cyclic, Pooled):
+        with pytest.raises(InputError, match="needs clients"):
+            kind.create({}).train(learner, learner.corpus, run_of(learner))

@@ -1,0 +1,273 @@
+"""A network that travels from client to client: each trains it for a while and passes it on.
+
+A visit is ordinary minibatch training (`training.plain`) on the rows of one client. Each client
+keeps the state of its optimiser until the network comes back; nothing but weights and buffers
+travels. With one client a training by visits is `train_plain`, to the last bit (a test compares).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.corpus import IntArray
+from uedp_bench.errors import InputError
+from uedp_bench.learner import Learner, Schedule, row_seeds
+from uedp_bench.run import Run
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.compression import AsRead, Compression, received
+from uedp_bench.training.executors import executor_of
+from uedp_bench.training.plain import optimizer_for, plain_step
+from uedp_bench.training.vector import FlatModule
+
+Carried = list[Tensor]
+"""Trainable weights of a network, then its buffers: what travels."""
+
+
+class Visit(NamedTuple):
+    """What a client is given: the network as it comes, its own optimiser's state, and batches.
+
+    Attributes:
+        client: its number.
+        carried: the network.
+        optimizer: state of the client's optimiser; None at its first visit.
+        batches: rows of each step, and the seeds of their dropout.
+    """
+
+    client: int
+    carried: Carried
+    optimizer: dict[str, Any] | None
+    batches: tuple[tuple[IntArray, IntArray], ...]
+
+
+class Left(NamedTuple):
+    """The network as a client leaves it.
+
+    Attributes:
+        carried: the network.
+        optimizer: state of the client's optimiser.
+        nats, targets: sums of losses over the visit.
+    """
+
+    carried: Carried
+    optimizer: dict[str, Any]
+    nats: float
+    targets: int
+
+
+@dataclass(frozen=True)
+class Visits:
+    """How the network travels.
+
+    Attributes:
+        rows: of each client; one without rows is passed over.
+        order: clients in the order of their visits, of the whole training.
+        schedule: `epochs` passes over its rows that a client makes at each visit.
+        compression: of the weights, on every way.
+    """
+
+    rows: tuple[IntArray, ...]
+    order: tuple[int, ...]
+    schedule: Schedule
+    compression: Compression = "none"
+
+
+@dataclass(frozen=True)
+class VisitWork:
+    """`LocalWork` of a client that is visited; it is pickled for other processes."""
+
+    schedule: Schedule
+
+    @property
+    def epochs(self) -> int:
+        """See `LocalWork.epochs`."""
+        return self.schedule.epochs
+
+    @property
+    def batch_size(self) -> int | None:
+        """See `LocalWork.batch_size`."""
+        return self.schedule.batch_size
+
+    def trainer(self, learner: Learner, device: str) -> VisitTrainer:
+        """See `LocalWork.trainer`."""
+        return VisitTrainer(learner, self.schedule, device)
+
+
+class VisitTrainer:
+    """Trains the network of a visit, where the rows are.
+
+    Args:
+        learner: what to train.
+        schedule: optimiser and its settings.
+        device: torch device.
+
+    Attributes:
+        flat: the network.
+        losses: none; a visit has its own.
+    """
+
+    def __init__(self, learner: Learner, schedule: Schedule, device: str) -> None:
+        self.flat = FlatModule(learner.module, device)
+        self.losses: list[float] = []
+        self._module = copy.deepcopy(learner.module).to(device).train()
+        self._learner, self._schedule, self._device = learner, schedule, device
+
+    def updates(self, theta: Tensor, cohort: Cohort) -> Tensor:
+        """A client that is visited sends weights, and no update.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError("a client that is visited sends its weights")
+
+    def answer(self, visit: Visit) -> Left:
+        """Trains for one visit; see `Executor.answer`."""
+        module = self._module
+        put(module, visit.carried)
+        optimizer = optimizer_for(self._schedule, module)
+        if visit.optimizer is not None:
+            # A state that is loaded goes on changing in place.
+            optimizer.load_state_dict(copy.deepcopy(visit.optimizer))
+        nats, targets = 0.0, 0
+        for rows, seeds in visit.batches:
+            more = plain_step(self._learner, module, optimizer, (rows, seeds), self._device)
+            nats, targets = nats + more[0], targets + more[1]
+        return Left(carried_by(module), optimizer.state_dict(), nats, targets)
+
+
+def carried_by(module: nn.Module) -> Carried:
+    """Copies of what travels of a network."""
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    return [value.detach().clone() for value in (*weights, *module.buffers())]
+
+
+def put(module: nn.Module, carried: Sequence[Tensor]) -> None:
+    """Puts into a network what came to it."""
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    with torch.no_grad():
+        for mine, value in zip((*weights, *module.buffers()), carried, strict=True):
+            mine.copy_(value)
+
+
+def train_visits(how: Visits, learner: Learner, run: Run) -> nn.Module:
+    """A trained copy of the learner's module, in evaluation mode.
+
+    The operator gives the network to a client and takes it back after the visit, so that it sees
+    the work of each. A visit after which the network is not finite is undone: it counts as nothing,
+    and is counted in `dropped_updates`.
+
+    Args:
+        how: the network travels.
+        learner: rows and module.
+        run: the series `train_loss` is its, by visit.
+
+    Raises:
+        InputError: if no visit leaves a network that is finite.
+    """
+    module = copy.deepcopy(learner.module).to(run.device)
+    now = _Journey(module, how, run)
+    with executor_of(VisitWork(how.schedule), learner, run) as executor:
+        for at in run.checkpointed("train", len(how.order), now=now, corpus=learner.corpus):
+            client = how.order[at]
+            if len(how.rows[client]):
+                given = now.send(run, at, "server", f"client {client}", now.carried)
+                batches = now.batches(client)
+                left = executor.answer(Visit(client, given, now.optimizers[client], batches))
+                taken = now.send(run, at, f"client {client}", "server", left.carried)
+                now.arrive(client, left, taken)
+                if math.isfinite(left.nats):
+                    run.log("train_loss", at + 1, left.nats / max(left.targets, 1))
+            run.progress("train", at + 1, len(how.order))
+    if now.dropped and now.dropped == now.visits:
+        raise InputError("training diverged: the loss is not finite; lower learning_rate")
+    passes = how.schedule.epochs
+    run.count({"rows_train": passes * sum(len(how.rows[client]) for client in how.order)})
+    if now.dropped:
+        run.note(dropped_updates=now.dropped, simulation_only=["dropped_updates"])
+    put(module, now.carried)
+    return module.eval()
+
+
+class _Journey:
+    """The network between two visits, and what each client keeps.
+
+    Attributes:
+        carried: the network.
+        optimizers: states of the clients' optimisers, None before their first visit.
+        visits, dropped: how many there were, and how many were undone.
+    """
+
+    def __init__(self, module: nn.Module, how: Visits, run: Run) -> None:
+        self._how = how
+        self._weights = sum(weight.requires_grad for weight in module.parameters())
+        # Each client draws its batches for itself; the first as ordinary training does.
+        self._rngs = [run.rng("train", "batches") for _ in how.rows]
+        self.carried: Carried = carried_by(module)
+        self.optimizers: list[dict[str, Any] | None] = [None for _ in how.rows]
+        self.visits = self.dropped = 0
+
+    def send(self, run: Run, at: int, sender: str, receiver: str, carried: Carried) -> Carried:
+        """The network as the receiver reads it; buffers travel as they are."""
+        read, size = received(carried[: self._weights], self._how.compression)
+        flat = torch.cat([weight.reshape(-1) for weight in read])
+        run.send("weights", AsRead(flat, size), sender=sender, receiver=receiver, round=at)
+        if buffers := carried[self._weights :]:
+            size = sum(buffer.nbytes for buffer in buffers)
+            whole = torch.cat([buffer.reshape(-1).double() for buffer in buffers])
+            run.send("buffers", AsRead(whole, size), sender=sender, receiver=receiver, round=at)
+        return [*read, *buffers]
+
+    def batches(self, client: int) -> tuple[tuple[IntArray, IntArray], ...]:
+        """Rows and seeds of a visit, step by step."""
+        rng, size, found = self._rngs[client], self._how.schedule.batch_size, []
+        for _ in range(self._how.schedule.epochs):
+            order: IntArray = rng.permutation(self._how.rows[client])
+            for start in range(0, len(order), size):
+                rows = order[start : start + size]
+                found.append((rows, row_seeds(rng, rows.shape)))
+        return tuple(found)
+
+    def arrive(self, client: int, left: Left, taken: Carried) -> None:
+        """Takes over what a client left, if it is finite."""
+        self.visits += 1
+        floats = (value for value in taken if value.is_floating_point())
+        if not all(bool(torch.isfinite(value).all()) for value in floats):
+            self.dropped += 1
+            return
+        self.carried, self.optimizers[client] = taken, left.optimizer
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        names = ("carried", "optimizers", "visits", "dropped")
+        rngs = [rng.bit_generator.state for rng in self._rngs]
+        return {**{name: getattr(self, name) for name in names}, "rngs": rngs}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from there."""
+        for name in ("carried", "optimizers", "visits", "dropped"):
+            setattr(self, name, state[name])
+        for rng, value in zip(self._rngs, state["rngs"], strict=True):
+            rng.bit_generator.state = value
+
+
+def in_order(clients: int, rounds: int, order: str, rng: np.random.Generator) -> tuple[int, ...]:
+    """Clients in the order of their visits.
+
+    Args:
+        clients: how many.
+        rounds: how often the network goes around.
+        order: "ascending" or "descending" by number, or "random", anew in each round.
+        rng: draws random orders; not secret.
+    """
+    found: list[int] = []
+    for _ in range(rounds):
+        once = rng.permutation(clients) if order == "random" else np.arange(clients)
+        found += (once[::-1] if order == "descending" else once).tolist()
+    return tuple(found)
