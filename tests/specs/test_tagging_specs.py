@@ -1,0 +1,52 @@
+"""The packaged comparisons of taggers: what they prove, and on how many units."""
+
+from __future__ import annotations
+
+import pytest
+
+from uedp_bench.accounting.ledger import proven
+from uedp_bench.harness.components import build
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.results import RunSpec
+
+CONLL = CorpusStats(users=946, rows=14_041, sensitive_rows=11_132, entities=7_747, public=True)
+
+
+def runs() -> list[RunSpec]:
+    spec = read_spec("tagging-conll2003")
+    spec["source"] = {"name": "conll2003", "params": {"path": "somewhere"}}
+    return [run for run in expand(parse_spec(spec)) if run.seed == 1]
+
+
+@pytest.mark.parametrize(
+    ("label", "unit", "epsilons"),
+    [
+        ("dp-sgd", "record", [1, 2, 4, 8]),
+        ("user-dp", "user", [1, 2, 4, 8]),
+        ("uedp-group", "user-entity", [2, 8]),
+    ],
+)
+def test_the_curves_are_drawn_at_the_epsilons_that_they_say(
+    label: str, unit: str, epsilons: list[float]
+) -> None:
+    found = []
+    for run in runs():
+        if run.label == label:
+            pipeline = build(run).pipeline
+            assert pipeline.refusals(CONLL) == ()
+            given = {g.unit: g.epsilon for g in proven(pipeline.plan(CONLL), delta=run.delta)}
+            found.append(given[unit])
+    assert sorted(found) == pytest.approx(epsilons, rel=1e-3)
+    assert all(one <= epsilon for one, epsilon in zip(sorted(found), epsilons, strict=True))
+
+
+def test_the_small_comparison_is_one_of_taggers_with_both_attacks() -> None:
+    made = expand(parse_spec(read_spec("tagging")))
+    assert {run.label for run in made} == {
+        "noiseless", "deidentify", "public-only", "dp-sgd", "user-dp",
+    }  # fmt: skip
+    assert {run.task.name for run in made} == {"tagging"}
+    assert all({part.name for part in run.attacks} == {"membership", "audit"} for run in made)
