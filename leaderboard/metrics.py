@@ -91,6 +91,18 @@ _UTILITY = (
     _rate("all_outside_f1", "entity F1, all outside", "of finding no entity at all"),
     _rate("dictionary_f1", "dictionary's F1", "entity F1 of looking up the entities of public "
           "text"),
+    _rate("covered", "covered", "share of the mentions that people labelled of which a detector "
+          "leaves nothing, by whatever type", "higher", main=True),
+    _rate("covered_entities", "covered entities", "share of the labelled entities of a user all "
+          "of whose mentions are covered", "higher", main=True),
+    _rate("hidden", "hidden", "share of all characters that are replaced", main=True),
+    _rate("recall_type", "recall, type", "share of the mentions of which something of the right "
+          "type is found", "higher"),
+    _rate("names_left", "names left", "share of the labelled mentions that still stand in what was "
+          "published", "lower", main=True),
+    _rate("rows_left", "rows with names left", "share of the rows with labels in which one still "
+          "stands", "lower"),
+    _rate("nothing_covered", "covered by nothing", "of a detector that finds nothing"),
     Metric("perplexity_token", "perplexity a token", "compares within one vocabulary only",
            "lower", low=1.0),
     Metric("perplexity_known", "perplexity of known words", "exp of the mean nats a target in the "

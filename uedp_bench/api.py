@@ -106,7 +106,9 @@ from uedp_bench.release import (
     Channel,
     Classifier,
     Completer,
+    Deidentified,
     Encoder,
+    EntityDetector,
     Generator,
     Published,
     PublishedOnly,
@@ -128,6 +130,13 @@ from uedp_bench.run import Progress, Retrain, Run, Speed
 from uedp_bench.source import Source, SourceParams, SourceRef
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
 from uedp_bench.statistics.roc import Rate, Scores, auc, auc_estimate, tpr_at_fpr
+from uedp_bench.statistics.span_scores import (
+    SpanCounts,
+    SpanScore,
+    span_counts,
+    span_scores,
+    spans_of_labels,
+)
 from uedp_bench.task import Task
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
 from uedp_bench.text.annotation.automatic import AnnotationParams, annotate
@@ -200,11 +209,13 @@ __all__ = [
     "CorpusStats",
     "Count",
     "CyclicCohorts",
+    "Deidentified",
     "DetectionParams",
     "DiscretePair",
     "Edit",
     "EmbedsTokens",
     "Encoder",
+    "EntityDetector",
     "Estimate",
     "Event",
     "Events",
@@ -302,6 +313,8 @@ __all__ = [
     "Source",
     "SourceParams",
     "SourceRef",
+    "SpanCounts",
+    "SpanScore",
     "Spans",
     "Speed",
     "SplitLearner",
@@ -362,6 +375,9 @@ __all__ = [
     "row_seeds",
     "save_modules",
     "sources",
+    "span_counts",
+    "span_scores",
+    "spans_of_labels",
     "take_over",
     "tasks",
     "tpr_at_fpr",

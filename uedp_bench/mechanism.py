@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
     from uedp_bench.model import Vocabulary
-    from uedp_bench.release import Release, WordChannel
+    from uedp_bench.release import EntityDetector, Release, WordChannel
     from uedp_bench.run import Run
 
 Events = tuple[PrivacyEvent, ...]
@@ -154,6 +154,18 @@ class PublishingMechanism(Mechanism[P]):
     def word_channel(self, run: Run) -> WordChannel | None:
         """The mechanism as an adversary can run it, if it replaces words one by one."""
         return None
+
+    def entity_detector(self) -> EntityDetector | None:
+        """What finds the pieces of text that it replaces; None where it looks for none."""
+        return None
+
+    def inherited(self) -> Events:
+        """What happened to people's data to make what it uses, such as a trained detector.
+
+        These events compose with those of every run, whatever pre-processing hides: what it uses
+        was learnt from people, who may be those of the corpus.
+        """
+        return ()
 
 
 class TrainingMechanism(Mechanism[P]):

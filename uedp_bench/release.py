@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.accounting.events import PrivacyEvent
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Spans
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Layer, Spans
 from uedp_bench.errors import InputError, PluginError, UedpBenchError
 
 if TYPE_CHECKING:
@@ -268,6 +268,29 @@ class Channel(Protocol):
     word_channel: WordChannel
 
 
+class EntityDetector(Protocol):
+    """What finds the pieces of text that a mechanism replaces, as anybody can run it."""
+
+    def find(self, corpus: Corpus) -> Layer:
+        """What it finds in original texts: spans by row, their types, and all rows as complete.
+
+        What a row has depends on the text of that row alone, or on labels that the source gave it.
+        """
+        ...
+
+
+@capability(None)
+@runtime_checkable
+class Deidentified(Protocol):
+    """Pieces of texts were found and replaced.
+
+    Attributes:
+        entity_detector: what found them.
+    """
+
+    entity_detector: EntityDetector
+
+
 @capability(lambda asked, rows: asked.update)
 @runtime_checkable
 class Updates(Protocol):
@@ -320,8 +343,9 @@ class Release:
         classes: names of the classes that it tells apart; none where it tells no classes apart, or
             does not say which.
         takes_vectors: it reads published vectors, not text.
-        published, word_channel, update, transcript: see `Published`, `Channel`, `Updates` and
-            `Transcript`; the harness shows them, and they are missing where there is no such thing.
+        published, word_channel, entity_detector, update, transcript: see `Published`, `Channel`,
+            `Deidentified`, `Updates` and `Transcript`; the harness shows them, and they are missing
+            where there is no such thing.
         inputs: rows as they enter the model, where mechanisms perturb inputs and what they make is
             not published; the harness shows it. It is no part of what is released, but classes and
             representations of inputs are those of these.
@@ -334,6 +358,7 @@ class Release:
     takes_vectors: bool = False
     published: Corpus
     word_channel: WordChannel
+    entity_detector: EntityDetector
     update: NDArray[np.float32]
     transcript: Messages
     inputs: Corpus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -9,10 +10,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.component import Params
 from uedp_bench.corpus import Edit, Layer, Rewriting
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.mechanisms.deidentification.detector import (
+    DetectorParams,
+    found_by,
+    name_of,
+    trained_tagger,
+)
 from uedp_bench.mechanisms.deidentification.mentions import (
     Mention,
     composed,
@@ -24,6 +30,7 @@ from uedp_bench.mechanisms.deidentification.public_list import PublicList
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.release import EntityDetector
     from uedp_bench.run import Run
 
 LISTED = "<LISTED>"
@@ -40,8 +47,8 @@ _EVENTS = (
 )
 
 
-class DeidentifyParams(Params):
-    """What replaces an entity, and which entities."""
+class DeidentifyParams(DetectorParams):
+    """What finds entities, which of them are replaced, and by what."""
 
     style: Literal["placeholder", "surrogate", "remove"] = Field(
         default="placeholder",
@@ -65,6 +72,8 @@ class DeidentifyParams(Params):
     def _list_fits(self) -> DeidentifyParams:
         if not self.only_listed:
             return self
+        if self.detector != "corpus":
+            raise ValueError("a detector is given, but only_listed replaces nothing that it finds")
         if self.public_list is None:
             raise ValueError("only_listed is true, but public_list is not given")
         if self.style == "surrogate":
@@ -92,8 +101,23 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
     Params = DeidentifyParams
 
     def reads(self) -> frozenset[str]:
-        """Entities, unless it only looks for what is on a list."""
-        return frozenset() if self.params.only_listed else frozenset({"entities"})
+        """Entities, unless it looks for what is on a list, or has a detector of its own."""
+        own = self.params.only_listed or self.params.detector != "corpus"
+        return frozenset() if own else frozenset({"entities"})
+
+    def inherited(self) -> Events:
+        """What happened to make the tagger that it uses."""
+        tagger = trained_tagger(self.params)
+        return () if tagger is None else tagger.inherited()
+
+    def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
+        """Why nothing can be proven of what the tagger that it uses has seen."""
+        tagger = trained_tagger(self.params)
+        return () if tagger is None else tagger.refusals()
+
+    def entity_detector(self) -> EntityDetector:
+        """What finds what it replaces, in any text."""
+        return _Detector(self)
 
     def plan(self, stats: CorpusStats) -> Events:
         """Text is published without a differential privacy guarantee."""
@@ -110,8 +134,15 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
             InputError: if `entity_types` names a type that the corpus does not declare, or
                 `public_list` cannot be used.
         """
-        chosen = frozenset() if self.params.only_listed else self._chosen(corpus)
-        _note_detection(corpus, chosen, run)
+        if self.params.detector != "corpus":
+            acting = _acting(corpus, found_by(self.params, corpus))
+            return _as_before(self._published(acting, run), corpus), _EVENTS
+        return self._published(corpus, run), _EVENTS
+
+    def _published(self, corpus: Corpus, run: Run) -> Corpus:
+        """The corpus with its entities replaced, whoever found them."""
+        chosen = frozenset() if self.params.only_listed else self._chosen(corpus.entity_types)
+        _note_detection(corpus, chosen, run, name_of(self.params))
         key = run.stream().rng("key").bytes(32)
         anonymizer = None
         if chosen:
@@ -133,7 +164,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
             mentions += [(row, *mention) for mention in changed.mentions]
             if (row + 1) % 1000 == 0 or row + 1 == len(corpus):
                 run.progress("de-identify", row + 1, len(corpus))
-        return published.corpus(mentions), _EVENTS
+        return published.corpus(mentions)
 
     def _listed(self, types: tuple[str, ...], chosen: frozenset[int]) -> PublicList | None:
         path, field = self.params.public_list, "deidentify.public_list"
@@ -146,8 +177,8 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
             listed.keeps([LISTED], field)
         return listed
 
-    def _chosen(self, corpus: Corpus) -> frozenset[int]:
-        wanted, known = self.params.entity_types, corpus.entity_types
+    def _chosen(self, known: tuple[str, ...]) -> frozenset[int]:
+        wanted = self.params.entity_types
         if wanted is None:
             return frozenset(range(len(known)))
         for name in wanted:
@@ -155,25 +186,84 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
                 near = nearest(name, known)
                 hint = f"did you mean {near!r}? " if near else ""
                 raise InputError(
-                    f"deidentify.entity_types: the corpus has no type {name!r}; {hint}"
+                    f"deidentify.entity_types: the {self._finds()} has no type {name!r}; {hint}"
                     f"types: {', '.join(known) or 'none'}"
                 )
         return frozenset(known.index(name) for name in wanted)
 
+    def _finds(self) -> str:
+        own = self.params.detector
+        return "corpus" if own == "corpus" else f"detector {own}"
 
-def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run) -> None:
+    def _finding(self, corpus: Corpus) -> Layer:
+        """Spans of original text that it replaces; what is on the list has the type LISTED."""
+        p = self.params
+        found = Layer.build(corpus.texts, (), ()) if p.only_listed else found_by(p, corpus)
+        chosen = self._chosen(found.types) if not p.only_listed else frozenset[int]()
+        acted = [mention for mention in found.spans.mentions() if mention[3] in chosen]
+        types = found.types
+        if p.public_list is not None:
+            listed = PublicList.read(p.public_list, "deidentify.public_list")
+            types = (*types, LISTED)
+            taken: dict[int, list[tuple[int, int]]] = {}
+            for row, start, end, _ in acted:
+                taken.setdefault(row, []).append((start, end))
+            acted += [
+                (row, start, end, len(types) - 1)
+                for row, text in enumerate(corpus.texts)
+                for start, end in listed.occurrences(text)
+                if all(end <= a or b <= start for a, b in taken.get(row, ()))
+            ]
+        return Layer.build(corpus.texts, acted, types)
+
+
+class _Detector(NamedTuple):
+    """See `EntityDetector`."""
+
+    mechanism: Deidentify
+
+    def find(self, corpus: Corpus) -> Layer:
+        """The spans of each text that the mechanism replaces."""
+        return self.mechanism._finding(corpus)
+
+
+_OWN = "entities of the source"
+"""Name of the layer that has them while a detector of its own acts."""
+
+
+def _acting(corpus: Corpus, found: Layer) -> Corpus:
+    """The corpus with what a detector found in place of its own entities, which follow along."""
+    layers = dict(corpus.layers)
+    if not corpus.entities.lost:
+        layers[_OWN] = Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
+    return replace(corpus, entities=found.spans, entity_types=found.types, layers=layers)
+
+
+def _as_before(published: Corpus, corpus: Corpus) -> Corpus:
+    """What was published with the source's own entities: what is left of each, or stands for it."""
+    layers = dict(published.layers)
+    own = layers.pop(_OWN, None)
+    entities = corpus.entities if own is None else own.spans
+    return replace(published, entities=entities, entity_types=corpus.entity_types, layers=layers)
+
+
+def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run, how: str) -> None:
     """Notes what finds the entities, and where people labelled them too, how much of it.
 
     Rows that an attack planted do not count: their names are made of random words.
     """
-    if corpus.detector is None:
-        run.note(entities_from="labels of the source: everything that they name is found")
-        return
-    from uedp_bench.text.detection import measure
-
-    how = " ".join(filter(None, (corpus.detector.detector, corpus.detector.pipeline)))
+    gold = corpus.layers.get("gold")
+    if how == "corpus":
+        if corpus.detector is None:
+            run.note(entities_from="labels of the source: everything that they name is found")
+            return
+        how = " ".join(filter(None, (corpus.detector.detector, corpus.detector.pipeline)))
+    elif gold is None and corpus.detector is None and _OWN in corpus.layers:
+        gold = corpus.layers[_OWN]
     run.note(entities_from=how)
-    if (gold := corpus.layers.get("gold")) is not None:
+    if gold is not None and not gold.spans.lost:
+        from uedp_bench.text.detection import measure
+
         spans = corpus.entities
         acted = [mention for mention in spans.mentions() if mention[3] in chosen]
         found = Layer.build(corpus.texts, acted, corpus.entity_types)

@@ -177,9 +177,10 @@ class Pipeline:
 
         A publisher that maps each row by itself is mere pre-processing for a training mechanism
         that protects: nothing but the trained model is released, and neighbouring corpora stay
-        neighbours. Then its own events do not count. Conversely, training that promises nothing
-        only processes what was published, and costs no unit that all of publishing protects. Where
-        one private stage protects and another does not, everything counts.
+        neighbours. Then its own events do not count; those of what it uses always do
+        (`PublishingMechanism.inherited`). Conversely, training that promises nothing only processes
+        what was published, and costs no unit that all of publishing protects. Where one private
+        stage protects and another does not, everything counts.
 
         Args:
             vocabulary: what choosing the vocabulary emitted.
@@ -191,9 +192,18 @@ class Pipeline:
         """
         hidden = self._all_train_privately and all(part.rowwise for part in self.publishers)
         chosen = () if self.vocabulary is None else self.staged(self.vocabulary, vocabulary)
+        before = (*self._inherited(), *chosen)
         if not self._some_train_privately and _all_protect(published):
-            return (*chosen, *published)
-        return (*chosen, *(() if hidden else published), *trained)
+            return (*before, *published)
+        return (*before, *(() if hidden else published), *trained)
+
+    def _inherited(self) -> Events:
+        """Events of making what publishers use; they are released, whatever is hidden."""
+        return tuple(
+            event.model_copy(update={"stage": f"{self.stage_of(part)}: {event.stage or 'made'}"})
+            for part in self.publishers
+            for event in part.inherited()
+        )
 
     @property
     def _some_train_privately(self) -> bool:

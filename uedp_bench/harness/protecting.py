@@ -94,10 +94,14 @@ def _served(pipeline: Pipeline, release: Release, run: Run) -> Release:
 def _shown(pipeline: Pipeline, visible: Corpus, run: Run) -> dict[str, Any]:
     """Attributes of the release that show what publishers published."""
     if pipeline.shows_published:
+        shown: dict[str, Any] = {"published": visible}
         channels = [part.word_channel(run) for part in pipeline.publishers]
         if len(channels) == 1 and channels[0] is not None:
-            return {"published": visible, "word_channel": channels[0]}
-        return {"published": visible}
+            shown["word_channel"] = channels[0]
+        # Only the first publisher reads the text that people wrote.
+        if (detector := pipeline.publishers[0].entity_detector()) is not None:
+            shown["entity_detector"] = detector
+        return shown
     if any(part.at_inference for part in pipeline.publishers):
         return {"inputs": visible}
     return {}

@@ -100,8 +100,8 @@ def measure(texts: Sequence[str], gold: Layer, found: Layer, rows: BoolArray) ->
     """
     rows = rows & gold.rows
     gold_in, found_in = np.flatnonzero(rows[gold.spans.row]), np.flatnonzero(rows[found.spans.row])
-    covered, touched = _overlaps(texts, gold.spans, found.spans)
-    _, right = _overlaps(texts, found.spans, gold.spans)
+    covered, touched = overlaps(texts, gold.spans, found.spans)
+    _, right = overlaps(texts, found.spans, gold.spans)
     recall = {
         name: _recall(gold.spans, of, covered, touched) for name, of in _by_type(gold, gold_in)
     }
@@ -154,7 +154,7 @@ def _recall(spans: Spans, of: Any, covered: BoolArray, touched: BoolArray) -> Re
     )
 
 
-def _overlaps(texts: Sequence[str], asked: Spans, by: Spans) -> tuple[BoolArray, BoolArray]:
+def overlaps(texts: Sequence[str], asked: Spans, by: Spans) -> tuple[BoolArray, BoolArray]:
     """(mentions,) twice, of `asked`: True where `by` covers it but for space, and touches it."""
     of_row: dict[int, list[tuple[int, int]]] = {}
     for row, start, end, _ in by.mentions():

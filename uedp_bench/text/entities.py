@@ -128,6 +128,16 @@ def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False)
     )
 
 
+def found_in(texts: Sequence[str], params: DetectionParams) -> Layer:
+    """All that a detector finds in texts, as a layer; every row is complete.
+
+    Raises:
+        InputError, MissingExtraError: as `detect`.
+    """
+    found = detect(texts, params)
+    return Layer.build(texts, map(tuple, found.mentions.tolist()), found.types)
+
+
 def detected_in(corpus: Corpus, texts: Sequence[str]) -> list[list[Mention]]:
     """What the detector of a corpus finds in other texts, of the types that count there.
 

@@ -1,0 +1,91 @@
+"""What finds the pieces of text that de-identification replaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.component import MayBePath, Params, at
+from uedp_bench.corpus import Corpus, Layer
+from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedOn, TrainedTagger
+from uedp_bench.text.entities import DetectionParams, found_in
+
+_SOFTWARE = ("spacy", "presidio")
+
+
+class DetectorParams(Params):
+    """Which detector finds what is replaced."""
+
+    detector: Literal["corpus", "names", "spacy", "presidio", "tagger"] = Field(
+        default="corpus",
+        exclude_if=at("corpus"),
+        description="what finds the pieces that are replaced: corpus, the entities that the source "
+        "has (its labels, or what its own detector found); or, whatever the source says: names "
+        "(capitalised words on a public list of English first names), the entities of a spaCy "
+        "pipeline, Presidio's recognisers (patterns, and names if a pipeline is given), or a "
+        "tagger that an earlier run trained",
+    )
+    pipeline: Annotated[str | None, MayBePath()] = Field(
+        default=None,
+        exclude_if=at(None),
+        description="spaCy pipeline of the detectors spacy and presidio, by the name of an "
+        "installed package or as a folder",
+    )
+    tagger: Path | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="folder of the run that trained the tagger (its release was kept)",
+    )
+    tagger_trained_on: TrainedOn = Field(
+        default="private",
+        exclude_if=at("private"),
+        description="private: what the tagger's run did to people's text composes with this run, "
+        "for its people may be those of this corpus; public: you declare that its text is public",
+    )
+
+    @model_validator(mode="after")
+    def _detector_fits(self) -> DetectorParams:
+        kind = self.detector
+        if kind == "spacy" and self.pipeline is None:
+            raise ValueError(
+                "detector is spacy and needs a pipeline (pipeline=en_core_web_sm, say)"
+            )
+        if self.pipeline is not None and kind not in _SOFTWARE:
+            raise ValueError(f"pipeline is given, but detector is {kind}; use spacy or presidio")
+        if kind == "tagger" and self.tagger is None:
+            raise ValueError("detector is tagger, but tagger, the folder of its run, is not given")
+        if kind != "tagger" and (self.tagger is not None or self.tagger_trained_on == "public"):
+            raise ValueError(f"a tagger is described, but detector is {kind}; use tagger")
+        return self
+
+
+def trained_tagger(params: DetectorParams) -> TrainedTagger | None:
+    """The tagger that the parameters name; None where another detector acts."""
+    if params.tagger is None:
+        return None
+    return TrainedTagger(params.tagger, params.tagger_trained_on)
+
+
+def found_by(params: DetectorParams, corpus: Corpus) -> Layer:
+    """What the detector finds in the texts of a corpus, with its types; every row is complete.
+
+    Raises:
+        InputError: for a missing pipeline or tagger.
+        MissingExtraError: if spaCy or Presidio is not installed.
+        CapabilityError: if the entities of the corpus were lost on the way.
+    """
+    if params.detector == "corpus":
+        everywhere = np.ones(len(corpus), dtype=bool)
+        return Layer(corpus.entities, corpus.entity_types, everywhere)
+    if (tagger := trained_tagger(params)) is not None:
+        return tagger.find(corpus)
+    how = DetectionParams.model_validate({"detector": params.detector, "pipeline": params.pipeline})
+    return found_in(corpus.texts, how)
+
+
+def name_of(params: DetectorParams) -> str:
+    """The detector as diagnostics name it."""
+    return " ".join(filter(None, (params.detector, params.pipeline)))

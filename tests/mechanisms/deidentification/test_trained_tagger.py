@@ -1,0 +1,173 @@
+"""A trained tagger as a detector: what made it composes with whatever uses it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uedp_bench import registry
+from uedp_bench.accounting.accountants.composing import compose
+from uedp_bench.accounting.events import (
+    Gaussian,
+    NonPrivate,
+    PoissonSampled,
+    PrivacyEvent,
+    Repeated,
+)
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import proven
+from uedp_bench.budget.planned_mechanisms import PlannedPipeline
+from uedp_bench.corpus import Corpus, Spans
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.mechanisms.deidentification import trained_tagger
+from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
+from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, write_result
+from uedp_bench.run import Run
+from uedp_bench.task import Task
+
+DELTA = 1e-5
+ROUNDS = Repeated(count=30, event=PoissonSampled(rate=0.05, event=Gaussian(noise_multiplier=1.0)))
+OF_RECORDS = PrivacyEvent(unit="record", event=ROUNDS, stage="dp-sgd")
+CLEAR = PrivacyEvent(
+    unit="user", event=NonPrivate(reason="trained without noise"), stage="noiseless"
+)
+DP_SGD = {"steps": 30, "batch_size": 50, "records": 1000, "noise_multiplier": 1.0}
+
+
+def spec(**fields: Any) -> RunSpec:
+    one = {name: ComponentSpec(name=name) for name in ("tagging", "embedded", "bilstm", "dp-sgd")}
+    return RunSpec(
+        task=one["tagging"], source=one["embedded"], model=one["bilstm"],
+        mechanism=(one["dp-sgd"],), attacks=(), seed=1, delta=DELTA, **fields,
+    )  # fmt: skip
+
+
+def saved(folder: Path, events: Sequence[PrivacyEvent] = (OF_RECORDS,), **fields: Any) -> Path:
+    """The folder of a run that trained a tagger."""
+    (folder / "release").mkdir(parents=True)
+    given = {"status": "finished", "spec": spec(), "guarantees": proven(events, delta=DELTA)}
+    result = Result(id="a" * 16, group="b" * 16, events=tuple(events), **(given | fields))
+    write_result(result, folder / "result.json")
+    return folder
+
+
+def guarantee(folder: Path, trainer: str = "dp-sgd", **params: Any) -> Guarantee:
+    """What is proven of training behind such a detector."""
+    parts = ["deidentify", trainer]
+    own = DP_SGD if trainer == "dp-sgd" else {"users": 1000, "users_per_round": 50, "rounds": 30}
+    settings = {f"{trainer}.{name}": value for name, value in own.items()}
+    asked = {"detector": "tagger", "tagger": str(folder)} | params
+    settings |= {f"deidentify.{name}": value for name, value in asked.items()}
+    events, refusals = PlannedPipeline.of("+".join(parts), settings).plan()
+    unit = "record" if trainer == "dp-sgd" else "user"
+    return next(g for g in proven(events, delta=DELTA, refusals=refusals) if g.unit == unit)
+
+
+def test_its_events_compose_with_those_of_training(tmp_path: Path) -> None:
+    """Twice the same rounds are twice as many rounds."""
+    found = guarantee(saved(tmp_path / "run"))
+    twice = ROUNDS.model_copy(update={"count": 60})
+    assert found.epsilon == pytest.approx(compose([twice], "add-or-remove", DELTA).epsilon)
+    alone = compose([ROUNDS], "add-or-remove", DELTA).epsilon
+    assert found.epsilon > 1.2 * alone
+    assert any("tagger was trained on is the same unit" in said for said in found.assumptions)
+    public = guarantee(tmp_path / "run", tagger_trained_on="public")
+    assert public.epsilon == pytest.approx(alone)
+    # The folder of its release says the same.
+    assert guarantee(tmp_path / "run" / "release").epsilon == found.epsilon
+
+
+def test_a_tagger_without_noise_leaves_nothing_to_prove(tmp_path: Path) -> None:
+    found = guarantee(saved(tmp_path / "run", [CLEAR]))
+    assert found.epsilon == math.inf
+    assert "trained without noise" in found.reason
+
+
+def test_a_tagger_of_which_nothing_is_known_leaves_nothing_to_prove(tmp_path: Path) -> None:
+    found = guarantee(tmp_path)
+    assert found.epsilon == math.inf
+    assert "nobody knows what the tagger of deidentify was trained on" in found.reason
+    assert math.isfinite(guarantee(tmp_path, tagger_trained_on="public").epsilon)
+
+
+def test_a_guarantee_for_another_unit_does_not_compose(tmp_path: Path) -> None:
+    found = guarantee(saved(tmp_path / "run"), trainer="user-dp")
+    assert (found.epsilon, found.status) == (math.inf, "refused")
+    assert "deidentify: dp-sgd" in found.reason
+
+
+def test_what_was_refused_there_is_refused_here(tmp_path: Path) -> None:
+    refused = proven([OF_RECORDS], delta=DELTA, refusals=["weights are private"])
+    first = guarantee(saved(tmp_path / "1", guarantees=refused))
+    assert first.status == "refused"
+    assert "the tagger of deidentify: weights are private" in first.reason
+    words = {"vocabulary": {"private": True}}
+    second = guarantee(saved(tmp_path / "2", events=(), provenance=words))
+    assert (second.epsilon, second.status) == (math.inf, "refused")
+    assert "vocabulary comes from private text" in second.reason
+
+
+def test_a_run_that_failed_or_is_not_there_is_an_error(tmp_path: Path) -> None:
+    error = RunError(type="ValueError", message="no", phase="train")
+    broken = saved(tmp_path / "1", (), status="failed", error=error, guarantees=())
+    with pytest.raises(InputError, match=r"deidentify\.tagger: the run in .* failed"):
+        guarantee(broken)
+    with pytest.raises(InputError, match="there is no folder"):
+        guarantee(tmp_path / "none")
+
+
+class Capitals:
+    """Finds capitalised words, and looks at everything that it is given."""
+
+    types = ("NAME",)
+
+    def spans(self, corpus: Corpus) -> Spans:
+        assert (corpus.users == -1).all()
+        assert not len(corpus.entities)
+        hits = [
+            (row, text.index(word), text.index(word) + len(word), 0)
+            for row, text in enumerate(corpus.texts)
+            for word in text.split()
+            if word.istitle()
+        ]
+        return Spans.build(corpus.texts, hits)
+
+
+@pytest.mark.parametrize("kind", ["capitals", "other"])
+def test_the_task_that_trained_it_loads_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained_tagger._loaded.cache_clear()
+    loaded: list[Path] = []
+
+    class Labels(Task[Any]):
+        name = "labels"
+
+        def load(self, folder: Path) -> Any:
+            loaded.append(folder)
+            return Capitals() if kind == "capitals" else object()
+
+    Labels.__abstractmethods__ = frozenset()
+    monkeypatch.setattr(registry.tasks, "get", lambda name: Labels)
+    folder = saved(tmp_path / kind)
+    texts = ("call Ann now", "nobody")
+    corpus = Corpus(
+        texts, {"user": np.arange(2)}, np.zeros(2, dtype=np.int64),
+        Spans.build(texts, [(0, 0, 4, 0)]), ("VERB",),
+    )  # fmt: skip
+    mechanism = Deidentify.create({"detector": "tagger", "tagger": folder})
+    run = Run(1, CorpusStats(users=2, rows=2, sensitive_rows=1, entities=1, public=True))
+    if kind == "other":
+        with pytest.raises(InputError, match="finds no entities"):
+            mechanism.publish(corpus, run)
+        return
+    out, _ = mechanism.publish(corpus, run)
+    assert out.texts == ("call <NAME> now", "nobody")
+    assert loaded == [folder / "release"]
+    assert out.entity_types == ("VERB",)

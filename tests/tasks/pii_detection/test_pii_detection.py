@@ -1,0 +1,100 @@
+"""The task from a spec to a result, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uedp_bench.errors import CapabilityError
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.runner import execute
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.registry import tasks
+from uedp_bench.release import PublishedOnly
+from uedp_bench.results import Result
+
+NAMES = ("Mary", "Zyx", "John Smith")
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Letters of 60 authors; the list of names knows two of three."""
+    lines = []
+    for i in range(240):
+        name = NAMES[i % 3]
+        text = f"today {name} came to house {i % 7} in Oslo"
+        spans = [
+            {"start": 6, "end": 6 + len(name), "type": "PER"},
+            {"start": len(text) - 4, "end": len(text), "type": "LOC"},
+        ]
+        direct = spans[:1]
+        lines.append({"text": text, "who": f"u{i % 60}", "names": spans, "direct": direct})
+    file = tmp_path_factory.mktemp("letters") / "letters.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return file
+
+
+def run(letters: Path, out: Path, mechanism: Any = None, **params: Any) -> Result:
+    source = {"path": str(letters), "user_column": "who", "entities_column": "names",
+              "layer_columns": ["direct"]}  # fmt: skip
+    given = mechanism or {"name": "deidentify", "params": {"detector": "names"}}
+    spec = {
+        "task": {"name": "pii-detection", "params": params},
+        "source": {"name": "text", "params": source},
+        "mechanisms": [given],
+    }
+    (one,) = expand(parse_spec(spec))
+    return execute(one, Execution(out=out))
+
+
+def test_a_run_says_what_is_found_and_what_is_left(letters: Path, tmp_path: Path) -> None:
+    result = run(letters, tmp_path)
+    assert result.error is None
+    assert set(result.utility) == set(tasks.get("pii-detection").utility)
+    assert result.headline is not None
+    assert (result.headline.metric, result.learned) == ("covered", True)
+    values = {name: each.value for name, each in result.utility.items()}
+    told = result.details["pii-detection"]
+    people = told["recall"]["PER"]["covered"]["value"]
+    assert 0.6 < people < 0.72
+    assert told["recall"]["PER"]["right"]["value"] == people  # PERSON is PER
+    assert told["recall"]["LOC"]["covered"]["value"] == 0.0
+    assert values["covered"] == pytest.approx(people / 2)
+    assert values["precision"] == 1.0
+    # Whole names are found here or not at all, so that what is not covered is left.
+    assert values["names_left"] == pytest.approx(1 - values["covered"])
+    assert values["rows_left"] == 1.0
+    assert told["left"]["mentions_left"] == told["left"]["types"]["LOC"]["left"] + sum(
+        result.diagnostics["detection"]["recall"]["PER"][key] * sign
+        for key, sign in (("mentions", 1), ("covered", -1))
+    )
+    # Gold labels are read without protection: only a simulation can print them.
+    assert "utility.covered" in result.diagnostics["simulation_only"]
+
+
+def test_layer_and_rows_are_chosen(letters: Path, tmp_path: Path) -> None:
+    test = run(letters, tmp_path, rows="test", layer="direct").details["pii-detection"]
+    assert set(test["recall"]) == {"PER"}
+    every = run(letters, tmp_path, rows="all", layer="direct").details["pii-detection"]
+    assert test["rows"] < every["rows"] == 240
+
+
+def test_labels_as_a_detector_find_everything(letters: Path, tmp_path: Path) -> None:
+    result = run(letters, tmp_path, "deidentify")
+    assert {result.utility[name].value for name in ("covered", "f1_strict")} == {1.0}
+    assert result.utility["names_left"].value == 0.0
+
+
+def test_what_cannot_be_measured_is_refused(letters: Path, tmp_path: Path) -> None:
+    wrong = run(letters, tmp_path, layer="direkt").error
+    assert wrong is not None
+    assert "no layer 'direkt'; did you mean 'direct'" in wrong.message
+    nothing = run(letters, tmp_path, "noiseless").error
+    assert nothing is not None
+    assert "needs a mechanism that publishes" in nothing.message
+    with pytest.raises(CapabilityError, match="releases that are Deidentified"):
+        tasks.create("pii-detection", {}).score(PublishedOnly(), None)
