@@ -158,6 +158,7 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
         ("exposure", "exposure of records"),
         ("exposure_chance", "chance"),
         ("exposure_without_model", "without model"),
+        ("exposure_held_out", "of others"),
     ),
     "reidentify": (
         ("recall_at_1", "reidentified %"),

@@ -195,6 +195,14 @@ _LEAKAGE = (
     _rate("labels_recall", "labels read", "share of clients' labels that it names", "lower"),
     _rate("labels_precision", "labels right", "share of the labels that it names that are theirs",
           "lower"),
+    Metric("exposure", "exposure of records", "mean bits of facts that a record and its text say",
+           "lower", unit="bits", low=0.0, main=True),
+    Metric("exposure_chance", "chance", "mean bits of facts that nobody saw", unit="bits", low=0.0,
+           main=True),
+    Metric("exposure_without_model", "without model", "mean bits of facts by the words around them "
+           "alone", unit="bits", low=0.0, main=True),
+    Metric("exposure_held_out", "exposure of others", "mean bits of facts of subjects who are held "
+           "out", unit="bits", low=0.0, main=True),
     _rate("rows_recovered", "rows read", "share of short messages whose row is read word by word",
           "lower", main=True),
     Metric("epsilon_*", "epsilon", "refuted from below by this audit", "lower", low=0.0),

@@ -1,0 +1,1 @@
+"""Facts of records that a released tagger remembers."""

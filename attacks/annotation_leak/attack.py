@@ -1,0 +1,240 @@
+"""Annotation leak: does a tagger prefer what the record says to what it says of somebody else?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks.annotation_leak.facts import (
+    Decoys,
+    Fact,
+    facts_in_text,
+    facts_of,
+    filled,
+    frequencies,
+    shared_words,
+)
+from uedp_bench.component import Params
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import RowScorer, Tagger
+from uedp_bench.results import Estimate
+from uedp_bench.statistics.intervals import mean_estimate
+from uedp_bench.statistics.roc import Scores, auc_estimate
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import BoolArray, Corpus, FloatArray
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+
+_ROWS_AT_ONCE = 4096
+
+
+class AnnotationLeakParams(Params):
+    """How many facts, and among how many others each is ranked."""
+
+    subjects: int = Field(
+        default=50, ge=2, description="subjects that are held out, and as many members"
+    )
+    facts: int = Field(default=200, ge=2, description="facts of each side to ask about, at most")
+    decoys: int = Field(
+        default=15, ge=1,
+        description="values of other subjects that each is ranked among: of the same key, of as "
+        "many words, as frequent in the training text",
+    )  # fmt: skip
+
+
+class PlantedSubjects(Planted):
+    """Whose records are asked for.
+
+    Attributes:
+        members: users who stay in the training split.
+        outsiders: users who are held out.
+    """
+
+    members: tuple[int, ...] = ()
+    outsiders: tuple[int, ...] = ()
+
+
+class AnnotationLeak(Attack[AnnotationLeakParams]):
+    """Exposure of facts (subject, key, value) in a tagger that was trained on their annotation.
+
+    The loss of a row's own labels, with the record's value in its place and with values of others,
+    ranks the value. Facts of subjects who are held out show what the text around a value gives
+    away; what a member's exposure has beyond theirs was learnt.
+    """
+
+    name = "annotation-leak"
+    source = (
+        "exposure: Carlini et al. 2019, section 4; taggers that learn from records: "
+        "Hathurusinghe et al. 2021"
+    )
+    Params = AnnotationLeakParams
+    needs: ClassVar[tuple[type, ...]] = (Tagger,)
+    holds_out = True
+    planted_type = PlantedSubjects
+
+    def reads(self) -> frozenset[str]:
+        """Records, which the adversary knows too."""
+        return frozenset({"records"})
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedSubjects]:
+        """Holds out half of the subjects that are drawn.
+
+        Raises:
+            InputError: if too few subjects have a text that says what their record does.
+        """
+        if corpus.records is None:
+            return corpus, PlantedSubjects()
+        train, size = corpus.where("train"), self.params.subjects
+        told = np.array(sorted({fact.user for fact in facts_in_text(corpus, train)}), np.int64)
+        if len(told) < 2 * size:
+            raise InputError(
+                f"{self.name}.subjects is {size}: the texts of {len(told)} training subjects say "
+                f"what their records do, and {2 * size} are needed; choose at most {len(told) // 2}"
+            )
+        drawn = rng.permutation(told)
+        members, outsiders = np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])
+        planted = PlantedSubjects(
+            members=tuple(members.tolist()), outsiders=tuple(outsiders.tolist())
+        )
+        return corpus.with_split(train & np.isin(corpus.users, outsiders), "held_out"), planted
+
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """Taggers must be asked for losses."""
+        if isinstance(release, RowScorer):
+            return None
+        return f"needs a tagger that is a RowScorer, and {type(release).__name__} is none"
+
+    def run(self, release: Release, planted: PlantedSubjects, corpus: Corpus, run: Run) -> Leakage:
+        """See the class.
+
+        Raises:
+            CapabilityError: if the release is no RowScorer.
+            InputError: if no fact has enough decoys.
+        """
+        if not isinstance(release, RowScorer):
+            raise CapabilityError(f"{self.name} needs a RowScorer, not {type(release).__name__}")
+        rng = run.shared("attack", self.name)
+        train, held = corpus.where("train"), corpus.where("held_out")
+        everybody = np.unique(corpus.users[train]).tolist()
+        sides = {
+            "members": self._side(release, corpus, _Who(train, planted.members, everybody), rng),
+            "held_out": self._side(
+                release, corpus, _Who(held, planted.outsiders, planted.outsiders), rng
+            ),
+        }
+        told = {name: side.told for name, side in sides.items()}
+        if not len(sides["members"].exposures):
+            raise InputError(
+                f"{self.name}.decoys is {self.params.decoys}: no fact has so many values of other "
+                f"subjects that are as frequent; choose fewer ({told})"
+            )
+        return Leakage(self._metrics(sides, rng), {"decoys": self.params.decoys, "facts": told})
+
+    def _metrics(self, sides: dict[str, _Side], rng: np.random.Generator) -> dict[str, Estimate]:
+        members, others = sides["members"], sides["held_out"]
+        ranks = np.arange(1, self.params.decoys + 2)
+        found = {
+            "exposure": mean_estimate(members.exposures, rng, members.users),
+            "exposure_chance": Estimate(value=float(_exposure(ranks, self.params.decoys).mean())),
+            "exposure_without_model": mean_estimate(members.without_model, rng, members.users),
+        }
+        if len(others.exposures):
+            found["exposure_held_out"] = mean_estimate(others.exposures, rng, others.users)
+            found["auc"] = auc_estimate(
+                Scores(members.exposures, members.users),
+                Scores(others.exposures, others.users),
+                rng,
+            )
+        return found
+
+    def _side(
+        self,
+        release: RowScorer,
+        corpus: Corpus,
+        who: tuple[Any, Any, Any],
+        rng: np.random.Generator,
+    ) -> _Side:
+        """Exposures of facts of some users in their rows; decoys are of the users named last."""
+        p = self.params
+        rows, users, decoys_of = who
+        asked = [fact for fact in facts_in_text(corpus, rows) if fact.user in set(users)]
+        alike = [*facts_of(corpus, decoys_of), *asked]
+        frequency = frequencies(corpus.only("train").texts, [fact.value for fact in alike])
+        decoys = Decoys(alike, frequency)
+        ready = [(fact, decoys.of(fact, p.decoys, rng)) for fact in asked]
+        chosen = [(fact, [fact.value, *other]) for fact, other in ready if other is not None]
+        drawn = sorted(rng.permutation(len(chosen))[: p.facts].tolist())
+        lists = [chosen[i] for i in drawn]
+        losses = _losses(release, corpus, lists)
+        known = np.flatnonzero(np.isfinite(losses).all(axis=1))
+        fits = [-shared_words(corpus, *lists[i]).astype(np.float64) for i in known.tolist()]
+        table = np.array(fits).reshape(-1, p.decoys + 1)
+        return _Side(
+            exposures=_exposures(losses[known], rng),
+            without_model=_exposures(table, rng),
+            users=np.array([lists[i][0].user for i in known.tolist()], dtype=np.int64),
+            told={
+                "in_text": len(asked), "with_decoys": len(chosen), "asked": len(known)
+            },
+        )  # fmt: skip
+
+
+class _Who(NamedTuple):
+    """Whose facts are asked for: their rows, the users, and those whose values are decoys."""
+
+    rows: BoolArray
+    users: Sequence[int]
+    others: Sequence[int]
+
+
+class _Side(NamedTuple):
+    """What was found of members, or of those who are held out, by fact."""
+
+    exposures: FloatArray
+    without_model: FloatArray
+    users: Any
+    told: dict[str, int]
+
+
+def _losses(release: RowScorer, corpus: Corpus, lists: list[tuple[Fact, list[str]]]) -> FloatArray:
+    """(facts, values) sum over the places of a fact of the row's loss with each value there.
+
+    Infinite where a row can then not be scored: an annotation was torn.
+    """
+    count = len(lists[0][1]) if lists else 1
+    asked = [
+        (number, at, place, value)
+        for number, (fact, values) in enumerate(lists)
+        for place in fact.places
+        for at, value in enumerate(values)
+    ]
+    found = np.zeros((len(lists), count))
+    for start in range(0, len(asked), _ROWS_AT_ONCE):
+        some = asked[start : start + _ROWS_AT_ONCE]
+        rows = filled(corpus, [one[2] for one in some], [one[3] for one in some])
+        can = np.asarray(release.scorable(rows))
+        losses = np.full(len(some), np.inf)
+        losses[can] = release.row_losses(rows.take(np.flatnonzero(can)))
+        np.add.at(found, ([one[0] for one in some], [one[1] for one in some]), losses)
+    return found
+
+
+def _exposures(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """(facts,) exposures of the first of each row's values; ties are broken at random.
+
+    So the rank of a value that is exchangeable with the others is uniform, and exactly so.
+    """
+    order = np.lexsort((rng.random(losses.shape), losses), axis=-1)
+    ranks = 1 + np.argmax(order == 0, axis=1)
+    return _exposure(ranks, losses.shape[1] - 1)
+
+
+def _exposure(ranks: Any, decoys: int) -> FloatArray:
+    """Bits: log2 of how many values there are, less log2 of the rank."""
+    found: FloatArray = np.log2(decoys + 1.0) - np.log2(ranks)
+    return found
