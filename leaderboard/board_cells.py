@@ -94,7 +94,7 @@ def _utility_names(board: Sequence[Row]) -> list[str]:
 
 _FLOORS = (
     "unigram_perplexity", "bigram_perplexity", "majority_error", "random_error",
-    "constant_accuracy",
+    "constant_accuracy", "all_outside_weighted_token_f1",
 )  # fmt: skip
 """Values that need no mechanism; they stand below the table, but for floors of the headline."""
 

@@ -74,9 +74,8 @@ _UTILITY = (
     _rate("unknown", "unknown", "share of words that have no vector"),
     _rate("f1_strict", "entity F1", "of entities with the right words and type", "higher",
           main=True),
-    _rate("precision", "precision", "share of predicted entities that are right", "higher",
-          main=True),
-    _rate("recall", "recall", "share of the entities that are found", "higher", main=True),
+    _rate("precision", "precision", "share of predicted entities that are right", "higher"),
+    _rate("recall", "recall", "share of the entities that are found", "higher"),
     _rate("f1_exact", "F1, exact", "of entities with the right words, whatever type", "higher"),
     _rate("f1_partial", "F1, partial", "of entities, half for an overlap", "higher"),
     _rate("f1_type", "F1, type", "of entities of the right type that overlap", "higher"),
@@ -86,8 +85,7 @@ _UTILITY = (
           "right one", "higher"),
     _rate("weighted_token_f1", "token F1", "mean of the F1 of each label by its share of the words,"
           " words outside of entities among them, which flatters", "higher", main=True),
-    _rate("all_outside_weighted_token_f1", "token F1, all outside", "of finding no entity at all",
-          main=True),
+    _rate("all_outside_weighted_token_f1", "token F1, all outside", "of finding no entity at all"),
     _rate("all_outside_f1", "entity F1, all outside", "of finding no entity at all"),
     _rate("dictionary_f1", "dictionary's F1", "entity F1 of looking up the entities of public "
           "text"),

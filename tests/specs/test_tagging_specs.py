@@ -15,25 +15,26 @@ from uedp_bench.results import RunSpec
 CONLL = CorpusStats(users=946, rows=14_041, sensitive_rows=11_132, entities=7_747, public=True)
 
 
-def runs() -> list[RunSpec]:
-    spec = read_spec("tagging-conll2003")
+def runs(name: str = "tagging-conll2003") -> list[RunSpec]:
+    spec = read_spec(name)
     spec["source"] = {"name": "conll2003", "params": {"path": "somewhere"}}
     return [run for run in expand(parse_spec(spec)) if run.seed == 1]
 
 
 @pytest.mark.parametrize(
-    ("label", "unit", "epsilons"),
+    ("spec", "label", "unit", "epsilons"),
     [
-        ("dp-sgd", "record", [1, 2, 4, 8]),
-        ("user-dp", "user", [1, 2, 4, 8]),
-        ("uedp-group", "user-entity", [2, 8]),
+        ("tagging-conll2003", "dp-sgd", "record", [1, 2, 4, 8]),
+        ("tagging-conll2003", "user-dp", "user", [1, 2, 4, 8]),
+        ("tagging-conll2003", "uedp-group", "user-entity", [2, 8]),
+        ("tagging-conll2003-frozen", "dp-sgd", "record", [1, 2, 4, 8]),
     ],
 )
 def test_the_curves_are_drawn_at_the_epsilons_that_they_say(
-    label: str, unit: str, epsilons: list[float]
+    spec: str, label: str, unit: str, epsilons: list[float]
 ) -> None:
     found = []
-    for run in runs():
+    for run in runs(spec):
         if run.label == label:
             pipeline = build(run).pipeline
             assert pipeline.refusals(CONLL) == ()
