@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, final
 
 from pydantic import Field, field_validator, model_validator
 
@@ -150,6 +150,7 @@ class Source(Component[P]):
         """Why `proven` must refuse on this corpus: rows of one user depend on those of others."""
         return ()
 
+    @final
     def all_refusals(self) -> tuple[str, ...]:
         """`refusals`, and those of the annotation that the parameters ask for."""
         asked = self.params.annotate if isinstance(self.params, SourceParams) else None

@@ -75,7 +75,8 @@ class TAB(Source[TABParams]):
 
     The layer `gold` has all that people marked, by type; the layer `identifier` has the same by
     whether it tells who the case is about. Of mentions that overlap the first, and of these the
-    longest, is kept; one that cuts a word has the whole word. Where several people annotated a
+    longest, is kept; one that cuts a word has the whole word, and one that goes over the end of a
+    paragraph is left out. Where several people annotated a
     case, the first of them counts. Records have the applicant, the year of the judgment and the
     country.
     """
@@ -187,7 +188,7 @@ def _case(each: Any, where: str) -> Case:
 
 def _facts(meta: dict[str, Any]) -> Facts:
     codes = meta["countries"]
-    every = codes.split(",") if isinstance(codes, str) else codes
+    every = re.split(r"\W+", codes) if isinstance(codes, str) else codes
     known = {
         "applicant": (meta["applicant"],),
         "year": (str(meta["year"]),),

@@ -6,9 +6,9 @@ pipeline, as in Hathurusinghe et al. 2021, section 2.2.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from uedp_bench.text.annotation.dates import find_dates
@@ -64,8 +64,8 @@ class Candidate(NamedTuple):
 def by_patterns(text: str) -> list[Candidate]:
     """Dates with a year, and runs of capitalised words.
 
-    A run may hold small words such as "van der" and "of the" between its names; where it holds
-    "of", the runs on both sides are candidates too. Scripts without capital letters have no runs.
+    A run may hold small words such as "van der" and "of the" between its names; what "of"
+    separates in it are candidates too. Scripts without capital letters have no runs.
     """
     dates = [Candidate(start, end, frozenset({"date"})) for start, end, _ in find_dates(text)]
     return [*dates, *(Candidate(*span, NAMED) for span in _runs(text))]
@@ -90,18 +90,12 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """A run without small words at its end; and what "of" separates in it."""
-    while run and not run[-1][0][0].isupper():
-        run = run[:-1]
-    if not run:
-        return
-    yield run[0].start(), run[-1].end()
-    for at, word in enumerate(run):
-        if word[0] == _OF:
-            yield from _pieces(run[:at])
-            after = itertools.dropwhile(lambda word: not word[0][0].isupper(), run[at + 1 :])
-            yield from _pieces(list(after))
-            return
+    """A run, and what "of" separates in it, without small words at their ends."""
+    parts = [list(part) for of, part in groupby(run, lambda word: word[0] == _OF) if not of]
+    for piece in [run, *parts] if len(parts) > 1 else [run]:
+        named = [at for at, word in enumerate(piece) if word[0][0].isupper()]
+        if named:
+            yield piece[named[0]].start(), piece[named[-1]].end()
 
 
 def by_pipeline(texts: Sequence[str], pipeline: str) -> list[list[Candidate]]:
