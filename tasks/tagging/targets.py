@@ -11,6 +11,7 @@ from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.tasks.tagging.labels import labels_of_spans
 from uedp_bench.tasks.tagging.words import WordTable
+from uedp_bench.text.annotation.automatic import AUTOMATIC
 
 ENTITIES = "entities"
 """The value of the parameter `layer` that names no layer, but the entities of the corpus."""
@@ -60,7 +61,8 @@ def annotation_of(corpus: Corpus, layer: str) -> Annotation:
     """
     if layer != ENTITIES:
         found = corpus.layer(layer)
-        return Annotation(found.spans, found.types, found.rows, False, f"layer {layer}")
+        by_program = layer == AUTOMATIC
+        return Annotation(found.spans, found.types, found.rows, by_program, f"layer {layer}")
     return Annotation(
         corpus.entities,
         corpus.entity_types,

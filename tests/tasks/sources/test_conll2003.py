@@ -8,6 +8,9 @@ import pytest
 
 from uedp_bench.errors import InputError
 from uedp_bench.registry import sources
+from uedp_bench.tasks.tagging.labels import label_names
+from uedp_bench.tasks.tagging.targets import annotation_of, word_labels
+from uedp_bench.tasks.tagging.words import WordTable
 from uedp_bench.text.describe_data import describe
 
 DOC = "-DOCSTART- -X- O O\n\n"
@@ -52,6 +55,16 @@ def test_rows_users_and_spans_of_a_small_file(folder: Path) -> None:
     ]  # fmt: skip
     # One entity: same type, same surface but for case.
     assert corpus.entities.entity[0] == corpus.entities.entity[2]
+
+
+def test_labels_of_words_are_bio2_and_no_row_marks_a_document(folder: Path) -> None:
+    corpus = load(folder)
+    annotation = annotation_of(corpus, "entities")
+    words = WordTable.of(corpus.texts, "spaces")
+    names = label_names(annotation.types)
+    said = [names[label] for label in word_labels(corpus, annotation, words)]
+    assert " ".join(said) == ("B-PER I-PER O B-LOC O B-PER I-PER B-LOC B-LOC B-ORG O B-LOC B-LOC")
+    assert not any("DOCSTART" in text for text in corpus.texts)
 
 
 def test_describe_counts_by_hand(folder: Path) -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from uedp_bench.component import parse_params
 from uedp_bench.corpus import SPLITS, Corpus, Facts
 from uedp_bench.errors import InputError
+from uedp_bench.tasks.tagging.targets import annotation_of, word_labels
+from uedp_bench.tasks.tagging.words import WordTable
 from uedp_bench.text.annotation.automatic import (
     AUTOMATIC,
     AnnotationParams,
@@ -153,6 +155,14 @@ def test_one_subjects_record_and_text_change_rows_of_that_subject_alone(
     # And what is left of the others does not depend on whether the subject is there at all.
     alone = annotate(replace(one, layers={}).take(rest), DEFAULT).layer(AUTOMATIC)
     assert alone.spans.mentions() == kept[0].spans.mentions()
+
+
+def test_marks_of_untokenised_text_become_labels_of_words() -> None:
+    corpus = annotate(corpus_of([({"Spouse": ("Anna Smith",)}, ["Anna Smith, his wife"])]), DEFAULT)
+    annotation = annotation_of(corpus, AUTOMATIC)
+    for rule, labels in {"spaces": [5, 6, 0, 0], "signs": [5, 6, 0, 0, 0]}.items():
+        words = WordTable.of(corpus.texts, rule)
+        assert word_labels(corpus, annotation, words).tolist() == labels
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
