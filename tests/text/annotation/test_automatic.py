@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uedp_bench.component import parse_params
@@ -139,6 +139,7 @@ ROWS = st.lists(st.sampled_from([f"{name} sang in Troy ." for name in NAMES]), m
                 max_size=3)  # fmt: skip
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(FACTS, ROWS), min_size=2, max_size=4), FACTS, st.data())
 def test_one_subjects_record_and_text_change_rows_of_that_subject_alone(
     pages: list[tuple[Facts, list[str]]], facts: Facts, data: st.DataObject
