@@ -122,6 +122,9 @@ class Learner(Protocol):
         vectorised: see `LanguageModel.vectorised`.
         row_size: numbers in the largest tensor that one row needs (of a language model, its
             logits): how many rows fit side by side depends on it.
+        row_lengths: (rows,) tokens of each row, where rows of similar length are to be computed
+            side by side, because the time of a batch is that of its longest row; None where they
+            are not. It decides about speed, never about what is private.
     """
 
     module: nn.Module
@@ -131,6 +134,7 @@ class Learner(Protocol):
     corpus: Corpus
     vectorised: bool
     row_size: int
+    row_lengths: IntArray | None = None
 
     def start_from(self, module: nn.Module) -> None:
         """Takes over what the network shares with the one that the stage before trained.

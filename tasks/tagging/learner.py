@@ -108,6 +108,7 @@ class TaggerLearner(Learner):
         self._rows = reader.model.read_words(
             words.by_row(), reader.vocabulary, reader.max_tokens, reader.device
         )
+        self.row_lengths = self._rows.lengths
         longest = int(self._rows.lengths.max(initial=1))
         self.row_size = max(self._rows.row_size, longest * reader.labels)
 

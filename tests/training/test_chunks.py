@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from learners import DROPOUT_MODELS, DROPOUT_STATS, flat, learner_with_dropout
 
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.run import Run, Speed
+from uedp_bench.training.chunks import batches_of_like_length
 
 
 @pytest.mark.parametrize("model", list(DROPOUT_MODELS))
@@ -39,3 +41,25 @@ def test_without_dropout_weights_are_others() -> None:
         found.append(flat(module))
     DROPOUT_MODELS["bilstm"][1]["dropout"] = kept
     assert float((found[0] - found[1]).norm()) > 1e-3
+
+
+def test_batches_have_rows_of_like_length_and_every_row_once() -> None:
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 100, 1_003)
+    order = rng.permutation(np.arange(3, 1_003))
+    found = batches_of_like_length(order, lengths, 8, rng)
+    assert sorted(found.tolist()) == list(range(3, 1_003))
+    batches = np.split(found, range(8, 1_000, 8))
+    spread = [np.ptp(lengths[batch]) for batch in batches]
+    assert np.mean(spread) < 6 < np.mean([np.ptp(lengths[b]) for b in np.split(order, 125)])
+    assert not np.array_equal(found, batches_of_like_length(order, lengths, 8, rng))
+    small = batches_of_like_length(np.arange(5), lengths, 8, rng)
+    assert sorted(small.tolist()) == list(range(5))
+    assert not len(batches_of_like_length(np.arange(0), lengths, 8, rng))
+
+
+def test_the_last_batch_is_the_one_that_is_smaller() -> None:
+    lengths = np.arange(21)
+    for seed in range(5):
+        found = batches_of_like_length(np.arange(21), lengths, 4, np.random.default_rng(seed))
+        assert all(np.ptp(found[at : at + 4]) == 3 for at in range(0, 20, 4))

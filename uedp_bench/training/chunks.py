@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from uedp_bench.corpus import IntArray
+from uedp_bench.training.cohort import Cohort
 
 CACHED_NUMBERS = 2**23
 """Numbers of the largest tensor of a chunk: 32 MB in float32, what a cache holds."""
@@ -53,3 +54,43 @@ def by_rows(units: IntArray, sizes: IntArray) -> Iterator[IntArray]:
         end = max(int(np.searchsorted(ends, before + CACHED_NUMBERS, side="right")), start + 1)
         yield units[start:end]
         start = end
+
+
+_POOL = 32
+"""Batches whose rows are sorted by length together: what is left of a shuffle is between pools."""
+
+
+def batches_of_like_length(
+    order: IntArray, lengths: IntArray, size: int, rng: np.random.Generator
+) -> IntArray:
+    """Shuffled rows, so that each batch of `size` has rows of similar length.
+
+    Pools of 32 batches are sorted by length and cut into batches, and these are shuffled. The last
+    batch stays the last: it may be smaller.
+
+    Args:
+        order: (rows,) numbers, shuffled.
+        lengths: by number of the row.
+        size: rows of a batch.
+        rng: draws the order of the batches.
+    """
+    batches: list[IntArray] = []
+    for start in range(0, len(order), _POOL * size):
+        pool = order[start : start + _POOL * size]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[at : at + size] for at in range(0, len(pool), size)]
+    last = batches.pop() if batches else order[:0]
+    return np.concatenate([*(batches[at] for at in rng.permutation(len(batches))), last])
+
+
+def row_numbers(cohort: Cohort, lengths: IntArray, row_size: int) -> IntArray:
+    """(units,) numbers in the largest tensor of each unit's longest row that counts.
+
+    Args:
+        cohort: units and their rows.
+        lengths: of all rows, by their number.
+        row_size: numbers of the longest of these.
+    """
+    longest = np.where(cohort.weights > 0, lengths[cohort.rows], 1).max(axis=1, initial=1)
+    found: IntArray = -(-longest * row_size // max(int(lengths.max(initial=1)), 1))
+    return found

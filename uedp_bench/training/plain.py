@@ -13,6 +13,7 @@ from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Schedule, on_device, row_seeds
 from uedp_bench.run import Run
+from uedp_bench.training.chunks import batches_of_like_length
 
 
 def train_plain(
@@ -47,6 +48,10 @@ def train_plain(
         epoch, step = divmod(at, steps)
         if step == 0:
             now.order, now.nats, now.targets = rng.permutation(rows), 0.0, 0
+            if learner.row_lengths is not None:
+                now.order = batches_of_like_length(
+                    now.order, learner.row_lengths, schedule.batch_size, rng
+                )
         chosen = now.order[step * schedule.batch_size : (step + 1) * schedule.batch_size]
         if len(chosen):
             seeds = row_seeds(rng, chosen.shape)

@@ -19,7 +19,7 @@ from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.run import Run
 from uedp_bench.training.bounds import Limits, NetworkLayer
-from uedp_bench.training.chunks import by_rows, chunk_size, chunks
+from uedp_bench.training.chunks import by_rows, chunk_size, chunks, row_numbers
 from uedp_bench.training.clipping import clipped_sum, layered_sum
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost.gradients import UnknownUse
@@ -368,8 +368,16 @@ def round_shares(
         yield from shares(cohort, unit_weights, learner.row_size, len(how.theta), most)
         return
     sizes = (cohort.weights > 0).sum(axis=1)
-    order: IntArray = np.argsort(sizes, kind="stable")
-    for units in by_rows(order[sizes[order] > 0], np.sort(sizes[sizes > 0]) * learner.row_size):
+    here = np.flatnonzero(sizes > 0)
+    if learner.row_lengths is None:
+        order: IntArray = here[np.argsort(sizes[here], kind="stable")]
+        parts = by_rows(order, sizes[order] * learner.row_size)
+    else:
+        # Rows of similar length side by side: each share is padded to its own longest.
+        numbers = sizes * row_numbers(cohort, learner.row_lengths, learner.row_size)
+        order = here[np.argsort(numbers[here], kind="stable")]
+        parts = chunks(order, numbers[order], len(order))
+    for units in parts:
         yield Share(cohort.take(units), unit_weights[units])
 
 

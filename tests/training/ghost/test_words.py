@@ -9,10 +9,18 @@ import pytest
 import torch
 from model_learners import ROWS, learner_of_model
 
+from uedp_bench.training import chunks
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.unit_sums import (
+    ONE_PASS,
+    RoundWork,
+    Share,
+    ShareWorker,
+    WorkerSetup,
+    round_shares,
+)
 
 BOUND, TIMES = 0.1, 8
 HOSTILE = [
@@ -54,3 +62,27 @@ def test_a_hostile_row_moves_the_sum_by_its_bound_at_most(
     moved = [float((total([*every, others + at]) - without).norm()) for at in range(len(HOSTILE))]
     assert max(moved) <= BOUND
     assert max(moved) > 0.8 * BOUND
+
+
+def test_rows_of_like_length_are_computed_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares then pad less, and what units add is the same."""
+    learner = learner_of_model("words of bilstm", ROWS * 3)
+    lengths = learner.row_lengths
+    assert lengths is not None
+    monkeypatch.setattr(chunks, "CACHED_NUMBERS", 6 * learner.row_size)
+    units = np.arange(4 * len(ROWS))
+    cohort = Cohort.build(units, units, np.ones(len(units)), len(units))
+    cohort = cohort._replace(seeds=cohort.rows[None])
+    totals, padded = [], []
+    for known in (lengths, None):
+        learner.row_lengths = known
+        setup: Any = {"device": "cpu", "seed": 1, "injected": (), "most": 64}
+        worker = ShareWorker(WorkerSetup(learner, LocalTraining(), **setup))
+        work = RoundWork(worker.trainer.flat.vector.clone(), Limits(BOUND))
+        shares = list(round_shares(work, LocalTraining(), learner, cohort, np.ones(len(units)), 64))
+        rows = [share.cohort.rows.reshape(-1) for share in shares]
+        assert sorted(np.concatenate(rows).tolist()) == units.tolist()
+        padded.append(sum(int(lengths[some].max()) * len(some) for some in rows))
+        totals.append(sum(worker.unit_sum(work, share).total for share in shares))
+    assert padded[0] < 0.6 * padded[1]
+    torch.testing.assert_close(totals[0], totals[1], rtol=1e-4, atol=1e-6)
