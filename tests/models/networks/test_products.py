@@ -28,6 +28,19 @@ def test_products_are_those_of_torch(large: int, monkeypatch: pytest.MonkeyPatch
     torch.testing.assert_close(product(double, weight.double()), double @ weight.double().t())
 
 
+@pytest.mark.parametrize("rows", [31, 37, 64, 131])
+def test_rows_of_zeros_change_nothing_and_few_numbers_of_rows_are_met(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "LARGE", 1)
+    x, weight, bias, gradient = draw(rows, 5), draw(6, 5), draw(6), draw(rows, 6)
+    torch.testing.assert_close(product(x, weight, bias), x @ weight.t() + bias)
+    torch.testing.assert_close(outer(gradient, x), gradient.t() @ x)
+    met = [n + products._more_rows(n) for n in range(1, 1025)]
+    assert all(n <= m <= n + n / 8 for n, m in enumerate(met, 1))
+    assert len(set(met)) == 31 + 8 * 5 + 1
+
+
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_networks_of_others_get_the_same_gradients(
     has_bias: bool, monkeypatch: pytest.MonkeyPatch
