@@ -23,6 +23,7 @@ from uedp_bench.training.local import (
     LocalTrainer,
     LocalTraining,
     side_by_side,
+    units_at_once,
 )
 from uedp_bench.training.local_steps import schedule
 
@@ -233,3 +234,12 @@ def test_small_networks_train_side_by_side_and_large_ones_do_not() -> None:
     assert not side_by_side(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cpu")
     assert side_by_side(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cuda")
     assert not side_by_side(_language_learner(False), 1, "cuda")
+
+
+def test_units_side_by_side_keep_their_weights_in_the_cache() -> None:
+    learner = _language_learner(True)
+    assert [units_at_once(learner, d, "cpu", 32) for d in (100, 2**16, 2**17)] == [32, 8, 4]
+    assert units_at_once(learner, 2**17, "cuda", 32) == 32
+    assert units_at_once(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cpu", 32) == 2
+    assert units_at_once(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cpu", 1) == 1
+    assert units_at_once(_language_learner(False), 100, "cuda", 32) == 2

@@ -121,8 +121,8 @@ class LocalTrainer:
 
     Small networks train side by side: their time goes into calls, and one call serves all units.
     Large ones train one after the other, for their time goes into products, and from the second
-    step on each unit's weights are its own: there is nothing to share, and the tables of several
-    units leave the cache.
+    step on each unit's weights are its own: a call serves few units before their tables leave the
+    cache.
 
     Args:
         learner: what to train.
@@ -167,18 +167,16 @@ class LocalTrainer:
             named = {f"module.{name}": value for name, value in params.items()}
             return self._loss(torch.func.functional_call(self._wrapped, named, (batch,)), weights)
 
-        gradient = torch.func.grad_and_value(loss)
         steps: Steps | None = None
         for step, (rows, weights, seeds) in enumerate(schedule(cohort, self._local)):
             batch = self._batch(rows, seeds)
             weight = torch.as_tensor(weights, dtype=theta.dtype, device=self._device)
-            # All units start from the same weights: the first step is one product over all rows.
-            shared = steps is None
-            at = self.flat.named(theta if steps is None else steps.weights)
-            grads, values = torch.func.vmap(
-                gradient, in_dims=(None if shared else 0, 0, 0), randomness="error"
-            )(at, batch, weight)
-            flat = torch.cat([grads[n].reshape(units, -1) for n in self.flat.names], dim=1).detach()
+            # All units start from the same weights: layers that see so compute all rows at once.
+            at = theta.expand(units, -1) if steps is None else steps.weights
+            at = at.detach().requires_grad_()
+            values = torch.func.vmap(loss, randomness="error")(self.flat.named(at), batch, weight)
+            # No unit's loss depends on another's weights: the gradient of the sum has all of them.
+            (flat,) = torch.autograd.grad(values.sum(), at)
             here = torch.as_tensor((weights > 0).any(axis=1))
             active = here.to(self._device)
             if step == 0:
@@ -229,8 +227,11 @@ class LocalTrainer:
         }
 
 
-SIDE_BY_SIDE_WEIGHTS = 2**16
+SIDE_BY_SIDE_WEIGHTS = 2**17
 """On a CPU, networks of more weights train one unit after the other (`docs/performance.md`)."""
+
+CACHED_WEIGHTS = 2**19
+"""On a CPU, weights of units side by side: 2 MB in float32, and as much for their gradients."""
 
 
 def side_by_side(learner: Learner, parameters: int, device: str) -> bool:
@@ -238,3 +239,12 @@ def side_by_side(learner: Learner, parameters: int, device: str) -> bool:
     if not learner.vectorised:
         return False
     return torch.device(device).type != "cpu" or parameters <= SIDE_BY_SIDE_WEIGHTS
+
+
+def units_at_once(learner: Learner, parameters: int, device: str, most: int) -> int:
+    """Units whose updates are computed at once, of `most`: those that train alone gain nothing."""
+    if not side_by_side(learner, parameters, device):
+        return min(most, 2)
+    if torch.device(device).type != "cpu":
+        return most
+    return min(most, max(CACHED_WEIGHTS // max(parameters, 1), 1))

@@ -25,7 +25,7 @@ from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.ghost.single_pass import SinglePass
 from uedp_bench.training.injection import inject
-from uedp_bench.training.local import LocalTraining, LocalWork, side_by_side
+from uedp_bench.training.local import LocalTraining, LocalWork, units_at_once
 from uedp_bench.training.two_level import row_clipped_updates
 
 ONE_PASS = "one backward pass"  # noqa: S105 - no password
@@ -218,9 +218,9 @@ class ShareWorker:
             except UnknownUse as unknown:
                 reason = self._unknown = f"the network uses {unknown}"
         learner, d = self._setup.learner, len(work.theta)
-        # Units that train one after the other gain nothing from being held at once.
-        together = side_by_side(learner, d, self._setup.device) or width == 1
-        most = self._setup.most if together else min(self._setup.most, 2)
+        most = self._setup.most
+        if width > 1:
+            most = units_at_once(learner, d, self._setup.device, most)
         parts = shares(share.cohort, share.weights, learner.row_size, d, most)
         return joined((self._by_updates(work, part, reason or "") for part in parts), work.theta)
 

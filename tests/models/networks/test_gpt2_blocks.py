@@ -46,6 +46,7 @@ def test_outputs_and_gradients_are_the_librarys(
     options: dict[str, Any], large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(products, "LARGE", large)
+    monkeypatch.setattr(products, "NARROW", 1)
     network = _network(**options)
     ours, theirs = network.outputs(TOKENS), _theirs(network)
     assert gpt2_blocks.features(network.network.transformer, TOKENS) is not None

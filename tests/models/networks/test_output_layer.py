@@ -60,6 +60,26 @@ def test_users_side_by_side_get_what_they_get_alone() -> None:
         torch.testing.assert_close(together[unit], alone)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_gradient_of_a_sum_over_users_has_that_of_each(shared: bool) -> None:
+    features, weight, bias, targets = draw()
+    at = torch.stack([weight, weight if shared else 2 * weight]).requires_grad_()
+    weights = at[0].detach().expand(2, -1, -1).requires_grad_() if shared else at
+    both = torch.stack([features, features.flip(0)]).requires_grad_()
+    asked = torch.stack([targets, targets.flip(0)])
+
+    def loss(weight: Tensor, features: Tensor, targets: Tensor) -> Tensor:
+        return output_nats(features, OutputLayer(weight, bias), targets).sum()
+
+    values = torch.func.vmap(loss)(weights, both, asked)
+    found = torch.autograd.grad(values.sum(), (weights, both))
+    alone = [loss(at[u], both[u], asked[u]) for u in range(2)]
+    expected = torch.autograd.grad(torch.stack(alone).sum(), (at, both))
+    torch.testing.assert_close(values, torch.stack(alone))
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 def test_a_row_that_is_not_finite_stays_alone() -> None:
     features, weight, bias, targets = draw()
     features[1] = torch.nan

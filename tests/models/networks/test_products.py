@@ -20,6 +20,7 @@ def draw(*shape: int) -> Tensor:
 @pytest.mark.parametrize("large", [1, 2**30])  # always the faster library, and never
 def test_products_are_those_of_torch(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "LARGE", large)
+    monkeypatch.setattr(products, "NARROW", 1)
     x, weight, bias, gradient = draw(7, 5), draw(6, 5), draw(6), draw(7, 6)
     torch.testing.assert_close(product(x, weight, bias), x @ weight.t() + bias)
     torch.testing.assert_close(product(gradient, weight.t()), gradient @ weight)
@@ -33,6 +34,7 @@ def test_rows_of_zeros_change_nothing_and_few_numbers_of_rows_are_met(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(products, "LARGE", 1)
+    monkeypatch.setattr(products, "NARROW", 1)
     x, weight, bias, gradient = draw(rows, 5), draw(6, 5), draw(6), draw(rows, 6)
     torch.testing.assert_close(product(x, weight, bias), x @ weight.t() + bias)
     torch.testing.assert_close(outer(gradient, x), gradient.t() @ x)
@@ -46,6 +48,7 @@ def test_networks_of_others_get_the_same_gradients(
     has_bias: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(products, "LARGE", 1)
+    monkeypatch.setattr(products, "NARROW", 1)
     calls: list[Any] = []
     if products.onednn_works():
         onednn = products._onednn
@@ -76,6 +79,7 @@ def test_networks_of_others_get_the_same_gradients(
 
 def test_transforms_and_overriding_tensors_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "LARGE", 1)
+    monkeypatch.setattr(products, "NARROW", 1)
     weights, x = draw(4, 6, 5), draw(4, 3, 5)
 
     def value(weight: Tensor, x: Tensor) -> Tensor:
@@ -92,6 +96,7 @@ def test_torch_serves_where_the_operator_is_missing(monkeypatch: pytest.MonkeyPa
         raise AttributeError("no such operator")
 
     monkeypatch.setattr(products, "LARGE", 1)
+    monkeypatch.setattr(products, "NARROW", 1)
     monkeypatch.setattr(products, "_onednn", missing)
     products.onednn_works.cache_clear()
     try:

@@ -18,6 +18,10 @@ from torch.overrides import TorchFunctionMode
 LARGE = 2**20
 """Multiplications of a product from which on oneDNN is faster; below, its calls cost more."""
 
+NARROW, SHORT = 2**6, 2**9
+"""Columns of a factor and rows: a product of fewer of both earns no kernel, which takes half a
+megabyte and longer to compile than a few such products to compute."""
+
 
 @cache
 def onednn_works() -> bool:
@@ -40,6 +44,7 @@ def _pays(x: Tensor, columns: int) -> bool:
         x.dtype == torch.float32
         and x.device.type == "cpu"
         and x.numel() * columns >= LARGE
+        and (min(x.shape[-1], columns) >= NARROW or x.numel() >= SHORT * x.shape[-1])
         and onednn_works()
     )
 

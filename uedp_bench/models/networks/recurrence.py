@@ -7,6 +7,7 @@ and the gradient of each weight is one product over all time steps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -77,9 +78,7 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, ...]:
         inputs, recurrent, cells, mask, *weights, coupled = given
-        tables = forward_tables(
-            inputs, (recurrent, cells), CellWeights(*weights), mask, coupled=coupled
-        )
+        tables = forward_tables(inputs, (recurrent, cells), _of_all(weights), mask, coupled=coupled)
         outputs, gates, cells, squashed = tables
         return outputs, cells[-1].clone(), gates, cells, squashed
 
@@ -107,7 +106,7 @@ class _Recurrence(torch.autograd.Function):
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
         units = info.batch_size
         data = _with_units(units, zip(given[:4], in_dims[:4], (1, 0, 0, 0), strict=True))
-        weights = _weights_with_units(units, given[4:8], in_dims[4:8])
+        weights = _with_units(units, zip(given[4:8], in_dims[4:8], (0,) * 4, strict=True))
         found = _Recurrence.apply(*data, *weights, given[8])  # type: ignore[no-untyped-call]
         return found, (1, 0, 1, 1, 1)
 
@@ -118,7 +117,7 @@ class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, ...]:
         of_outputs, of_cells, inputs, recurrent, cells, mask, *rest = given
-        state, weights = (recurrent, cells), CellWeights(*rest[:4])
+        state, weights = (recurrent, cells), _of_all(rest[:4])
         tables = ForwardTables(*rest[4:])
         back = backward_tables(of_outputs, of_cells, tables, state, weights, mask)
         found = weight_gradients(inputs, tables, back, state, weights, mask)
@@ -138,7 +137,7 @@ class _Backward(torch.autograd.Function):
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
         units, at = info.batch_size, (1, 0, 1, 0, 0, 0)
         data = _with_units(units, zip(given[:6], in_dims[:6], at, strict=True))
-        weights = _weights_with_units(units, given[6:10], in_dims[6:10])
+        weights = _with_units(units, zip(given[6:10], in_dims[6:10], (0,) * 4, strict=True))
         tables = _with_units(units, zip(given[10:], in_dims[10:], (1,) * 4, strict=True))
         found = _Backward.apply(*data, *weights, *tables)  # type: ignore[no-untyped-call]
         return found, (1, 0, 0, 0, 0, 0, 0)
@@ -159,10 +158,9 @@ def _with_units(units: int, parts: Any) -> list[Tensor | None]:
     return found
 
 
-def _weights_with_units(
-    units: int, weights: tuple[Any, ...], dims: tuple[Any, ...]
-) -> list[Tensor | None]:
-    """Weights of each unit, or the shared ones as they are."""
-    if all(dim is None for dim in dims):
-        return list(weights)
-    return _with_units(units, zip(weights, dims, (0,) * 4, strict=True))
+def _of_all(weights: Sequence[Tensor | None]) -> CellWeights:
+    """The weights; once, where units were given copies of one that take no memory."""
+    first = weights[0]
+    if first is None or first.dim() == 2 or any(w is not None and w.stride(0) for w in weights):
+        return CellWeights(*weights)  # type: ignore[arg-type]
+    return CellWeights(*(None if weight is None else weight[0] for weight in weights))  # type: ignore[arg-type]

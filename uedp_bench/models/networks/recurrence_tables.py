@@ -82,7 +82,8 @@ def forward_tables(
             None if mask is None else _folded(mask), coupled=coupled,
         ), inputs.shape[1])  # fmt: skip
     units = weights.recurrent.shape[-2] // (3 if coupled else 4)
-    gates = _products(inputs, weights.input, weights.bias)
+    # In the order of time: products of a step write to one block, or torch makes them one by one.
+    gates = _products(inputs, weights.input, weights.bias).contiguous()
     cells = gates.new_empty(*gates.shape[:-1], units)
     squashed = torch.empty_like(cells)
     multiply_add = torch.addmm if inputs.dim() == 3 else torch.baddbmm
@@ -165,7 +166,7 @@ def backward_tables(
     # What the gradient of the cells multiplies: all gates but the second, the output gate.
     coupled = blocks.shape[-2] == 3
     of_cells = [blocks[..., ::2, :]] if coupled else [blocks[..., :1, :], blocks[..., 2:, :]]
-    outputs = gradient.clone()
+    outputs = gradient.clone(memory_format=torch.contiguous_format)
     views = (outputs, through, tables.gates[..., :units], factors, blocks[..., 1, :], *of_cells)
     carried = torch.zeros_like(state[1]) if last_cells is None else last_cells
     later: Tensor | None = None
