@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,10 +13,13 @@ from uedp_bench.corpus import Edit, Layer, Rewriting
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms.deidentification.detector import (
+    OWN,
     DetectorParams,
+    acting_on,
     found_by,
     name_of,
     trained_tagger,
+    with_own_entities,
 )
 from uedp_bench.mechanisms.deidentification.mentions import (
     Mention,
@@ -135,8 +137,8 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
                 `public_list` cannot be used.
         """
         if self.params.detector != "corpus":
-            acting = _acting(corpus, found_by(self.params, corpus))
-            return _as_before(self._published(acting, run), corpus), _EVENTS
+            acting = acting_on(corpus, found_by(self.params, corpus))
+            return with_own_entities(self._published(acting, run), corpus), _EVENTS
         return self._published(corpus, run), _EVENTS
 
     def _published(self, corpus: Corpus, run: Run) -> Corpus:
@@ -227,26 +229,6 @@ class _Detector(NamedTuple):
         return self.mechanism._finding(corpus)
 
 
-_OWN = "entities of the source"
-"""Name of the layer that has them while a detector of its own acts."""
-
-
-def _acting(corpus: Corpus, found: Layer) -> Corpus:
-    """The corpus with what a detector found in place of its own entities, which follow along."""
-    layers = dict(corpus.layers)
-    if not corpus.entities.lost:
-        layers[_OWN] = Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
-    return replace(corpus, entities=found.spans, entity_types=found.types, layers=layers)
-
-
-def _as_before(published: Corpus, corpus: Corpus) -> Corpus:
-    """What was published with the source's own entities: what is left of each, or stands for it."""
-    layers = dict(published.layers)
-    own = layers.pop(_OWN, None)
-    entities = corpus.entities if own is None else own.spans
-    return replace(published, entities=entities, entity_types=corpus.entity_types, layers=layers)
-
-
 def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run, how: str) -> None:
     """Notes what finds the entities, and where people labelled them too, how much of it.
 
@@ -258,8 +240,8 @@ def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run, how: str) 
             run.note(entities_from="labels of the source: everything that they name is found")
             return
         how = " ".join(filter(None, (corpus.detector.detector, corpus.detector.pipeline)))
-    elif gold is None and corpus.detector is None and _OWN in corpus.layers:
-        gold = corpus.layers[_OWN]
+    elif gold is None and corpus.detector is None and OWN in corpus.layers:
+        gold = corpus.layers[OWN]
     run.note(entities_from=how)
     if gold is not None and not gold.spans.lost:
         from uedp_bench.text.detection import measure

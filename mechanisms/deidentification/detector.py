@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -89,3 +90,23 @@ def found_by(params: DetectorParams, corpus: Corpus) -> Layer:
 def name_of(params: DetectorParams) -> str:
     """The detector as diagnostics name it."""
     return " ".join(filter(None, (params.detector, params.pipeline)))
+
+
+OWN = "entities of the source"
+"""Name of the layer that has them while a detector of its own acts."""
+
+
+def acting_on(corpus: Corpus, found: Layer) -> Corpus:
+    """The corpus with what a detector found in place of its own entities, which follow along."""
+    layers = dict(corpus.layers)
+    if not corpus.entities.lost:
+        layers[OWN] = Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
+    return replace(corpus, entities=found.spans, entity_types=found.types, layers=layers)
+
+
+def with_own_entities(published: Corpus, corpus: Corpus) -> Corpus:
+    """What was published with the source's own entities: what is left of each, or stands for it."""
+    layers = dict(published.layers)
+    own = layers.pop(OWN, None)
+    entities = corpus.entities if own is None else own.spans
+    return replace(published, entities=entities, entity_types=corpus.entity_types, layers=layers)

@@ -22,14 +22,17 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.budget.planned_mechanisms import PlannedPipeline
-from uedp_bench.corpus import Corpus, Spans
+from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification import trained_tagger
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
+from uedp_bench.mechanisms.noiseless import Noiseless
+from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, write_result
 from uedp_bench.run import Run
 from uedp_bench.task import Task
+from uedp_bench.tasks.tagging.tagging import Tagging
 
 DELTA = 1e-5
 ROUNDS = Repeated(count=30, event=PoissonSampled(rate=0.05, event=Gaussian(noise_multiplier=1.0)))
@@ -171,3 +174,26 @@ def test_the_task_that_trained_it_loads_it(
     assert out.texts == ("call <NAME> now", "nobody")
     assert loaded == [folder / "release"]
     assert out.entity_types == ("VERB",)
+
+
+def test_a_saved_tagger_finds_what_it_found(tmp_path: Path) -> None:
+    """The release of the task tagging as it lies on disk, without a record of its run."""
+    texts = tuple(f"w{i % 3} Ann{i % 4} met nobody" for i in range(20))
+    names = Spans.build(texts, [(row, 3, 7, 0) for row in range(20)])
+    split = np.array([SPLITS.index("public" if row % 2 else "train") for row in range(20)])
+    corpus = Corpus(texts, {"user": np.arange(20)}, split, names, ("PER",))
+    made = Tagging.create({})
+    made.model = BiLSTM.create({"embedding_size": 8, "units": 8, "character_filters": 0})
+    run = Run(1, CorpusStats(users=10, rows=10, sensitive_rows=1, entities=1, public=True))
+    (learner,) = made.stages(corpus, made.vocabulary(corpus), run)
+    fit = Noiseless.create({"epochs": 20, "batch_size": 5, "learning_rate": 0.05})
+    module, _ = fit.train(learner, learner.corpus, run)
+    release = learner.release(module)
+    release.save(tmp_path / "saved")
+    mechanism = Deidentify.create({"detector": "tagger", "tagger": tmp_path / "saved"})
+    found = mechanism.entity_detector().find(corpus)
+    assert found.spans.mentions() == release.spans(corpus).mentions()
+    assert len(found.spans) >= 10
+    out, _ = mechanism.publish(corpus, run)
+    assert out.texts[0] == "w0 <PER> met nobody"
+    assert out.texts[1] == texts[1]  # public
