@@ -240,6 +240,6 @@ def test_units_side_by_side_keep_their_weights_in_the_cache() -> None:
     learner = _language_learner(True)
     assert [units_at_once(learner, d, "cpu", 32) for d in (100, 2**16, 2**17)] == [32, 8, 4]
     assert units_at_once(learner, 2**17, "cuda", 32) == 32
-    assert units_at_once(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cpu", 32) == 2
-    assert units_at_once(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cpu", 1) == 1
-    assert units_at_once(_language_learner(False), 100, "cuda", 32) == 2
+    assert units_at_once(learner, 100, "cpu", 3) == 3
+    assert units_at_once(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cpu", 32) == 1
+    assert units_at_once(_language_learner(False), 100, "cuda", 32) == 1

@@ -242,9 +242,9 @@ def side_by_side(learner: Learner, parameters: int, device: str) -> bool:
 
 
 def units_at_once(learner: Learner, parameters: int, device: str, most: int) -> int:
-    """Units whose updates are computed at once, of `most`: those that train alone gain nothing."""
+    """Units whose updates are held at once, of `most`: those that train alone gain nothing."""
     if not side_by_side(learner, parameters, device):
-        return min(most, 2)
+        return 1
     if torch.device(device).type != "cpu":
         return most
     return min(most, max(CACHED_WEIGHTS // max(parameters, 1), 1))

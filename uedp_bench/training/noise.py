@@ -14,6 +14,9 @@ from torch import Tensor
 from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
 from uedp_bench.training.sampling import Told
 
+_BLOCK = 2**16
+"""Numbers that are drawn at once; all of them would need twice the memory of the vector."""
+
 
 class Noise(Protocol):
     """Policy: adds noise to the vector of each round; it may keep a state over rounds.
@@ -64,11 +67,15 @@ class GaussianNoise:
 
     def add(self, vector: Tensor, std: float, rng: np.random.Generator) -> Tensor:
         """(n,) `vector` plus independent N(0, std^2), of its type and on its device."""
-        noisy = rng.standard_normal(len(vector))
-        noisy *= std
-        noisy += vector.cpu().numpy()
+        here = vector.cpu()
+        noisy = torch.empty_like(here)
+        for part, found in zip(torch.split(here, _BLOCK), torch.split(noisy, _BLOCK), strict=True):
+            drawn = rng.standard_normal(len(part))
+            drawn *= std
+            drawn += part.numpy()
+            found.copy_(torch.from_numpy(drawn))
         self.stds.append(std)
-        return torch.from_numpy(noisy).to(vector)
+        return noisy.to(vector)
 
 
 class IndependentGaussian:
