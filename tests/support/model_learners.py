@@ -35,6 +35,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "vectors": (CLASSES, "hashed-words", {"width": 6}),
     "words of bilstm": (LABELS, "bilstm", _SMALL),
     "words of bilstm, crf": (LABELS, "bilstm", _SMALL),
+    "words of vectors, crf": (LABELS, "hashed-words", {"width": 6}),
     "words of bert": (LABELS, "bert", {"configuration": "tiny", "projection": 5}),
     "words of bert, adapters, crf": (LABELS, "bert", {"configuration": "tiny", "lora_rank": 2}),
 }

@@ -14,9 +14,14 @@ from torch import Tensor, nn
 
 from uedp_bench import registry
 from uedp_bench.component import Params
-from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
+from uedp_bench.corpus import FloatArray
+from uedp_bench.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.networks.classifier import Given
+from uedp_bench.models.networks.pooled_transformer import Projection
+from uedp_bench.models.networks.word_transformer import GivenWords
 from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_pieces import VectorRows
+from uedp_bench.models.word_rows import Padding
 
 
 class _Mean(nn.Module):
@@ -55,8 +60,8 @@ class MeanOfWords(TextEncoder[MeanParams]):
 
 
 @registry.models.register
-class HashedWords(TextEncoder[MeanParams]):
-    """Frozen: the mean of a fixed random vector for every word."""
+class HashedWords(TextEncoder[MeanParams], TokenEncoder[MeanParams]):
+    """Frozen: a fixed random vector for every word; of a text, their mean."""
 
     name = "hashed-words"
     Params = MeanParams
@@ -72,10 +77,7 @@ class HashedWords(TextEncoder[MeanParams]):
 
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
         size = self.params.width
-        found: dict[str, np.ndarray] = {}
-        for word in {word for text in texts for word in text.split()}:
-            seed = int(hashlib.sha256(word.encode()).hexdigest()[:8], 16)
-            found[word] = np.random.default_rng(seed).normal(size=size)
+        found = {word: self._vector(word) for text in texts for word in text.split()}
         rows = [
             np.mean([found[w] for w in text.split()] or [np.zeros(size)], axis=0) for text in texts
         ]
@@ -83,6 +85,27 @@ class HashedWords(TextEncoder[MeanParams]):
 
     def feature_size(self) -> int:
         return self.params.width
+
+    def read_words(
+        self,
+        words: Sequence[Sequence[str]],
+        vocabulary: Vocabulary | None,
+        max_tokens: int,
+        device: str,
+    ) -> WordRows:
+        kept = [word for row in words for word in row[:max_tokens]]
+        lengths = np.array([len(row[:max_tokens]) for row in words])
+        vectors = np.array([self._vector(word) for word in kept], dtype=np.float32)
+        cut = sum(len(row) > max_tokens for row in words)
+        row_size = int(lengths.max()) * self.params.width
+        return VectorRows(vectors, np.arange(len(kept)), Padding(lengths), cut, row_size)
+
+    def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        return GivenWords(Projection(self.params.width, None, seed))
+
+    def _vector(self, word: str) -> FloatArray:
+        seed = int(hashlib.sha256(word.encode()).hexdigest()[:8], 16)
+        return np.random.default_rng(seed).normal(size=self.params.width)
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         return Given(self.params.width)
