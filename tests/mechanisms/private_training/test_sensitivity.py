@@ -327,7 +327,7 @@ def test_coins_have_the_stated_rate_and_are_independent_of_each_other(name: str)
     data = [Sentence(u, "a", (0.0, 0.0, 0.0)) for u in range(10) for _ in range(2)]
     learner = learner_of(data)
     mechanism = KINDS[name].create(SAMPLED[name])
-    with watched() as sums:
+    with watched(alone=False) as sums:
         mechanism.train(learner, learner.corpus, run_of(learner))
     here = sums.by_row if name == "uedp-group" else sums.by_user
     units = 20 if name == "uedp-group" else 10
