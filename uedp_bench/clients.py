@@ -83,8 +83,6 @@ class Clients(BaseModel):
         whole = _client(self._numbers("user", corpus.users), shares.mean(axis=0)[None])
         alone = self._numbers("row", corpus.origin)
         planted = corpus.origin < 0
-        # What belongs to nobody, and has no number in the source either, draws by its place.
-        alone[planted] = self._rng("planted").random(len(corpus))[planted]
         by_row = _client(alone, shares[_kind_of(corpus, self)])
         with_user = corpus.users >= 0
         stays = with_user if self.by == "user" else with_user & planted
@@ -93,8 +91,8 @@ class Clients(BaseModel):
 
     def _numbers(self, of: str, ids: IntArray) -> FloatArray:
         """(rows,) a uniform number for each id, the same whoever else is there."""
-        drawn: FloatArray = self._rng(of).random(int(ids.max(initial=-1)) + 2)
-        return drawn[ids]
+        drawn: FloatArray = self._rng(of).random(int(ids.max(initial=-1)) + 1)
+        return np.append(drawn, 0.0)[ids]  # -1 is nobody, and its number is 0
 
     def _rng(self, what: str) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(shared_stream(self.seed, "clients", what)))

@@ -21,7 +21,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.parallel import Parallel
 from uedp_bench.accounting.published_systems import federated_ner_claim
 from uedp_bench.clients import clients_of
-from uedp_bench.corpus import Index, IntArray
+from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
@@ -214,12 +214,16 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
         )
 
     def _round_of_row(self, corpus: Corpus, run: Run) -> IntArray:
-        """(rows,) the only round that uses a row, by a number that the row draws; -1 for none."""
+        """(rows,) the only round that uses a row, by a number that the row draws; -1 for none.
+
+        What an attack planted has no number in the source, and goes by that of its user.
+        """
         p = self.params
-        rng = run.shared(self.name, "rounds")
-        drawn = rng.random(int(corpus.origin.max(initial=-1)) + 2)[corpus.origin]
-        planted = corpus.origin < 0
-        drawn[planted] = run.shared(self.name, "rounds", "planted").random(len(corpus))[planted]
+        drawn = np.where(
+            corpus.origin >= 0,
+            _numbers(run.shared(self.name, "rounds"), corpus.origin),
+            _numbers(run.shared(self.name, "rounds of users"), corpus.users),
+        )
         found: IntArray = np.floor(drawn / (p.data_per_round or 1.0)).astype(np.int64)
         return np.where(found < p.rounds, found, -1)
 
@@ -271,6 +275,12 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
             assumptions += INCREMENTAL
         event = Parallel(parts=tuple(parts))
         return (PrivacyEvent(unit="record", event=event, assumptions=assumptions),)
+
+
+def _numbers(rng: np.random.Generator, ids: IntArray) -> FloatArray:
+    """(rows,) a uniform number for each id, the same whoever else is there."""
+    drawn: FloatArray = rng.random(int(ids.max(initial=-1)) + 1)
+    return np.append(drawn, 0.0)[ids]  # -1 is nobody, and its number is 0
 
 
 def _by_round(

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from uedp_bench.accounting.accountants import composing
 from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.composing import MOST_SEQUENCES, compose
+from uedp_bench.accounting.accountants.noisy_sums import quick_bound
 from uedp_bench.accounting.accountants.renyi import renyi
 from uedp_bench.accounting.events import (
     ApproximateDP,
@@ -25,6 +27,7 @@ from uedp_bench.accounting.events import (
     PureDP,
     Repeated,
     UserEntityGaussian,
+    one_and_count,
 )
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.parallel import Parallel
@@ -243,3 +246,18 @@ def test_an_unknown_event_in_a_part_proves_nothing():
     assert given.status == "refused"
     assert "kind 'odd'" in given.reason
     assert json.loads(event.model_dump_json())["event"]["parts"][1] == [{"kind": "odd"}]
+
+
+def test_parts_that_a_quick_bound_rules_out_are_not_looked_at_closely(monkeypatch):
+    """Clients of many sizes: the worst is the same, and most are never composed."""
+    sizes = (2000, 400, 900, 300, 1500, 260, 700)
+    parts = tuple((rounds(8 / size, 1.0, size // 8),) for size in sizes)
+    alone = [compose(part, ANY, DELTA).epsilon for part in parts]
+    bounds = [quick_bound([one_and_count(part[0])], ANY, DELTA) for part in parts]
+    assert all(bound >= epsilon for bound, epsilon in zip(bounds, alone, strict=True))
+    looked, close = [], composing._in_sequence
+    monkeypatch.setattr(
+        composing, "_in_sequence", lambda *args: looked.append(args[0]) or close(*args)
+    )
+    assert compose([Parallel(parts=parts)], ANY, DELTA).epsilon == max(alone)
+    assert len(looked) < len(parts)

@@ -64,7 +64,10 @@ def test_a_round_of_one_client_is_dp_sgd_on_its_rows() -> None:
     """Without noise, and with a rate of one: nothing is drawn then."""
     params = {"noise_multiplier": 0.0, "batch_size": 12, "clip": 0.3}
     learner = _dealt(NetworkLearner(12), np.zeros(12, dtype=np.int64))
-    here = _train(learner, _run(1, 12), **params, rounds=1, local_steps=4)
+    run = _run(1, 12)
+    here = _train(learner, run, **params, rounds=1, local_steps=4)
+    assert run.diagnostics["clipped_fraction"] == 1.0
+    assert run.counts["rows_trained"] == 48
     there = DPSGD.create({**params, "steps": 4, "optimizer": "sgd", "learning_rate": 0.2})
     module, _ = there.train(learner, learner.corpus, _run(1, 12))
     torch.testing.assert_close(here, flat(module), rtol=1e-4, atol=1e-6)
@@ -164,6 +167,17 @@ def test_rounds_of_disjoint_data_share_no_row() -> None:
     assert isinstance(event.event, Parallel)
     assert len(event.event.parts) == 12
     assert "one round alone" in " ".join(event.assumptions)
+
+
+def test_the_round_of_a_row_does_not_follow_from_who_else_is_there() -> None:
+    learner = _learner(rows=60)
+    origin = np.where(np.arange(60) % 6 == 5, -1, np.arange(60))  # some were planted
+    learner.corpus = corpus = replace(learner.corpus, origin=origin)
+    mechanism = FederatedDPSGD.create({"rounds": 4, "data_per_round": 0.25})
+    whole = mechanism._round_of_row(corpus, _run())
+    left = np.flatnonzero((np.arange(60) != 11) & (np.arange(60) != 20))
+    assert (mechanism._round_of_row(corpus.take(left), _run()) == whole[left]).all()
+    assert set(whole.tolist()) == {0, 1, 2, 3}
 
 
 def test_a_round_of_a_part_of_the_rows_costs_its_own_rate_once() -> None:

@@ -16,10 +16,13 @@ from uedp_bench.results import Result
 SMALL = {"vocabulary_size": 100, "units": 4, "embedding_size": 4, "character_filters": 2}
 USERS = {"rounds": 1, "users_per_round": 10}
 TRAINED: dict[str, dict[str, Any]] = {
+    "cyclic": {"epochs": 1, "batch_size": 200},
     "dp-ftrl": USERS,
     "dp-sgd": {"steps": 1, "batch_size": 50},
     "fedavg": {"rounds": 1, "users_per_round": 10},
+    "federated-dp-sgd": {"rounds": 1, "local_steps": 1, "batch_size": 20},
     "noiseless": {"epochs": 1, "batch_size": 200},
+    "pooled": {"epochs": 1, "batch_size": 200},
     "public-only": {},
     "uedp": USERS,
     "uedp-group": {"rounds": 1},
@@ -33,6 +36,7 @@ def ran(folder: Path, mechanism: Any, **params: Any) -> Result:
     (made,) = runs(
         mechanism, source={"name": "embedded", "params": sizes},
         task={"name": "tagging", "params": params}, model={"name": "bilstm", "params": SMALL},
+        clients={"count": 3},
     )  # fmt: skip
     result = execute(made, Execution(folder, "cpu"))
     assert result.error is None, result.error
@@ -45,7 +49,7 @@ def test_every_mechanism_that_trains_trains_taggers(name: str, tmp_path: Path) -
     pretraining = {"pretraining_epochs": 1} if name == "public-only" else {}
     result = ran(tmp_path, {"name": name, "params": TRAINED[name]}, **crf, **pretraining)
     assert result.utility["f1_strict"].value >= 0.0
-    if name in ("dp-sgd", "user-dp", "uedp-group", "uedp-spread"):
+    if name in ("dp-sgd", "federated-dp-sgd", "user-dp", "uedp-group", "uedp-spread"):
         proven = [one.epsilon for one in result.guarantees if one.kind == "proven"]
         assert np.isfinite(proven).all()
 
