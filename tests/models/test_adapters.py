@@ -129,6 +129,11 @@ def test_private_training_moves_adapters_and_no_other_weight(pretrained: tuple[s
         moved = not torch.equal(after.detach(), before[name])
         assert moved == learner.module.get_parameter(name).requires_grad, name
     assert "lora_A" in "".join(trainable(module))
+    adapters = sum(p.numel() for p in module.parameters() if p.requires_grad)
+    assert run.counts["weights_trained"] == adapters < sum(p.numel() for p in before.values())
+    # A second training of the same name adds none.
+    mechanism.train(learner, learner.corpus, run)
+    assert run.counts["weights_trained"] == adapters
 
 
 def test_public_text_trains_the_network_and_leaves_the_adapters_out(
@@ -136,7 +141,10 @@ def test_public_text_trains_the_network_and_leaves_the_adapters_out(
 ) -> None:
     _, (public, private) = stages_of(pretrained, {"pretraining_epochs": 1}, lora_rank=3)
     before = {name: p.detach().clone() for name, p in public.module.named_parameters()}
-    trained = train_plainly(public, Run(1, sizes()), keep=False)
+    run = Run(1, sizes())
+    trained = train_plainly(public, run, keep=False)
+    weights = sum(p.numel() for name, p in before.items() if "lora_" not in name)
+    assert run.counts["weights_pretrain"] == weights
     for name, after in trained.named_parameters():
         if "lora_" in name:
             assert torch.equal(after.detach(), before[name]), name

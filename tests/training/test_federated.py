@@ -139,6 +139,7 @@ def test_row_weights_choose_rows_and_rows_per_unit_caps_them() -> None:
     run = toy_run()
     train_federated(_plan(_index([0] * 4), rows_per_unit=2, rounds=5), learner, run)
     assert run.counts["rows_trained"] == 10
+    assert run.counts["weights_trained"] == 2
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:

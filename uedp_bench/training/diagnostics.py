@@ -69,6 +69,7 @@ class Diagnostics:
     def close(self) -> None:
         """Notes the whole training."""
         self._run.count({"units_trained": self._units, "rows_trained": self._rows})
+        count_weights(self._run, "weights_trained", self._parameters)
         signal, noise = _mean(self._signal), _mean(self._noise)
         self._run.note(
             signal_to_noise=signal / noise if noise > 0 else "inf",
@@ -81,6 +82,11 @@ class Diagnostics:
         )
         if self._dropped_rows:
             self._run.note(dropped_rows=self._dropped_rows, simulation_only=["dropped_rows"])
+
+
+def count_weights(run: Run, name: str, weights: int) -> None:
+    """Tells the cost how many weights a training could change: the most of those of one name."""
+    run.count({name: max(0.0, weights - run.counts.get(name, 0.0))})
 
 
 def _mean(values: list[float]) -> float:

@@ -14,6 +14,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Schedule, on_device, row_seeds
 from uedp_bench.run import Run
 from uedp_bench.training.chunks import batches_of_like_length
+from uedp_bench.training.diagnostics import count_weights
 
 
 def train_plain(
@@ -64,6 +65,8 @@ def train_plain(
                 raise InputError("training diverged: the loss is not finite; lower learning_rate")
             run.log(f"{phase}_loss", epoch + 1, now.nats / max(now.targets, 1))
     run.count({f"rows_{phase}": schedule.epochs * len(rows)})
+    weights = sum(one.numel() for one in module.parameters() if one.requires_grad)
+    count_weights(run, f"weights_{phase}", weights)
     return module.eval()
 
 
