@@ -165,3 +165,15 @@ def test_the_curve(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_index_links_it() -> None:
     index = (Path(__file__).parents[2] / "docs" / "index.md").read_text(encoding="utf-8")
     assert "(claims.md)" in index
+
+
+@pytest.mark.parametrize("mechanism", ["cyclic", "pooled"])
+def test_wikipii_claims_nothing_and_nothing_is_proven(
+    mechanism: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page quotes the reasons."""
+    assert f"uedp-bench account {mechanism}" in DOCUMENT
+    assert run_cli(["account", mechanism, "--json"]) == 0
+    (only,) = json.loads(capsys.readouterr().out)["guarantees"]
+    assert (only["kind"], only["epsilon"]) == ("proven", "inf")
+    assert only["reason"] in " ".join(DOCUMENT.split())
