@@ -44,6 +44,7 @@ from uedp_bench.accounting.parallel import Parallel
 from uedp_bench.accounting.published_systems import Reading
 from uedp_bench.accounting.secure_computation import SecureComputation
 from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.clients import Clients, clients_of
 from uedp_bench.component import Component, MayBePath, Params
 from uedp_bench.corpus._columns import Facts
 from uedp_bench.corpus.alignment import Alignment
@@ -203,6 +204,7 @@ __all__ = [
     "Channel",
     "Claim",
     "Classifier",
+    "Clients",
     "Completer",
     "Component",
     "Corpus",
@@ -357,6 +359,7 @@ __all__ = [
     "auc",
     "auc_estimate",
     "capability",
+    "clients_of",
     "concatenate",
     "cut_missing_splits",
     "dense_ids",
