@@ -203,8 +203,7 @@ class Reading:
         layers = self._target.layers
         if seen.is_text:
             texts = [str(text) for text in seen.payload.reshape(-1)]
-            ids = {token for row in vocabulary.encode(texts) for token in row}
-            return members(np.array(sorted(ids), dtype=np.int64), vocabulary.size)
+            return members(self._target.rows.tokens_of_texts(texts), vocabulary.size)
         return found_tokens(
             seen.payload, seen.before, layers, noisy=seen.noisy, false_tokens=self._false_tokens
         )

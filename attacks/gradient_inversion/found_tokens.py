@@ -22,6 +22,7 @@ from uedp_bench.attacks.gradient_inversion.layers import Layers
 Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
 
+_EIGHT_BITS = 256
 _EPS = float(np.finfo(np.float32).eps)
 
 
@@ -60,11 +61,14 @@ def found_tokens(
 def moved(rows: Array, before: Array | None) -> BoolArray | None:
     """(vocabulary,) rows of a change (vocabulary, size) that are not what weight decay makes them.
 
-    None where all rows moved in ways of their own, as under noise or lossy compression.
+    Nor are they what rounding makes them: where weights travel in few bits, a row that did not move
+    may come back as the next number that these bits have.
+
+    None where all rows moved in ways of their own, as under noise.
     """
     norms = np.linalg.norm(rows, axis=1)
-    if (norms == 0.0).any():
-        changed: BoolArray = norms > 0.0
+    changed: BoolArray = np.abs(rows).max(axis=1) > _rounding(rows, before)
+    if (norms == 0.0).any() or changed.mean() < 0.5:
         return changed
     if before is None:
         return None
@@ -74,6 +78,18 @@ def moved(rows: Array, before: Array | None) -> BoolArray | None:
     # What a float32 difference of two weights rounds off.
     found: BoolArray = rest > 4.0 * _EPS * np.linalg.norm(before, axis=1)
     return found if found.mean() < 0.5 else None
+
+
+def _rounding(rows: Array, before: Array | None) -> float:
+    """How far rounding to eight bits moves a number; 0 where there are more different numbers."""
+    if before is None:
+        return 0.0
+    values = np.sort(before + rows, axis=None)
+    gaps = np.diff(values)
+    steps = gaps[gaps > 1e-5 * np.abs(values).max()]  # less is what float32 rounds off
+    if len(steps) >= min(_EIGHT_BITS, values.size // 2):
+        return 0.0
+    return 0.5 * float(steps.min()) * (1.0 + 1e-3) if len(steps) else 0.0
 
 
 def against_the_crowd(rows: Array, rate: float | None = None) -> BoolArray:

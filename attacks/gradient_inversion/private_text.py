@@ -49,6 +49,7 @@ class PrivateRows:
             reads no tokens.
         labels: of each row, those that it has; None where rows have none.
         label_names: where a row has one label; none else.
+        texts: of each row.
         users: (rows,) user of each row.
         groups: of the corpus.
     """
@@ -56,6 +57,7 @@ class PrivateRows:
     tokens: tuple[IntArray, ...] | None
     labels: tuple[IntArray, ...] | None
     label_names: tuple[str, ...]
+    texts: tuple[str, ...]
     users: IntArray
     groups: Mapping[str, IntArray]
 
@@ -78,6 +80,7 @@ class PrivateRows:
             tokens=tuple(tokens) or None,
             labels=tuple(labels) or None,
             label_names=corpus.label_names if labels and one_each else (),
+            texts=corpus.texts,
             users=corpus.users,
             groups=corpus.groups,
         )
@@ -92,6 +95,13 @@ class PrivateRows:
         """Different tokens of the rows of some parties."""
         rows = [row for party in parties for row in self.of(party)]
         return _different(self.tokens or (), rows)
+
+    def tokens_of_texts(self, texts: Sequence[str]) -> IntArray:
+        """Different tokens of rows that have one of these texts: who has a text has its words."""
+        given = set(texts)
+        return _different(
+            self.tokens or (), [row for row, text in enumerate(self.texts) if text in given]
+        )
 
     def labels_of(self, parties: Iterable[str]) -> IntArray:
         """Different labels of the rows of some parties."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import text_encoders
 from scipy.stats import binom
 from tiny import plugged, runs
 
 from uedp_bench.attacks.gradient_inversion.attack import (
     COVERED,
+    FIXED_EMBEDDING,
     NOT_COVERED,
     GradientInversion,
     GradientInversionParams,
@@ -137,6 +140,56 @@ def test_a_row_of_its_own_is_read_word_by_word(tmp_path):
     found = result_of(tmp_path, attack=attack, params=params).leakage["gradient-inversion"]
     assert found["rows_recovered"].value > 0.3
     assert found["rows_rouge_l"].value > found["rows_rouge_l_random"].value + 0.2
+
+
+def test_a_frozen_encoder_shows_labels_and_no_words(tmp_path):
+    model = {"name": text_encoders.HashedWords.name, "params": {"width": 8}}
+    result = result_of(tmp_path, task={"name": "text-classification"}, model=model)
+    found = result.leakage["gradient-inversion"]
+    assert found["labels_precision"].value == 1.0
+    assert not [name for name in found if name.startswith(("words", "names", "rows"))]
+    details = result.details["gradient-inversion"]
+    assert details["embedding"] == FIXED_EMBEDDING
+    assert details["words"] == "left out: the network reads no tokens of a vocabulary"
+
+
+CLIENTS: dict[str, Any] = {
+    "task": {"name": "tagging"},
+    "clients": {"count": 2},
+    "model": {"name": "bilstm", "params": {
+        "vocabulary_size": 300, "units": 4, "embedding_size": 8, "character_filters": 0,
+    }},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("compression", "recall"), [("none", 0.999), ("int8", 0.3)], ids=["float32", "int8"]
+)
+def test_a_tagger_that_travels_shows_the_operator_the_words_of_each_client(
+    tmp_path, compression, recall
+):
+    attack = {"name": "gradient-inversion", "params": {"rounds": 2}}
+    result = result_of(
+        tmp_path, "cyclic", attack, params={"epochs": 1, "compression": compression}, **CLIENTS
+    )
+    found, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
+    assert (details["messages"], details["clients"]) == (2, 2)
+    assert found["words_precision"].value == found["names_precision"].value == 1.0
+    assert found["words_recall"].value > recall  # rounding hides small moves
+
+
+def test_text_that_clients_give_away_is_read_as_it_is(tmp_path):
+    result = result_of(tmp_path, "pooled", params={"epochs": 1}, **CLIENTS)
+    found = result.leakage["gradient-inversion"]
+    assert found["words_recall"].value == found["words_precision"].value == 1.0
+
+
+def test_noise_at_the_client_hides_words_and_is_what_is_proven(tmp_path):
+    params = {"rounds": 1, "batch_size": 16, "noise_multiplier": 1.0}
+    result = result_of(tmp_path, "federated-dp-sgd", params=params, **CLIENTS)
+    found, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
+    assert found["words_recall"].value < 0.1
+    assert details["guarantee"] == COVERED
 
 
 def test_central_noise_does_not_hide_what_the_server_is_sent(tmp_path):

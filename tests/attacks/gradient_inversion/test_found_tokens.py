@@ -48,6 +48,20 @@ def test_rows_that_move_are_the_words_whatever_the_optimiser(make):
     assert np.flatnonzero(moved(rows, before)).tolist() == WORDS.tolist()
 
 
+def test_rounding_to_few_bits_moves_no_row_that_did_not_move():
+    rows, before = trained(lambda weights: torch.optim.Adam(weights, lr=0.05))
+
+    def rounded(table):
+        step = np.abs(table).max() / 127
+        return np.round(table / step) * step
+
+    before[WORDS[0], 0] = 5.0  # the largest number moves, and the steps with it
+    given = rounded(before)
+    change = rounded(given + rows) - given
+    assert len(np.flatnonzero(np.abs(change).max(axis=1))) > len(WORDS)
+    assert np.flatnonzero(moved(change, given)).tolist() == WORDS.tolist()
+
+
 def test_where_every_row_moves_by_itself_nothing_is_exact():
     rows = np.random.default_rng(0).normal(size=(VOCABULARY, SIZE))
     assert moved(rows, rows + 1.0) is None
