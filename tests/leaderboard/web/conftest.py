@@ -120,8 +120,10 @@ def visit(browser: Browser, tabs: list[Tab]) -> Iterator[Callable[..., Page]]:
         options = {"viewport": {"width": 1280, "height": 900}, **options}
         start = where.as_uri() if isinstance(where, Path) else where
         if isinstance(where, Path) and not shared and options.keys() <= Tab.CHANGEABLE:
-            shared.append(tabs.pop() if tabs else Tab(browser, "file:", {}))
-            tab = shared[0]
+            if not tabs:
+                tabs.append(Tab(browser, "file:", {}))
+            tab = tabs[0]
+            shared.append(tab)
             tab.change(options)
         else:
             tab = Tab(browser, "file:" if isinstance(where, Path) else start, options)
@@ -131,6 +133,8 @@ def visit(browser: Browser, tabs: list[Tab]) -> Iterator[Callable[..., Page]]:
 
     yield open_page
     troubles = [trouble for tab in used for trouble in tab.troubles]
+    if shared:
+        tabs.clear()  # until it has forgotten
     for tab in used:
         if tab not in shared or troubles:
             tab.context.close()
