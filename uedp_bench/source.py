@@ -150,6 +150,14 @@ class Source(Component[P]):
         """Why `proven` must refuse on this corpus: rows of one user depend on those of others."""
         return ()
 
+    def undeclared(self) -> frozenset[str]:
+        """Content whose classes are collected from rows: `labels`, or as `Component.reads` has it.
+
+        A class that one row alone has is there or not as that row is, and a network that has an
+        output for it tells (docs/proofs.md, C4). None by default.
+        """
+        return frozenset()
+
     @final
     def all_refusals(self) -> tuple[str, ...]:
         """`refusals`, and those of the annotation that the parameters ask for."""

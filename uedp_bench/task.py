@@ -98,6 +98,13 @@ class Task(Component[P]):
             rows[-1] = "downstream"
         return tuple(rows)
 
+    def classes_of(self) -> frozenset[str]:
+        """Content whose classes decide what its networks look like, unless parameters name them.
+
+        None by default; names are those of `Source.undeclared`.
+        """
+        return frozenset()
+
     @abstractmethod
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
         """Utility on the split `test` of the original corpus, with 95 % intervals over users."""

@@ -100,6 +100,10 @@ class TextClassification(Task[TextClassificationParams]):
     )
     counted = ("majority_error", "random_error", "tfidf_error")
 
+    def classes_of(self) -> frozenset[str]:
+        """The classes that are learnt."""
+        return frozenset({"labels"} if self.params.target == "label" else ())
+
     def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
         """See `Task`; None for published vectors and frozen encoders."""
         if corpus.vectors is not None or self._model().frozen():

@@ -12,7 +12,11 @@ from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.source import Source
-from uedp_bench.tasks.sources.reading.columns import ColumnParams, corpus_of_columns
+from uedp_bench.tasks.sources.reading.columns import (
+    ColumnParams,
+    corpus_of_columns,
+    undeclared_classes,
+)
 from uedp_bench.tasks.sources.reading.splits import split_index
 
 if TYPE_CHECKING:
@@ -49,6 +53,10 @@ class Hub(Source[HubParams]):
     name: ClassVar[str] = "hub"
     source: ClassVar[str] = "https://huggingface.co/docs/datasets"
     Params = HubParams
+
+    def undeclared(self) -> frozenset[str]:
+        """See `Source`; a data set declares the names of its labels in most cases."""
+        return undeclared_classes(self.params) - {"labels"}
 
     def read(self) -> Corpus:
         """The corpus of the data set.

@@ -17,7 +17,11 @@ from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.files.text_files import MOST_LINE, open_text
 from uedp_bench.source import Source
-from uedp_bench.tasks.sources.reading.columns import ColumnParams, corpus_of_columns
+from uedp_bench.tasks.sources.reading.columns import (
+    ColumnParams,
+    corpus_of_columns,
+    undeclared_classes,
+)
 from uedp_bench.tasks.sources.reading.file_columns import (
     DOCUMENT,
     SPLIT,
@@ -63,6 +67,10 @@ class TextFile(Source[TextFileParams]):
     name: ClassVar[str] = "text"
     source: ClassVar[str] = "a file of the user"
     Params = TextFileParams
+
+    def undeclared(self) -> frozenset[str]:
+        """See `Source`."""
+        return undeclared_classes(self.params)
 
     def read(self) -> Corpus:
         """The corpus of the file.

@@ -136,6 +136,13 @@ class Tagging(Task[TaggingParams]):
         named = {self.params.layer, self.params.scored_layer or self.params.layer}
         return frozenset(name if name == ENTITIES else f"layer {name}" for name in named)
 
+    def classes_of(self) -> frozenset[str]:
+        """The types of the annotation that is learnt, unless they are named."""
+        layer = self.params.layer
+        if self.params.types is not None:
+            return frozenset()
+        return frozenset({layer if layer == ENTITIES else f"layer {layer}"})
+
     def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
         """See `Task`; None for frozen encoders.
 

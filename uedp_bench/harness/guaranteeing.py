@@ -50,6 +50,7 @@ def _proven(ready: Prepared, made: Protected) -> tuple[Guarantee, ...]:
     if sources.second is not None and "downstream" in task.private_rows():
         refusals += sources.second.all_refusals()
     paid = pipeline.only_processes(stats)
+    refusals += _undeclared(ready)
     if vocabulary is not None and vocabulary.private and events and not paid:
         refusals.append(f"the vocabulary comes from private text ({vocabulary.origin})")
     planned = pipeline.plan(stats)
@@ -61,3 +62,22 @@ def _proven(ready: Prepared, made: Protected) -> tuple[Guarantee, ...]:
     found = events or planned
     spec = ready.spec
     return proven(found, delta=spec.delta, refusals=refusals, source=spec.noise_source)
+
+
+def _undeclared(ready: Prepared) -> list[str]:
+    """Classes from private rows that decide what a network or clients' shares look like."""
+    sources, clients = ready.parts.sources, ready.spec.clients
+    kinds = ready.parts.task.classes_of()
+    # The last stage of a task with two sources learns the classes of the second.
+    found = kinds & (sources.second or sources.first).undeclared()
+    if clients is not None and clients.by == "dirichlet":
+        corpus = ready.there.data.corpus
+        by = "entities" if corpus.labels is None else "labels"
+        if by == "labels" or corpus.entity_types:
+            found |= {by} & sources.first.undeclared()
+    return [
+        f"the classes of {name} were collected from private rows, so that the network (or a "
+        "client's share) shows one that a single row has; list them: source.label_names, "
+        "source.entity_types, or task.types of tagging"
+        for name in sorted(found)
+    ]

@@ -90,6 +90,18 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
     )
 
 
+def undeclared_classes(params: ColumnParams) -> frozenset[str]:
+    """See `Source.undeclared`: names of types and labels that nobody listed."""
+    found = {f"layer {name}" for name in params.layer_columns}
+    if not params.label_names:
+        found.add("labels")
+    if params.detector != "none":  # which knows its types; labels by people are a layer beside it
+        found.add("layer gold")
+    elif params.entity_types is None:
+        found.add("entities")
+    return frozenset(found)
+
+
 def corpus_of_columns(
     columns: Columns,
     params: ColumnParams,
