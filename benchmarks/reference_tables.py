@@ -26,7 +26,9 @@ MARKED = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re
 def tables(folder: Path) -> str:
     """The tables of the results in a folder."""
     found = sheets(aggregate(load_results([folder])))
-    return "\n\n".join(sheet_markdown(_portable(sheet)) for sheet in found) + "\n"
+    portable = [_portable(sheet) for sheet in found]
+    some = [sheet for sheet in portable if len(sheet.columns) > 1]
+    return "\n\n".join(sheet_markdown(sheet) for sheet in some) + "\n"
 
 
 def filled(page: str, root: Path) -> str:

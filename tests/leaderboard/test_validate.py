@@ -83,7 +83,7 @@ CONSISTENCY = [
     ("skipped_attacks/0", {"name": "membership", "reason": "r"}, "leakage.membership",
      "the attack is in skipped_attacks"),
     ("skipped_attacks/0", {"name": "reidentify", "reason": "r"}, "", "is no attack of the spec"),
-    ("details/reidentify", {}, "", "is of no attack that ran"),
+    ("details/reidentify", {}, "", "is of no attack that ran, and not of the task"),
     ("leakage/secret-sharer/exposure_mean/value", 1.0, "", "is not the"),
     ("leakage/membership/auc/value", 0.505, "", "of the score 'ratio'"),
     ("leakage/membership/auc_user/value", 0.9, "", "area between"),
