@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 from references import reference_results
 
@@ -41,10 +42,16 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of the reference results."""
-    out = tmp_path_factory.mktemp("site")
-    build(reference_results(), out)
-    return out
+    """The site of the reference results; processes of one run of the tests share it."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with FileLock(folder / "site.lock"):
+        if not (folder / "site").exists():
+            made = tmp_path_factory.mktemp("whole")
+            build(reference_results(), made)
+            made.rename(folder / "site")
+    return folder / "site"
 
 
 def wait_until(page: Page, expression: str, seconds: float = 15.0) -> None:
