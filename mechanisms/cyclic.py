@@ -29,12 +29,13 @@ class CyclicParams(NoiselessParams):
     )
     order: Literal["ascending", "descending", "random"] = Field(
         default="ascending",
-        description="of clients by number, in every round; random: another one each time",
+        description="clients go in this order of their numbers in every round; random: in another "
+        "one each time",
     )
     compression: Literal["none", "fp16", "int8"] = Field(
         default="none",
-        description="of weights on every way: fp16, half precision; int8, 8 bits and a scale for "
-        "each tensor",
+        description="how weights are rounded on every way: fp16, half precision; int8, 8 bits and "
+        "a scale for each tensor",
     )
 
 

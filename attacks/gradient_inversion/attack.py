@@ -222,7 +222,7 @@ class Reading:
         self.labels.add(owner, found, true, guess)
 
     def metrics(self, rng: np.random.Generator) -> dict[str, Estimate]:
-        """Of words, names and labels, as far as there are any."""
+        """Scores of words, names and labels, as far as there are any."""
         return {
             name: value
             for sets in (self.words, self.names, self.labels)

@@ -66,8 +66,8 @@ class FederatedDPSGDParams(ServerParams):
     )
     local_epochs: int = Field(
         default=1, ge=1,
-        description="of a client in each round, in steps: as many as batches of batch_size make "
-        "passes over its public share of the records",
+        description="passes of a client in each round over its public share of the records, counted "
+        "in steps of batch_size records",
     )  # fmt: skip
     local_steps: int | None = Field(
         default=None, ge=1, description="steps of a client in each round, instead of local_epochs"
@@ -87,7 +87,9 @@ class FederatedDPSGDParams(ServerParams):
         description="flat: a gradient is clipped as a whole; per-layer: every layer to clip / "
         "sqrt(layers)",
     )
-    learning_rate: float = Field(default=0.1, gt=0, description="of the clients' optimiser")
+    learning_rate: float = Field(
+        default=0.1, gt=0, description="step size of the clients' optimiser"
+    )
     optimizer: Literal["sgd", "adam"] = Field(
         default="sgd", description="what clients step with; it starts anew in every round"
     )

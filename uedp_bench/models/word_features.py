@@ -20,11 +20,11 @@ CASES = 8
 """Ids of `case_of`."""
 
 MOST_CHARACTERS = 20
-"""Of a longer word, the first and the last ten count."""
+"""Characters of a word that count: a longer one keeps its first and its last ten."""
 
 
 class WordFeatures(NamedTuple):
-    """Of different words.
+    """Features of different words.
 
     Attributes:
         characters: (words, longest) ids with begin and end of the word, 0 after the last.

@@ -38,7 +38,7 @@ from uedp_bench.training.vector import FlatModule
 
 @dataclass(frozen=True)
 class PrivateSteps:
-    """`LocalWork` of clients: steps of DP-SGD on their own rows, with noise of their own.
+    """The `LocalWork` of clients: steps of DP-SGD on their own rows, with noise of their own.
 
     Every number is a public constant, whatever a client holds.
 

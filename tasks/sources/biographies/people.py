@@ -15,7 +15,7 @@ from uedp_bench.corpus import Facts
 from uedp_bench.text.annotation.matching import words_of_name
 
 LOCALES: tuple[str, ...] = ("en_US", "de_DE", "fr_FR", "es_ES", "cs_CZ", "tr_TR", "sv_SE", "el_GR")
-"""Of Faker's lists of names; half of all pages are of the first."""
+"""Locales of Faker's lists of names; half of all pages take the first."""
 
 NO_NAMES = frozenset({"an", "april", "august", "june", "may", "will"})
 """Names that are words or months: a sentence could mean either."""
