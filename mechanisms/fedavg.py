@@ -124,6 +124,7 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
         p = self.params
         if p.iid:
             learner = dealt_anew(learner, run.shared(self.name, "iid"))
+            run.dealt("fedavg.iid=true dealt the training rows anew among the users")
         units = users_of(learner.corpus, p.unit)
         counts = units.counts
         trained = train_federated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import torch
 from toy import toy_run
 
+from uedp_bench import checkpoints
 from uedp_bench.checkpoints import Checkpoints, Pace
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.run import Diary, Run
@@ -198,6 +200,32 @@ def test_a_damaged_checkpoint_is_none(tmp_path: Path, name: str, damage: bytes) 
     assert same(train(run), expected)
     assert run.checkpoints.resumed == 0
     assert "damaged" in run.checkpoints.said[0]
+
+
+def test_a_checkpoint_of_an_older_form_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = checkpoints._diary
+
+    def before_parties_were_counted(diary: Diary) -> dict[str, Any]:
+        now = written(diary)
+        return now | {"messages": {k: v for k, v in now["messages"].items() if k != "parties"}}
+
+    with monkeypatch.context() as older:
+        older.setattr(checkpoints, "_diary", before_parties_were_counted)
+        expected = train(run_in(tmp_path / "run"))
+    run = run_in(tmp_path / "run")
+    assert same(train(run), expected)
+    assert run.checkpoints.resumed == 0
+    assert "another version of the program wrote it" in run.checkpoints.said[0]
+
+
+def test_a_checkpoint_of_another_format_is_thrown_away_and_said(tmp_path: Path) -> None:
+    train(run_in(tmp_path / "run"))
+    header = tmp_path / "run" / "run.json"
+    header.write_text(json.dumps(json.loads(header.read_text()) | {"format": 1}))
+    (said,) = run_in(tmp_path / "run").checkpoints.said
+    assert said.endswith("the format changed since it was written")
 
 
 def test_a_file_that_would_run_something_is_not_read(tmp_path: Path) -> None:

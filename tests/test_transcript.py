@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -141,8 +142,11 @@ def test_messages_read_back_and_a_stranger_sees_none(tmp_path):
     logged(log, Size((), 8), sender="dealer", receiver="client 1")
     kept = log.closed()
     assert kept is not None
+    assert not kept.dealt
+    kept = replace(kept, dealt="dealt at random")
     kept.save(tmp_path / "t.npz")
     again = Messages.load(tmp_path / "t.npz")
+    assert again.dealt == kept.dealt
     assert again.parties == ("client 1", "server", "dealer")
     assert again.sent[0].payload.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert again.sent[1] == kept.sent[1]

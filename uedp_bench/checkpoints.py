@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from uedp_bench.run import Diary, Run
 
 _HEADER = "run.json"
-_FORMAT = 1
+_FORMAT = 2  # of all files; raised when `_diary`, or what `_Training.state` has, changes its form
 _MOST_SHARE = 20.0
 """Writing takes at most one part in so many of the time of a training."""
 
@@ -287,10 +287,12 @@ class _Training:
         if not known:
             raise StateError("the training is not the one that was written down")
         restores = [_in_place(part, parts[name], name) for name, part in self._parts.items()]
-        told = restoring(None, diary)
+        told = restoring(None, diary)()
+        if not _same_form(told, _diary(self.run.diary)):
+            raise StateError("another version of the program wrote it")
         for restore in restores:
             restore()
-        _tell_again(self.run.diary, told())
+        _tell_again(self.run.diary, told)
         _set_torch_generators(self.run.device, bits)
         self._seconds_before = seconds
         return step, seconds, int(begun)
@@ -349,6 +351,17 @@ def _diary(diary: Diary) -> dict[str, Any]:
             "parties": log._parties,
         },
     }
+
+
+def _same_form(told: Any, form: Mapping[str, Any]) -> bool:
+    """True if a diary that was read has the fields of one that is written now."""
+    fields, log = form.keys(), form["messages"].keys()
+    return (
+        isinstance(told, Mapping)
+        and told.keys() == fields
+        and isinstance(told["messages"], Mapping)
+        and told["messages"].keys() == log
+    )
 
 
 def _tell_again(diary: Diary, told: Mapping[str, Any]) -> None:

@@ -90,8 +90,8 @@ class Run:
 
     A mechanism draws from `rng`, or from `stream` where draws are keyed; attacks, tasks and all
     that must be equal in the rows of one seed draw from `shared`. See `randomness` for the law.
-    Nobody sets an attribute of it: `log`, `note`, `count`, `computed` and `send` take what there is
-    to say.
+    Nobody sets an attribute of it: `log`, `note`, `count`, `computed`, `send` and `dealt` take
+    what there is to say.
 
     Attributes:
         seed: the run's seed; never draw from it directly.
@@ -305,6 +305,17 @@ class Run:
         size = int(payload.nbytes)
         message = Message(sender, receiver, round, name, shape, size, noisy=noisy)
         self.diary.messages.add(message, payload)
+
+    def dealt(self, how: str) -> None:
+        """Writes down that rows were dealt anew among those who send messages.
+
+        Attacks that compare what a party sent with its rows in the corpus are skipped then, with
+        this reason (`Messages.dealt`).
+
+        Args:
+            how: the parameter that dealt them, and among whom; one sentence without a full stop.
+        """
+        self.diary.messages.deal(how)
 
     def keeps_payload(self, round: int) -> bool:  # noqa: A002
         """True if an attack needs what messages of this round carry.

@@ -78,9 +78,13 @@ class Messages:
 
     Attributes:
         sent: by anybody to anybody.
+        dealt: how rows were dealt anew among the parties; empty where each party has the rows that
+            the corpus gives it. Where it is not empty, nobody can tell from the corpus whose text
+            a message was made of.
     """
 
     sent: tuple[Message, ...]
+    dealt: str = ""
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -107,19 +111,25 @@ class Messages:
             if message.payload is not None
         }
         with new_file(file, private=True) as out:
-            np.savez_compressed(out, messages=np.array(json.dumps(told)), **payloads)  # type: ignore[arg-type]
+            np.savez_compressed(
+                out,
+                messages=np.array(json.dumps(told)),
+                dealt=np.array(self.dealt),
+                **payloads,  # type: ignore[arg-type]
+            )
 
     @staticmethod
     def load(file: Path) -> Messages:
         """Reads what `save` wrote."""
         with np.load(file, allow_pickle=False) as data:
             told = json.loads(str(data["messages"]))
-            kept = {name: data[name] for name in data.files if name != "messages"}
+            dealt = str(data["dealt"]) if "dealt" in data.files else ""
+            kept = {name: data[name] for name in data.files if name not in ("messages", "dealt")}
         return Messages(tuple(
             Message(sender, receiver, step, name, tuple(shape), size,
                     kept.get(f"payload_{number}"), *rest[1:])
             for number, (sender, receiver, step, name, shape, size, *rest) in enumerate(told)
-        ))  # fmt: skip
+        ), dealt)  # fmt: skip
 
 
 @capability(None)
@@ -148,11 +158,13 @@ class MessageLog:
         keep: messages are kept, each with its sizes.
         payload_rounds: rounds whose payloads are kept too.
         open: messages still count.
+        dealt: see `Messages`.
     """
 
     keep: bool = False
     payload_rounds: int = 0
     open: bool = True
+    dealt: str = ""
     _kept: list[Message] = field(default_factory=list)
     _rounds: set[int] = field(default_factory=set)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -161,6 +173,11 @@ class MessageLog:
     def keeps_payload(self, round: int) -> bool:  # noqa: A002
         """True if what messages of a round carry is kept."""
         return self.keep and self.open and round < self.payload_rounds
+
+    def deal(self, how: str) -> None:
+        """Notes that parties have other rows than the corpus gives them (`Messages.dealt`)."""
+        if self.open:
+            self.dealt = how
 
     def add(self, message: Message, payload: Sent) -> None:
         """Counts a message that has no payload yet, and keeps as much of it as is needed."""
@@ -183,7 +200,7 @@ class MessageLog:
     def closed(self) -> Messages | None:
         """The messages that were kept, None if there are none; later ones are not the run's."""
         self.open = False
-        return Messages(tuple(self._kept)) if self._kept else None
+        return Messages(tuple(self._kept), self.dealt) if self._kept else None
 
     def cost(self) -> dict[str, float]:
         """Messages, rounds and bytes, in all and by party; empty where nothing was sent.

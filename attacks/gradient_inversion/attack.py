@@ -92,7 +92,9 @@ class GradientInversion(Attack[GradientInversionParams]):
         return corpus, Planted()
 
     def refuses(self, release: Release, corpus: Corpus) -> str | None:
-        """Why the messages cannot be read, though there are some."""
+        """Why the messages cannot be read, or what is read in them cannot be judged."""
+        if isinstance(release, Transcript) and (dealt := release.transcript.dealt):
+            return f"{dealt}, so that nobody can tell whose words an update shows"
         if not isinstance(release, TrainedRelease):
             return f"{type(release).__name__} does not say how its network reads rows (`learner`)"
         try:

@@ -66,8 +66,8 @@ class FederatedDPSGDParams(ServerParams):
     )
     local_epochs: int = Field(
         default=1, ge=1,
-        description="passes of a client in each round over its public share of the records, counted "
-        "in steps of batch_size records",
+        description="passes of a client in each round over its public share of the records, "
+        "counted in steps of batch_size records",
     )  # fmt: skip
     local_steps: int | None = Field(
         default=None, ge=1, description="steps of a client in each round, instead of local_epochs"

@@ -38,7 +38,7 @@ from uedp_bench.training.vector import FlatModule
 
 @dataclass(frozen=True)
 class PrivateSteps:
-    """The `LocalWork` of clients: steps of DP-SGD on their own rows, with noise of their own.
+    """`LocalWork` of clients: steps of DP-SGD on their own rows, with noise of their own.
 
     Every number is a public constant, whatever a client holds.
 
@@ -47,7 +47,7 @@ class PrivateSteps:
         steps: (clients,) steps of a client in each round.
         bound: what no row's gradient exceeds; it must not learn from rounds, for it starts anew
             with every client.
-        noise_multiplier: of every step's noise, over the bound.
+        noise_multiplier: noise of each step, over the bound.
         denominator: that each noisy sum is divided by.
         server: makes what steps with the noisy mean, anew for each client and round.
         seed, injected, most: see `WorkerSetup`.

@@ -217,6 +217,14 @@ def test_a_network_that_says_nothing_of_its_layers_is_skipped(tmp_path, monkeypa
     assert skipped.reason.startswith("no part of the network RecurrentNetwork says in which table")
 
 
+def test_rows_that_were_dealt_anew_are_nobodys_and_it_is_skipped(tmp_path):
+    (skipped,) = result_of(tmp_path, params=FEDSGD | {"iid": True}).skipped_attacks
+    assert skipped.reason == (
+        "fedavg.iid=true dealt the training rows anew among the users, so that nobody can tell "
+        "whose words an update shows"
+    )
+
+
 def test_messages_of_another_kind_are_refused(tmp_path):
     with plugged(PARTIES):
         (spec,) = runs("travelling", attacks=[ATTACK])
