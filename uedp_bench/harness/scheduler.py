@@ -7,11 +7,13 @@ result that says how, and what failed too often is left out until it is asked fo
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -180,6 +182,7 @@ def run_jobs(
         for job in todo:
             heard = partial(_heard, job, listen)
             yield job, execute(job.spec, _told(job, how, heard), job.identity)
+            give_back_memory()
         return
     forget_corpora()  # every process loads what it needs, and this one needs none
     work = _Runs(how, tuple(plugins))
@@ -213,8 +216,20 @@ class _Runs:
 
     def __call__(self, job: Job, tell: Tell) -> bool:
         result = execute(job.spec, _told(job, self.how, tell), job.identity)
+        give_back_memory()
         # An unforeseen error may have broken the process too, a GPU's context for instance.
         return result.error is None or is_bad_input(result)
+
+
+def give_back_memory() -> None:
+    """Has glibc give freed memory back to the system, between runs of a process.
+
+    While it trains it keeps all (`training.device`). What a run leaves of the heap is in pieces,
+    and the next run finds no room there for larger tensors: the process would grow with every run.
+    """
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _told(job: Job, how: Execution, tell: Tell) -> Execution:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.fft import irfft, next_fast_len, rfft
 
-from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon
+from uedp_bench.accounting.accountants.dp_accounting import library_epsilons, pld_epsilon
 from uedp_bench.accounting.accountants.privacy_loss_grid import Losses, Round, discretise
 from uedp_bench.accounting.accountants.user_entity import dominating_pairs, user_entity_epsilon
 from uedp_bench.accounting.events import Gaussian, PoissonSampled, Protected
@@ -64,3 +66,10 @@ def test_a_heavy_tail_costs_no_more_than_dp_accounting_says() -> None:
 def test_any_number_of_rounds_has_an_epsilon() -> None:
     epsilon = pld_epsilon([(sampled(0.1, 5e5), 10**12)], "add-or-remove", 1e-5)
     assert 0.0 < epsilon < 10.0  # as if everybody took part: two standard deviations
+
+
+def test_next_to_no_noise_is_no_error() -> None:
+    """Losses are larger than the exponential of any float."""
+    found = library_epsilons([(sampled(0.3, 1e-6), 10)], "add-or-remove", 1e-5)
+    assert found["pld"] == math.inf
+    assert found["rdp"] > 1e9

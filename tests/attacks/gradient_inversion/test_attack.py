@@ -102,6 +102,12 @@ def test_messages_that_carry_noise_are_covered(met):
     assert found.metrics["words_precision"].value > 0.5
 
 
+def test_rounds_in_which_nobody_sent_anything_are_told_and_no_failure(met):
+    nobody = again(met, lambda one: one._replace(payload=None))
+    assert not nobody.metrics
+    assert "'server' received nothing" in nobody.details["notes"][0]
+
+
 def test_text_that_is_sent_needs_no_attack(met):
     _, (_, _, corpus, _) = met
     train = corpus.only("train")

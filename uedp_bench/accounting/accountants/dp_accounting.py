@@ -136,8 +136,11 @@ def _dp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
         else dp.NeighboringRelation.ADD_OR_REMOVE_ONE
     )
     accountant = PLDAccountant(relation, value_discretization_interval=_interval(rounds))
-    for base, count in rounds:
-        accountant.compose(to_dp_event(base), count)
+    try:
+        for base, count in rounds:
+            accountant.compose(to_dp_event(base), count)
+    except OverflowError:  # next to no noise: losses are larger than the exponential of any float
+        return math.inf
     return epsilon_at(accountant.get_delta, delta)
 
 
