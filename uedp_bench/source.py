@@ -160,6 +160,13 @@ class Source(Component[P]):
 
     @final
     def all_refusals(self) -> tuple[str, ...]:
-        """`refusals`, and those of the annotation that the parameters ask for."""
+        """`refusals`, and those of the annotation and detector that the parameters ask for."""
+        from uedp_bench.text.entities import DetectionParams
+
         asked = self.params.annotate if isinstance(self.params, SourceParams) else None
-        return (*self.refusals(), *(() if asked is None else asked.refusals()))
+        detector = self.params if isinstance(self.params, DetectionParams) else None
+        return (
+            *self.refusals(),
+            *(() if asked is None else asked.refusals()),
+            *(() if detector is None else detector.refusals()),
+        )

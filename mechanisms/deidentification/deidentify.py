@@ -16,6 +16,7 @@ from uedp_bench.mechanisms.deidentification.detector import (
     OWN,
     DetectorParams,
     acting_on,
+    detector_refusals,
     found_by,
     name_of,
     trained_tagger,
@@ -113,9 +114,8 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         return () if tagger is None else tagger.inherited()
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
-        """Why nothing can be proven of what the tagger that it uses has seen."""
-        tagger = trained_tagger(self.params)
-        return () if tagger is None else tagger.refusals()
+        """Why nothing can be proven of what the tagger or pipeline that it uses has seen."""
+        return detector_refusals(self.params)
 
     def entity_detector(self) -> EntityDetector:
         """What finds what it replaces, in any text."""

@@ -13,6 +13,7 @@ from uedp_bench.component import MayBePath, Params, at
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedOn, TrainedTagger
 from uedp_bench.text.entities import DetectionParams, found_in
+from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
 _SOFTWARE = ("spacy", "presidio")
 
@@ -35,6 +36,7 @@ class DetectorParams(Params):
         description="spaCy pipeline of the detectors spacy and presidio, by the name of an "
         "installed package or as a folder",
     )
+    pipeline_is_public: bool = Field(default=False, exclude_if=at(False), description=DECLARES)
     tagger: Path | None = Field(
         default=None,
         exclude_if=at(None),
@@ -56,11 +58,22 @@ class DetectorParams(Params):
             )
         if self.pipeline is not None and kind not in _SOFTWARE:
             raise ValueError(f"pipeline is given, but detector is {kind}; use spacy or presidio")
+        check_declared(self.pipeline, self.pipeline_is_public)
         if kind == "tagger" and self.tagger is None:
             raise ValueError("detector is tagger, but tagger, the folder of its run, is not given")
         if kind != "tagger" and (self.tagger is not None or self.tagger_trained_on == "public"):
             raise ValueError(f"a tagger is described, but detector is {kind}; use tagger")
         return self
+
+
+def detector_refusals(params: DetectorParams) -> tuple[str, ...]:
+    """Why nothing can be proven of what the detector has seen, or nothing."""
+    if (tagger := trained_tagger(params)) is not None:
+        return tagger.refusals()
+    return pipeline_refusals(
+        params.pipeline, params.pipeline_is_public, "what deidentify finds in a row",
+        "pipeline_is_public of deidentify",
+    )  # fmt: skip
 
 
 def trained_tagger(params: DetectorParams) -> TrainedTagger | None:

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.component import Params
+from uedp_bench.component import Params, at
 from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
 from uedp_bench.errors import InputError, MissingExtraError, nearest
 from uedp_bench.files.array_cache import load_arrays, save_arrays
 from uedp_bench.text.listed_names import listed_names
+from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
@@ -58,6 +59,7 @@ class DetectionParams(Params):
         description="spaCy pipeline, by the name of an installed package (en_core_web_sm) or as "
         "a folder; presidio without one finds patterns only",
     )
+    pipeline_is_public: bool = Field(default=False, exclude_if=at(False), description=DECLARES)
     entity_types: tuple[str, ...] | None = Field(
         default=None,
         min_length=1,
@@ -73,7 +75,15 @@ class DetectionParams(Params):
             raise ValueError(
                 f"pipeline is given, but detector is {self.detector!r}; use spacy or presidio"
             )
+        check_declared(self.pipeline, self.pipeline_is_public)
         return self
+
+    def refusals(self) -> tuple[str, ...]:
+        """Why nothing can be proven of what is made of the entities, or nothing."""
+        return pipeline_refusals(
+            self.pipeline, self.pipeline_is_public, "what counts as an entity",
+            "source.pipeline_is_public",
+        )  # fmt: skip
 
 
 class Detection(NamedTuple):

@@ -20,6 +20,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.text.annotation.candidates import Candidate, by_patterns, by_pipeline
 from uedp_bench.text.annotation.keys import WIKIPII, RecordTag, normalise_key, tags_by_key
 from uedp_bench.text.annotation.matching import closeness
+from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
 AUTOMATIC = "automatic"
 """Name of the layer."""
@@ -49,8 +50,7 @@ class AnnotationParams(Params):
     )
     pipeline_is_public: bool = Field(
         default=False,
-        description="declare that the pipeline was trained on public text alone; without it "
-        "nothing is proven for what is trained on the corpus",
+        description=DECLARES,
     )
     only_marked_rows: bool = Field(
         default=False,
@@ -67,18 +67,15 @@ class AnnotationParams(Params):
     def _pipeline_fits(self) -> Self:
         if (self.candidates == "spacy") != (self.pipeline is not None):
             raise ValueError("candidates 'spacy' needs a pipeline, and 'patterns' has none")
-        if self.pipeline_is_public and self.pipeline is None:
-            raise ValueError("pipeline_is_public is given, and there is no pipeline")
+        check_declared(self.pipeline, self.pipeline_is_public)
         return self
 
     def refusals(self) -> tuple[str, ...]:
         """Why nothing can be proven of what is trained on the marks, or nothing."""
-        if self.pipeline is None or self.pipeline_is_public:
-            return ()
-        return (
-            "the annotation of a row depends on a spaCy pipeline of which nobody says that it was "
-            "trained on public text alone: declare it by annotate.pipeline_is_public",
-        )
+        return pipeline_refusals(
+            self.pipeline, self.pipeline_is_public, "the annotation of a row",
+            "annotate.pipeline_is_public",
+        )  # fmt: skip
 
 
 def annotate(corpus: Corpus, params: AnnotationParams) -> Corpus:
