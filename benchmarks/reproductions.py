@@ -5,6 +5,8 @@
     python ../../../benchmarks/reproductions.py dpnr-maps dpnr-ag-figure4
     python ../../../benchmarks/reproductions.py vickrey vickrey-product-reviews
     python ../../../benchmarks/reproductions.py deepcandidate deepcandidate-imdb
+    python ../../../benchmarks/reproductions.py federated-tagging federated-tagging-dp
+    python ../../../benchmarks/reproductions.py wikipii wikipii
 
 Numbers of rows are means over seeds, with half of the 95 % interval (Student's t) where there are
 several; all in percent but epsilon and inference errors.
@@ -50,6 +52,20 @@ PRINTED: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
+# Jana and Biemann 2021, Tables 1 to 6 (the last line of 4 and 6): F-measure by what is compared.
+PRINTED_TAGGING: dict[str, str] = {
+    "softmax": "0.916",
+    "softmax, σ 1": "0.906",
+    "crf": "0.864",
+    "crf, σ 1": "0.750",
+    "5 clients, σ 0": "0.874",
+    "5 clients, σ 1": "0.810",
+    "20 clients, σ 0": "0.766",
+    "20 clients, σ 1": "0.758",
+    "5 clients, 10 rounds, σ 0": "0.846",
+    "5 clients, 10 rounds, σ 1": "0.123",
+}
+
 SHOWN = ("majority", "noiseless", "adversarial", "0.05", "shared 0.05")
 """Rows of DPNR's tables by class and by group: what the paper's have, and the released code."""
 
@@ -59,7 +75,8 @@ Measure = Callable[[Result], float]
 def main(paper: str, folder: Path) -> None:
     results = [r for r in load_results([folder]) if r.status == "finished"]
     tables = {"dpnr": dpnr, "dpnr-maps": dpnr_maps, "vickrey": vickrey,
-              "deepcandidate": deepcandidate}  # fmt: skip
+              "deepcandidate": deepcandidate, "federated-tagging": federated_tagging,
+              "wikipii": wikipii}  # fmt: skip
     tables[paper](results)
 
 
@@ -224,6 +241,61 @@ def _sentences_key(result: Result) -> str:
         return part.name
     depth = f", {part.params['depth']}" if "depth" in part.params else ""
     return f"{part.name}{depth}, ε {part.params['epsilon']:g}"
+
+
+def federated_tagging(results: Sequence[Result]) -> None:
+    """Entity scores, the score that the paper's numbers fit, and epsilons."""
+    rows = []
+    for key, found in _groups(results, _tagging_key).items():
+        claimed = {g.epsilon for r in found for g in r.guarantees if g.kind == "claimed"}
+        proven = {g.epsilon for r in found for g in r.guarantees if g.kind == "proven"}
+        cells = [_cell(found, _utility(name), 100) for name in ("f1_strict", "f1_exact")]
+        rows.append(
+            (key, *cells, _cell(found, _utility("weighted_token_f1"), 1, 3),
+             PRINTED_TAGGING[key], _numbers(claimed), _numbers(proven))
+        )  # fmt: skip
+    _table(("", "entity F1", "boundaries alone", "weighted token F1", "printed F", "claimed ε",
+            "proven ε"), sorted(rows))  # fmt: skip
+    one = results[0].utility
+    print(f"\nall outside: entity F1 0, weighted token F1 "
+          f"{one['all_outside_weighted_token_f1'].value:.3f}; dictionary of public text: entity F1 "
+          f"{100 * one['dictionary_f1'].value:.1f}")  # fmt: skip
+
+
+def _tagging_key(result: Result) -> str:
+    part, clients = result.spec.mechanism[0], result.spec.clients
+    if clients is None:
+        decoder = result.spec.task.params["decoder"]
+        noise = part.params.get("noise_multiplier")
+        return str(decoder) if noise is None else f"{decoder}, σ {noise:g}"
+    rounds = part.params["rounds"]
+    several = f", {rounds} rounds" if rounds > 1 else ""
+    return f"{clients.count} clients{several}, σ {part.params['noise_multiplier']:g}"
+
+
+def wikipii(results: Sequence[Result]) -> None:
+    """Taggers that learnt from records, scored by what people mark."""
+    rows = []
+    for key, found in _groups(results, _scenario).items():
+        proven = {g.epsilon for r in found for g in r.guarantees if g.kind == "proven"}
+        cells = [
+            _cell(found, _utility(name), 100)
+            for name in ("f1_strict", "f1_exact", "type_f1_paper", "partial_f1_paper")
+        ]
+        rows.append((key, *cells, _numbers(proven), _cell(found, _leak("auc_user"), 1, 2)))
+    _table(("", "strict F1", "exact", "type (paper's)", "partial (paper's)", "proven ε of a subject",
+            "AUC of membership of a subject"), rows)  # fmt: skip
+
+
+def _scenario(result: Result) -> str:
+    part = result.spec.mechanism[0]
+    if part.name != "cyclic":
+        return {"noiseless": "central", "pooled": "text given to an operator"}.get(
+            part.name, part.name
+        )
+    visits = f"{part.params['epochs']} rounds of {part.params['local_epochs']}"
+    kept = part.params["compression"]
+    return f"from client to client, {visits}{'' if kept == 'none' else f', {kept}'}"
 
 
 def _groups(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:
