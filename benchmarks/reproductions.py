@@ -282,9 +282,10 @@ def wikipii(results: Sequence[Result]) -> None:
             _cell(found, _utility(name), 100)
             for name in ("f1_strict", "f1_exact", "type_f1_paper", "partial_f1_paper")
         ]
-        rows.append((key, *cells, _numbers(proven), _cell(found, _leak("auc_user"), 1, 2)))
-    _table(("", "strict F1", "exact", "type (paper's)", "partial (paper's)", "proven ε of a subject",
-            "AUC of membership of a subject"), rows)  # fmt: skip
+        leaks = [_cell(found, _leak(name), 1, 2) for name in ("exposure", "exposure_held_out")]
+        rows.append((key, *cells, _numbers(proven), *leaks))
+    _table(("", "strict F1", "exact", "type (paper's)", "partial (paper's)", "proven ε",
+            "exposure of facts", "of held-out subjects"), rows)  # fmt: skip
 
 
 def _scenario(result: Result) -> str:
