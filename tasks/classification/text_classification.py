@@ -102,7 +102,8 @@ class TextClassification(Task[TextClassificationParams]):
 
     def classes_of(self) -> frozenset[str]:
         """The classes that are learnt."""
-        return frozenset({"labels"} if self.params.target == "label" else ())
+        target = self.params.target
+        return frozenset({"labels" if target == "label" else f"attribute {target}"})
 
     def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
         """See `Task`; None for published vectors and frozen encoders."""

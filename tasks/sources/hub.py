@@ -55,8 +55,16 @@ class Hub(Source[HubParams]):
     Params = HubParams
 
     def undeclared(self) -> frozenset[str]:
-        """See `Source`; a data set declares the names of its labels in most cases."""
-        return undeclared_classes(self.params) - {"labels"}
+        """See `Source`; columns of class numbers (`ClassLabel`) declare their names."""
+        features = [part.features for part in self._parts().values()]
+        declares = {
+            name for name in features[0] if all(getattr(of[name], "names", None) for of in features)
+        }
+        columns = {name: f"attribute {name}" for name in self.params.attribute_columns}
+        if self.params.label_column is not None:
+            columns[self.params.label_column] = "labels"
+        declared = {what for name, what in columns.items() if name in declares}
+        return undeclared_classes(self.params) - declared
 
     def read(self) -> Corpus:
         """The corpus of the data set.

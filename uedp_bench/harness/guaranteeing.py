@@ -77,7 +77,8 @@ def _undeclared(ready: Prepared) -> list[str]:
             found |= {by} & sources.first.undeclared()
     return [
         f"the classes of {name} were collected from private rows, so that the network (or a "
-        "client's share) shows one that a single row has; list them: source.label_names, "
-        "source.entity_types, or task.types of tagging"
+        "client's share) shows one that a single row has; list them: source.label_names (an "
+        "attribute can be read as source.label_column), source.entity_types, or task.types of "
+        "tagging"
         for name in sorted(found)
     ]

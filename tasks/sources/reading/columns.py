@@ -93,6 +93,7 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
 def undeclared_classes(params: ColumnParams) -> frozenset[str]:
     """See `Source.undeclared`: names of types and labels that nobody listed."""
     found = {f"layer {name}" for name in params.layer_columns}
+    found |= {f"attribute {name}" for name in params.attribute_columns}
     if not params.label_names:
         found.add("labels")
     if params.detector != "none":  # which knows its types; labels by people are a layer beside it

@@ -122,3 +122,14 @@ def test_tags_of_tokens_are_called_by_their_declared_names(tmp_path: Path) -> No
     assert corpus.layer("ner_tags").types == ("PER",)
     assert corpus.layer("ner_tags").spans.mentions() == [(0, 0, 7, 0)]
     assert corpus.layer("ner_tags").rows.all()
+
+
+def test_columns_of_class_numbers_declare_their_names_and_others_do_not(tmp_path: Path) -> None:
+    from datasets import ClassLabel, Dataset
+
+    table = {**rows("a", 12), "age": [i % 3 for i in range(12)], "place": ["x", "y"] * 6}
+    data = Dataset.from_dict(table).cast_column("age", ClassLabel(names=["young", "old", "other"]))
+    data.save_to_disk(str(tmp_path))
+    columns = {"label_column": "label", "attribute_columns": ["age", "place"]}
+    source = sources.create("hub", {"path": str(tmp_path), **columns})
+    assert source.undeclared() == {"entities", "labels", "attribute place"}

@@ -34,6 +34,7 @@ def _file(folder: Path) -> Path:
         ({"entity_types": ["LOC"], "label_names": ["a", "b"]}, set()),
         ({"detector": "names", "label_names": ["a"]}, {"layer gold"}),
         ({"layer_columns": ["who"], "entity_types": ["X"]}, {"layer who", "labels"}),
+        ({"attribute_columns": ["age"]}, {"entities", "labels", "attribute age"}),
     ],
 )
 def test_what_a_file_does_not_declare(
