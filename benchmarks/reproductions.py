@@ -21,7 +21,7 @@ from typing import Any
 
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.results import Result
+from uedp_bench.results import ComponentSpec, Result
 from uedp_bench.statistics.intervals import seed_estimate
 
 # Lyu, He and Li 2020, Tables 2 to 7: accuracy of the main task, empirical privacy (percent).
@@ -275,26 +275,31 @@ def _tagging_key(result: Result) -> str:
 
 def wikipii(results: Sequence[Result]) -> None:
     """Taggers that learnt from records, scored by what people mark."""
+    scores = ("f1_strict", "f1_exact", "type_f1_paper", "partial_f1_paper")
+    leaks = ("exposure", "exposure_held_out") if results[0].leakage else ()
     rows = []
     for key, found in _groups(results, _scenario).items():
         proven = {g.epsilon for r in found for g in r.guarantees if g.kind == "proven"}
-        cells = [
-            _cell(found, _utility(name), 100)
-            for name in ("f1_strict", "f1_exact", "type_f1_paper", "partial_f1_paper")
-        ]
-        leaks = [_cell(found, _leak(name), 1, 2) for name in ("exposure", "exposure_held_out")]
-        rows.append((key, *cells, _numbers(proven), *leaks))
-    _table(("", "strict F1", "exact", "type (paper's)", "partial (paper's)", "proven ε",
-            "exposure of facts", "of held-out subjects"), rows)  # fmt: skip
+        cells = [_cell(found, _utility(name), 100) for name in scores]
+        cells += [_numbers(proven), *[_cell(found, _leak(name), 1, 2) for name in leaks]]
+        rows.append((key, *cells))
+    head = ("", "strict F1", "exact", "type (paper's)", "partial (paper's)", "proven ε")
+    _table((*head, *("exposure of facts", "of held-out subjects")[: len(leaks)]), rows)
 
 
 def _scenario(result: Result) -> str:
-    part = result.spec.mechanism[0]
+    part, errors = result.spec.mechanism[0], result.spec.source.params.get("noise", 1.0)
+    if errors != 1.0:
+        return f"{_scenario_name(part)}, errors {errors:g}"
+    return _scenario_name(part)
+
+
+def _scenario_name(part: ComponentSpec) -> str:
     if part.name != "cyclic":
         return {"noiseless": "central", "pooled": "text given to an operator"}.get(
             part.name, part.name
         )
-    visits = f"{part.params['epochs']} rounds of {part.params['local_epochs']}"
+    visits = f"epochs {part.params['epochs']} x {part.params['local_epochs']}"
     kept = part.params["compression"]
     return f"from client to client, {visits}{'' if kept == 'none' else f', {kept}'}"
 

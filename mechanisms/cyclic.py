@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from uedp_bench.run import Run
 
 
+_EVENTS = (PrivacyEvent(unit="user", event=NonPrivate(reason="trained without noise")),)
+
+
 class CyclicParams(NoiselessParams):
     """Parameters of training on one client after the other."""
 
@@ -52,8 +55,7 @@ class Cyclic(TrainingMechanism[CyclicParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """Private text is used without protection."""
-        event = NonPrivate(reason="trained without noise")
-        return (PrivacyEvent(unit="user", event=event),)
+        return _EVENTS
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the rows of one client after the other."""
@@ -77,4 +79,4 @@ class Cyclic(TrainingMechanism[CyclicParams]):
             ),
             compression=p.compression,
         )
-        return train_visits(visits, learner, run), self.plan(run.stats)
+        return train_visits(visits, learner, run), _EVENTS

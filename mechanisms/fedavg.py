@@ -113,6 +113,9 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """Private text is used without protection."""
+        return self._unprotected()
+
+    def _unprotected(self) -> Events:
         event = NonPrivate(reason="trained without noise")
         return (PrivacyEvent(unit=self.params.unit, event=event),)
 
@@ -145,7 +148,7 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
             learner,
             run,
         )
-        return trained.module, self.plan(run.stats)
+        return trained.module, self._unprotected()
 
 
 def dealt_anew(learner: Learner, rng: np.random.Generator) -> Learner:

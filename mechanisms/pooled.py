@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from uedp_bench.run import Run
 
 
+_READ = "clients gave their text to the operator, who read it"
+_EVENTS = (PrivacyEvent(unit="user", event=NonPrivate(reason=_READ)),)
+
+
 class Pooled(Noiseless):
     """The scenario federated/central: the operator reads every row, and trains as `noiseless` does.
 
@@ -33,14 +37,13 @@ class Pooled(Noiseless):
 
     def plan(self, stats: CorpusStats) -> Events:
         """The operator reads private text."""
-        reason = "clients gave their text to the operator, who read it"
-        return (PrivacyEvent(unit="user", event=NonPrivate(reason=reason)),)
+        return _EVENTS
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Every client sends its text once; then the operator trains."""
         _send_text(corpus, run)
         module, _ = super().train(learner, corpus, run)
-        return module, self.plan(run.stats)
+        return module, _EVENTS
 
 
 def _send_text(corpus: Corpus, run: Run) -> None:

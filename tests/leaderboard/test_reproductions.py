@@ -26,6 +26,13 @@ SPECS = {
     "vickrey-imdb": "paper/vickrey-imdb-quick",
     "deepcandidate-imdb": "paper/deepcandidate-imdb-quick",
     "deepcandidate-20news": "paper/deepcandidate-20news-quick",
+    "federated-tagging-dp": "paper/federated-tagging-dp-quick",
+    "federated-tagging-clients": "paper/federated-tagging-clients-quick",
+    "federated-tagging-incremental": "paper/federated-tagging-incremental-quick",
+    "wikipii": "paper/wikipii-quick",
+    "wikipii-automatic": "paper/wikipii-automatic-quick",
+    "wikipii-conll2003": "paper/wikipii-conll2003-quick",
+    "wikipii-noise": "paper/wikipii-noise-quick",
 }
 LOCAL = {"path", "pretrained", "encoder", "embedding", "vocabulary"}
 """Parameters that name files of a machine."""
@@ -66,7 +73,9 @@ def general(spec: Any) -> Any:
 def test_results_are_those_of_the_packaged_spec(name: str) -> None:
     data = read_spec(SPECS[name])
     source = data["source"] if isinstance(data["source"], dict) else {"name": data["source"]}
-    data["source"] = {**source, "params": {**source.get("params", {}), "path": "x"}}
+    if source["name"] != "wiki-biographies":  # the only one that reads no file
+        source["params"] = {**source.get("params", {}), "path": "x"}
+    data["source"] = source
     wanted = [general(run) for run in expand(parse_spec(data))]
     found = [expand(parse_spec(r.spec.model_dump(mode="json"))) for r in results(name)]
     assert sorted(map(str, wanted)) == sorted(str(general(run)) for (run,) in found)

@@ -117,9 +117,18 @@ ONE_LEVEL: dict[str, Callable[[], TrainingMechanism[Any]]] = {
 }
 
 
+# Rows of one user cancel, and are far longer than what another adds.
+CANCEL = [
+    Sentence(3, "", (1e-3, 0.0, 0.0)),
+    Sentence(4, "", (1e6, 0.0, 0.0)),
+    Sentence(4, "", (-1e6, 0.0, 0.0)),
+]
+
+
 @pytest.mark.parametrize("kind", list(ONE_LEVEL))
 @given(data=DATA, coins=COINS, user=st.integers(0, USERS - 1), entity=st.sampled_from("abc"))
 @example(data=WORST, coins=ALL, user=0, entity="a")
+@example(data=CANCEL, coins=ALL, user=3, entity="a")
 @settings(max_examples=40, deadline=None)
 def test_one_level_the_user_adds_one_bound_and_who_mentions_the_entity_moves_by_two(
     kind: str, data: list[Sentence], coins: list[bool], user: int, entity: str

@@ -146,12 +146,27 @@ class WeightGradients:
             raise RuntimeError("nothing was used: a weight without gradients has no place here")
         return found
 
-    def total(self, factors: Tensor) -> Tensor:
-        """(*shape) their sum over all rows, each times its factor (rows,): one product in all."""
+    def longest(self, factors: Tensor) -> float:
+        """Norm of the longest gradient that is given as it is, times its factor (rows,)."""
+        if self.whole is None:
+            return 0.0
+        return float((exact_norms(self.whole.flatten(1)) * factors.abs()).max())
+
+    def total(self, factors: Tensor, *, exact: bool = False) -> Tensor:
+        """(*shape) their sum over all rows, each times its factor (rows,): one product in all.
+
+        Args:
+            factors: (rows,).
+            exact: add gradients that are given as they are in float64. Where rows of a unit cancel,
+                they may be far longer than the bound on their sum, and in float32 they would round
+                away what other units add.
+        """
         if self.whole is None:
             total = factors.new_zeros(self.shape)
         else:
-            total = (factors @ self.whole.flatten(1)).view(self.shape)
+            wide = torch.float64 if exact else self.whole.dtype
+            added = factors.to(wide) @ self.whole.flatten(1).to(wide)
+            total = added.view(self.shape).to(factors.dtype)
         for given in self.products:
             left, right = _scaled(given, factors)
             if left.transpose(0, 1).is_contiguous():  # time came first: no copy then

@@ -26,6 +26,9 @@ from uedp_bench.training.ghost.row_gradients import Gradients, RowGradients, Uni
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.vector import FlatModule
 
+_LONG = 16.0
+"""Terms longer than so many bounds are added up in float64: they may be rows that cancel."""
+
 
 class Clipped(NamedTuple):
     """What units send, clipped and added.
@@ -171,7 +174,8 @@ class SinglePass:
         places = {
             name: factor for names, factor in zip(parts, factors, strict=True) for name in names
         }
-        return _Clip(places, whole, (by_part > most).any(dim=1), kept)
+        over = (by_part > most).any(dim=1)
+        return _Clip(places, whole, over, kept, float(torch.linalg.vector_norm(most)))
 
     def _total(
         self, gradients: Gradients, clip: _Clip, owner: Tensor, unit_weights: Tensor
@@ -189,7 +193,9 @@ class SinglePass:
                 of_row, row_bad = torch.arange(len(bad), device=bad.device), bad
             # No factor silences what is not finite: 0 times infinity is not a number.
             found = found.without(row_bad) if spoiled else found
-            place.sub_(found.total(factors[of_row].to(total.dtype)))
+            by = factors[of_row].to(total.dtype)
+            exact = len(of_row) > len(bad) and found.longest(by) > _LONG * clip.most
+            place.sub_(found.total(by, exact=exact))
         return total
 
 
@@ -201,12 +207,14 @@ class _Clip(NamedTuple):
         norms: (units,) of whole updates, infinite where not finite.
         over: (units,) True where something was clipped.
         kept: gradients of units, see `norms.Norms`.
+        most: bound on the norm of an update.
     """
 
     factors: dict[str, Tensor]
     norms: Tensor
     over: Tensor
     kept: dict[str, Tensor]
+    most: float
 
     def applied(self, gradients: Gradients) -> Gradients:
         """Gradients by row, where units are rows, times the factors of the rows."""
