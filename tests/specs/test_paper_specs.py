@@ -50,6 +50,20 @@ PRIVATE_TEXT = {
     "paper/deepcandidate-imdb-quick": 10,
 }
 
+# Specs of taggers, with the number of runs of a seed.
+TAGGERS = {
+    "paper/federated-tagging-dp": 12,
+    "paper/federated-tagging-dp-quick": 4,
+    "paper/federated-tagging-clients": 10,
+    "paper/federated-tagging-clients-quick": 4,
+    "paper/federated-tagging-incremental": 2,
+    "paper/federated-tagging-incremental-quick": 2,
+    "paper/wikipii-quick": 7,
+    "paper/wikipii-automatic-quick": 1,
+    "paper/wikipii-conll2003-quick": 5,
+    "paper/wikipii-noise-quick": 6,
+}
+
 
 def spec_of(name: str, **settings: Any) -> Spec:
     spec = parse_spec(read_spec(name))
@@ -70,7 +84,18 @@ def claims_of(run: RunSpec) -> dict[tuple[str, str], tuple[Any, float]]:
 
 
 def test_every_paper_spec_is_checked() -> None:
-    assert set(NAMES) == set(PAPER) | set(PRIVATE_TEXT)
+    assert set(NAMES) == set(PAPER) | set(PRIVATE_TEXT) | set(TAGGERS)
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_specs_of_taggers_build_every_run(name: str) -> None:
+    spec = spec_of(name)
+    if spec.source.name == "conll2003":
+        spec = apply_setting(spec, ["source", "path"], "x")
+    runs = [run for run in expand(spec) if run.seed == 1]
+    assert len(runs) == TAGGERS[name]
+    for run in runs:
+        build(run)
 
 
 @pytest.mark.parametrize("name", PAPER)
