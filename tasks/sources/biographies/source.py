@@ -26,6 +26,7 @@ from uedp_bench.tasks.sources.biographies.sentences import (
     Mark,
     fill,
 )
+from uedp_bench.tasks.sources.generated import as_generated, generated_stats
 from uedp_bench.text.annotation.automatic import AnnotationParams
 from uedp_bench.text.annotation.keys import WIKIPII
 
@@ -120,23 +121,12 @@ class WikiBiographies(Source[BiographiesParams]):
 
     def documented(self) -> CorpusStats:
         """Counts of the train split, which anybody can generate."""
-        train = _cached(self.params).only("train")
-        return CorpusStats(
-            users=len(np.unique(train.users)),
-            rows=len(train),
-            sensitive_rows=int(train.sensitive.sum()),
-            entities=len(np.unique(train.entities.entity)),
-            public=True,
-        )
-
-
-_NO_MATTER = {name: SourceParams.model_fields[name].default for name in SourceParams.model_fields}
-"""What does not matter for what is generated."""
+        return generated_stats(_cached(self.params))
 
 
 def _cached(params: BiographiesParams) -> Corpus:
     """The generated corpus, once for all that share its parameters."""
-    return _generate(params.model_copy(update=_NO_MATTER).model_dump_json())
+    return _generate(as_generated(params).model_dump_json())
 
 
 @lru_cache(maxsize=2)

@@ -28,6 +28,7 @@ from uedp_bench.tasks.sources.embedded.world import (
     build_world,
     phone_numbers,
 )
+from uedp_bench.tasks.sources.generated import as_generated, generated_stats
 
 SENTIMENTS: Final = ("negative", "neutral", "positive")
 NAMED_SHARE: Final = 0.5
@@ -90,23 +91,12 @@ class Embedded(Source[EmbeddedParams]):
 
     def documented(self) -> CorpusStats:
         """Counts of the train split, which anybody can generate."""
-        train = _cached(self.params).only("train")
-        return CorpusStats(
-            users=len(np.unique(train.users)),
-            rows=len(train),
-            sensitive_rows=int(train.sensitive.sum()),
-            entities=len(np.unique(train.entities.entity)),
-            public=True,
-        )
-
-
-_NO_FILES = {name: SourceParams.model_fields[name].default for name in SourceParams.model_fields}
-"""What does not matter for what is generated."""
+        return generated_stats(_cached(self.params))
 
 
 def _cached(params: EmbeddedParams) -> Corpus:
     """The generated corpus, once for all that share its parameters; files are left to others."""
-    return _generate(params.model_copy(update=_NO_FILES))
+    return _generate(as_generated(params))
 
 
 @lru_cache(maxsize=2)
