@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import resolve_name
@@ -201,6 +202,18 @@ def _regular(file: Path) -> Path:
         return file.resolve()
 
 
+class _FromText(SourceFileLoader):
+    """Compiles the file as it is now.
+
+    Python trusts a compiled copy by the size of the file and the second of its last change: of a
+    file that was written twice within a second, it would run the first.
+    """
+
+    def get_code(self, fullname: str) -> Any:
+        """The code of the text, whatever copies there are."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def load_plugins(files: Iterable[Path]) -> None:
     """Imports lone plug-in files, whose decorators register what they define.
 
@@ -215,6 +228,8 @@ def load_plugins(files: Iterable[Path]) -> None:
         if there and _LOADED.get(str(path)) == digest:
             continue
         spec = importlib.util.spec_from_file_location(name, path)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _FromText(name, str(path))
         if spec is None or spec.loader is None:
             raise InputError(f"--plugin {file}: not a Python file")
         module = importlib.util.module_from_spec(spec)

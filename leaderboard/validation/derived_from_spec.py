@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from uedp_bench import registry
 from uedp_bench.accounting.events import Claim
+from uedp_bench.clients import Clients
 from uedp_bench.errors import InputError
 from uedp_bench.harness.identity import second_source
 from uedp_bench.harness.pipeline import Pipeline
@@ -70,7 +71,14 @@ class Sizes(CorpusStats):
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        if value is None and name in ("users", "rows", "sensitive_rows", "entities", "public"):
+        if value is None and name in (
+            "users",
+            "rows",
+            "sensitive_rows",
+            "entities",
+            "public",
+            "clients",
+        ):
             raise _UnknownSizeError
         return value
 
@@ -87,7 +95,7 @@ def derive(result: Result) -> Derived:
         return Derived(why, why, why, why)
     mechanisms = tuple(json.dumps(ref.model_dump()) for ref in result.spec.mechanism)
     source, task = (json.dumps(ref.model_dump()) for ref in (result.spec.source, result.spec.task))
-    return _derive(mechanisms, source, _held_out(result, named), task)
+    return _derive(mechanisms, source, _held_out(result, named), task, result.spec.clients)
 
 
 def pipeline_of(mechanisms: tuple[ComponentSpec, ...], task: ComponentSpec) -> Pipeline:
@@ -101,17 +109,30 @@ def pipeline_of(mechanisms: tuple[ComponentSpec, ...], task: ComponentSpec) -> P
     return Pipeline.build(parts, registry.mechanisms.create("noiseless"), stages)
 
 
-def sizes_of(source: ComponentSpec, held_out: int | None, task: ComponentSpec) -> Sizes:
+def sizes_of(
+    source: ComponentSpec, held_out: int | None, task: ComponentSpec, clients: Clients | None
+) -> Sizes:
     """Sizes of the training split, and of that of the task's second source.
 
     Args:
         source: only one that generates its corpus is asked.
         held_out: users whom attacks keep out of the split; None for an unknown number.
         task: may name a second source.
+        clients: how the rows are dealt.
     """
-    second = second_source(task)
-    downstream = None if second is None else Sizes.of(**_known(second, 0))
-    return Sizes.of(**{**_known(source, held_out), "downstream": downstream})
+    second, shares = second_source(task), _shares(clients)
+    downstream = None if second is None else Sizes.of(**_known(second, 0), clients=())
+    known = _known(source, held_out)
+    return Sizes.of(**{**known, "downstream": downstream, "clients": shares})
+
+
+def _shares(clients: Clients | None) -> tuple[float, ...] | None:
+    """Public shares of clients; None where they follow from the kinds of rows alone."""
+    if clients is None:
+        return ()
+    if clients.by == "dirichlet":
+        return None
+    return tuple(clients.shares().mean(axis=0).tolist())
 
 
 def _known(source: ComponentSpec, held_out: int | None) -> dict[str, Any]:
@@ -149,12 +170,18 @@ def _held_out(result: Result, named: list[Named]) -> int | None:
 
 
 @lru_cache(maxsize=256)
-def _derive(mechanisms: tuple[str, ...], source: str, held_out: int | None, task: str) -> Derived:
+def _derive(
+    mechanisms: tuple[str, ...],
+    source: str,
+    held_out: int | None,
+    task: str,
+    clients: Clients | None,
+) -> Derived:
     """See `derive`; components as JSON."""
     refs = tuple(ComponentSpec.model_validate(json.loads(text)) for text in mechanisms)
     origin, learnt = (ComponentSpec.model_validate_json(text) for text in (source, task))
     pipeline = ask(lambda: pipeline_of(refs, learnt))
-    sizes = ask(lambda: sizes_of(origin, held_out, learnt))
+    sizes = ask(lambda: sizes_of(origin, held_out, learnt, clients))
     if isinstance(pipeline, Unknown):
         return Derived(pipeline, pipeline, pipeline, pipeline)
     if isinstance(sizes, Unknown):

@@ -157,7 +157,8 @@ def _charge(
 ) -> dict[tuple[str, str], Guarantee]:
     from uedp_bench.accounting.selection import charge
 
-    sizes: Any = sizes_of(result.spec.source, held_out_users(result), result.spec.task)
+    spec = result.spec
+    sizes: Any = sizes_of(spec.source, held_out_users(result), spec.task, spec.clients)
     try:
         pipelines = [pipeline_of(run.mechanism, run.task) for run in tried_runs(result.spec)]
     except InputError as reason:

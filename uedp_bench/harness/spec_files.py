@@ -43,10 +43,14 @@ def _packaged(path_or_name: str) -> str:
     name = path_or_name.removeprefix("specs/").removesuffix(".yaml")
     if name not in packaged_specs():
         hint = nearest(name, packaged_specs())
-        known = ", ".join(packaged_specs())
+        known = ", ".join(n for n in packaged_specs() if not n.startswith("paper/"))
         raise InputError(
             f"no spec {shown(path_or_name)}: neither a file nor a packaged spec; "
-            + (f"did you mean {hint!r}?" if hint else f"packaged: {known}")
+            + (
+                f"did you mean {hint!r}?"
+                if hint
+                else f"packaged: {known}, and paper/... of docs/reproductions"
+            )
         )
     return files("uedp_bench.specs").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
 
