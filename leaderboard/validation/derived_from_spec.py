@@ -121,7 +121,7 @@ def sizes_of(
         clients: how the rows are dealt.
     """
     second, shares = second_source(task), _shares(clients)
-    downstream = None if second is None else Sizes.of(**_known(second, 0), clients=())
+    downstream = None if second is None else Sizes.of(**{**_known(second, 0), "clients": ()})
     known = _known(source, held_out)
     return Sizes.of(**{**known, "downstream": downstream, "clients": shares})
 
