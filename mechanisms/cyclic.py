@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.clients import clients_of
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
-from uedp_bench.mechanisms.noiseless import NoiselessParams
+from uedp_bench.mechanisms.noiseless import TRAINED_WITHOUT_NOISE, NoiselessParams
 
 if TYPE_CHECKING:
     from torch import nn
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
     from uedp_bench.run import Run
-
-
-_EVENTS = (PrivacyEvent(unit="user", event=NonPrivate(reason="trained without noise")),)
 
 
 class CyclicParams(NoiselessParams):
@@ -55,7 +51,7 @@ class Cyclic(TrainingMechanism[CyclicParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """Private text is used without protection."""
-        return _EVENTS
+        return TRAINED_WITHOUT_NOISE
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the rows of one client after the other."""
@@ -79,4 +75,4 @@ class Cyclic(TrainingMechanism[CyclicParams]):
             ),
             compression=p.compression,
         )
-        return train_visits(visits, learner, run), _EVENTS
+        return train_visits(visits, learner, run), TRAINED_WITHOUT_NOISE

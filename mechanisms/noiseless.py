@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from uedp_bench.run import Run
 
 
-_EVENTS = (PrivacyEvent(unit="user", event=NonPrivate(reason="trained without noise")),)
+TRAINED_WITHOUT_NOISE: Events = (
+    PrivacyEvent(unit="user", event=NonPrivate(reason="trained without noise")),
+)
+"""The event of whoever learns from private text as it is."""
 
 
 class NoiselessParams(Params):
@@ -57,7 +60,7 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """Private text is used without protection."""
-        return _EVENTS
+        return TRAINED_WITHOUT_NOISE
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains a copy of the learner's module."""
@@ -65,4 +68,4 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
         from uedp_bench.training.plain import train_plain
 
         schedule = Schedule(**self.params.model_dump())
-        return train_plain(schedule, learner, run), _EVENTS
+        return train_plain(schedule, learner, run), TRAINED_WITHOUT_NOISE

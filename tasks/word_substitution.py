@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -12,9 +10,9 @@ from pydantic import Field
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Channel, PublishedOnly
+from uedp_bench.release import Channel
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
-from uedp_bench.task import Task
+from uedp_bench.tasks.untrained import UntrainedTask
 from uedp_bench.text.word_occurrences import (
     Occurrences,
     Substitution,
@@ -25,10 +23,8 @@ from uedp_bench.text.word_occurrences import (
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner, Role
     from uedp_bench.release import Release, WordChannel
     from uedp_bench.results import Estimate
-    from uedp_bench.run import Run
 
 
 class WordSubstitutionParams(Params):
@@ -47,7 +43,7 @@ class WordSubstitutionParams(Params):
     )
 
 
-class WordSubstitution(Task[WordSubstitutionParams]):
+class WordSubstitution(UntrainedTask[WordSubstitutionParams]):
     """Replace words and count those that then carry another label; nothing is trained.
 
     `misclassified` is the expected utility loss of the paper's equation (2), where the loss of a
@@ -65,18 +61,6 @@ class WordSubstitution(Task[WordSubstitutionParams]):
     needs: ClassVar[tuple[type, ...]] = (Channel,)
     utility = ("misclassified", "unchanged", "distance", "unknown")
     scores_original = True
-
-    def vocabulary(self, corpus: Corpus) -> None:
-        """None: the mechanism has one."""
-        return
-
-    def stages(self, corpus: Corpus, vocabulary: object, run: Run) -> Sequence[Learner]:
-        """None: nothing is trained."""
-        return ()
-
-    def roles(self) -> tuple[Role, ...]:
-        """None: nothing is trained."""
-        return ()
 
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
         """See `Task`; substitutes are fresh draws of the mechanism.
@@ -105,10 +89,6 @@ class WordSubstitution(Task[WordSubstitutionParams]):
             InputError: as `score`.
         """
         return substitute(rows, channel, self.params.samples, self.params.unlabelled, rng)
-
-    def load(self, folder: Path) -> Release:
-        """What was published; it is made again by the run, not saved."""
-        return PublishedOnly()
 
 
 def substitute(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,17 +113,12 @@ def _semeval(
     _, gold, found, users = detection
     names = sorted({*kinds[0], *kinds[1]})
     true, predicted = (
-        _renumbered(layer.spans, [names.index(kind) for kind in own])
+        layer.spans.renumbered([names.index(kind) for kind in own])
         for layer, own in ((gold, kinds[0]), (found, kinds[1]))
     )
     scores = span_scores(span_counts(true, predicted, len(detection.texts)), users, rng)
     out = {f"f1_{name}": scores[name].f1 for name in ("strict", "exact", "partial", "type")}
     return out | {"recall_type": scores["type"].recall}
-
-
-def _renumbered(spans: Spans, numbers: Sequence[int]) -> Spans:
-    """The spans with `numbers[type]` in place of their types."""
-    return replace(spans, type=np.array(numbers, dtype=np.int64)[spans.type])
 
 
 def _of_same_kind(

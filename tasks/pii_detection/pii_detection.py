@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,17 +12,15 @@ from pydantic import Field
 from uedp_bench.component import Params
 from uedp_bench.corpus import Layer, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
-from uedp_bench.release import Deidentified, PublishedOnly
-from uedp_bench.task import Task
+from uedp_bench.release import Deidentified
 from uedp_bench.tasks.pii_detection.detection_scores import Detection, detection_scores
 from uedp_bench.tasks.pii_detection.names_left import names_left
+from uedp_bench.tasks.untrained import UntrainedTask
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus
-    from uedp_bench.learner import Learner, Role
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
-    from uedp_bench.run import Run
 
 _BOOTSTRAP_SEED = 2022
 
@@ -49,7 +46,7 @@ class PIIDetectionParams(Params):
     )
 
 
-class PIIDetection(Task[PIIDetectionParams]):
+class PIIDetection(UntrainedTask[PIIDetectionParams]):
     """Ask the detector of a de-identifier for what people labelled; nothing is trained.
 
     `covered` is the share of labelled mentions of which nothing but white space is left outside of
@@ -93,18 +90,6 @@ class PIIDetection(Task[PIIDetectionParams]):
         super().__init__(params, model)
         self._last: tuple[Release, Corpus, tuple[Any, Any]] | None = None
 
-    def vocabulary(self, corpus: Corpus) -> None:
-        """None: nothing is trained."""
-        return
-
-    def stages(self, corpus: Corpus, vocabulary: object, run: Run) -> Sequence[Learner]:
-        """None: nothing is trained."""
-        return ()
-
-    def roles(self) -> tuple[Role, ...]:
-        """None: nothing is trained."""
-        return ()
-
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
         """See `Task`; of all labelled types together.
 
@@ -116,10 +101,6 @@ class PIIDetection(Task[PIIDetectionParams]):
     def details(self, release: Release, corpus: Corpus) -> dict[str, Any]:
         """Recall of each labelled type, precision of each type of the detector, and counts."""
         return self._measured(release, corpus)[1]
-
-    def load(self, folder: Path) -> Release:
-        """What was published; it is made again by the run, not saved."""
-        return PublishedOnly()
 
     def _measured(
         self, release: Release, corpus: Corpus

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,8 @@ def score_tagger(
     every = tuple(dict.fromkeys([*wanted, *release.types]))
     annotation = annotation.of_types(wanted)
     gold = _gold(corpus, annotation, rule)._replace(types=every)
-    predicted = _numbered(release.spans(gold.corpus), release.types, every)
+    found_types = [every.index(name) for name in release.types]
+    predicted = release.spans(gold.corpus).renumbered(found_types)
     users = or_alone(gold.corpus.users)
     found = _span_scores(gold, predicted, users)
     tokens = labels_of_spans(gold.words, predicted, every)
@@ -124,12 +124,6 @@ def _gold(corpus: Corpus, annotation: Annotation, rule: WordRule) -> _Gold:
         )
     spans = Spans.build(test.texts, mentions_of_labels(words, labels))
     return _Gold(test, words, labels, spans, annotation.types)
-
-
-def _numbered(spans: Spans, own: Sequence[str], types: Sequence[str]) -> Spans:
-    """Spans whose types are numbered as in `types`, which has all of them."""
-    new = np.array([types.index(name) for name in own], dtype=np.int64)
-    return replace(spans, type=new[spans.type])
 
 
 def _rng() -> np.random.Generator:
