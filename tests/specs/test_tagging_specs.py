@@ -26,7 +26,7 @@ def runs(name: str = "tagging-conll2003") -> list[RunSpec]:
     [
         ("tagging-conll2003", "dp-sgd", "record", [1, 2, 4, 8]),
         ("tagging-conll2003", "user-dp", "user", [1, 2, 4, 8]),
-        ("tagging-conll2003", "uedp-group", "user-entity", [2, 8]),
+        ("tagging-conll2003", "uedp-group", "user-entity", [1, 2, 4, 8]),
         ("tagging-conll2003-frozen", "dp-sgd", "record", [1, 2, 4, 8]),
     ],
 )
