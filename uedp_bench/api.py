@@ -138,7 +138,7 @@ from uedp_bench.statistics.span_scores import (
     span_scores,
     spans_of_labels,
 )
-from uedp_bench.task import Task
+from uedp_bench.task import Task, Utility
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
 from uedp_bench.text.annotation.automatic import AnnotationParams, annotate
 from uedp_bench.text.annotation.keys import RecordTag
@@ -343,6 +343,7 @@ __all__ = [
     "UnknownEvent",
     "Updates",
     "UserEntityGaussian",
+    "Utility",
     "Vocabulary",
     "VocabularyMechanism",
     "Window",

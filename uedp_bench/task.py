@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uedp_bench.component import Component, P
+from uedp_bench.errors import PluginError
 from uedp_bench.source import SourceRef
 
 if TYPE_CHECKING:
@@ -18,6 +20,20 @@ if TYPE_CHECKING:
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
     from uedp_bench.run import Run
+
+
+@dataclass(frozen=True)
+class Utility:
+    """What a task found when it scored a release.
+
+    Attributes:
+        metrics: by name, with 95 % intervals over users; names are those of `Task.utility`.
+        details: what stands beside them in the details of a result, under the task's name (JSON
+            values). Sentences under the name `notes` stand first on the page of a run.
+    """
+
+    metrics: Mapping[str, Estimate]
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Task(Component[P]):
@@ -53,6 +69,14 @@ class Task(Component[P]):
     optional: ClassVar[tuple[str, ...]] = ()
     counted: ClassVar[tuple[str, ...]] = ()
     scores_original: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "details" in cls.__dict__:
+            raise PluginError(
+                f"the task {cls.__qualname__} has a method `details`, which nobody asks: return "
+                "Utility(metrics, details) from `score`, and rename or delete `details`"
+            )
 
     def __init__(self, params: P | None = None, model: Any = None) -> None:
         super().__init__(params)
@@ -106,16 +130,11 @@ class Task(Component[P]):
         return frozenset()
 
     @abstractmethod
-    def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
-        """Utility on the split `test` of the original corpus, with 95 % intervals over users."""
+    def score(self, release: Release, corpus: Corpus) -> Utility | Mapping[str, Estimate]:
+        """Utility on the split `test` of the original corpus, with 95 % intervals over users.
 
-    def details(self, release: Release, corpus: Corpus) -> Mapping[str, Any]:
-        """What stands beside the utility in the details of a result, under the task's name.
-
-        Nothing by default. It is asked after `score`, with the same arguments. Sentences under the
-        name `notes` stand first on the page of a run.
+        A task without details may return the metrics alone.
         """
-        return {}
 
     @abstractmethod
     def load(self, folder: Path) -> Release:

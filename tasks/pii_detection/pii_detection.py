@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -13,6 +13,7 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import Layer, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.release import Deidentified
+from uedp_bench.task import Utility
 from uedp_bench.tasks.pii_detection.detection_scores import Detection, detection_scores
 from uedp_bench.tasks.pii_detection.names_left import names_left
 from uedp_bench.tasks.untrained import UntrainedTask
@@ -20,7 +21,6 @@ from uedp_bench.tasks.untrained import UntrainedTask
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus
     from uedp_bench.release import Release
-    from uedp_bench.results import Estimate
 
 _BOOTSTRAP_SEED = 2022
 
@@ -86,34 +86,15 @@ class PIIDetection(UntrainedTask[PIIDetectionParams]):
     counted = utility[:-1]
     scores_original = True
 
-    def __init__(self, params: PIIDetectionParams | None = None, model: Any = None) -> None:
-        super().__init__(params, model)
-        self._last: tuple[Release, Corpus, tuple[Any, Any]] | None = None
+    def score(self, release: Release, corpus: Corpus) -> Utility:
+        """See `Task`; metrics are of all labelled types together.
 
-    def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
-        """See `Task`; of all labelled types together.
+        Details have the recall of each labelled type, the precision of each type of the detector,
+        and counts.
 
         Raises:
             InputError: if no row that counts is completely annotated, or none has a label.
         """
-        return self._measured(release, corpus)[0]
-
-    def details(self, release: Release, corpus: Corpus) -> dict[str, Any]:
-        """Recall of each labelled type, precision of each type of the detector, and counts."""
-        return self._measured(release, corpus)[1]
-
-    def _measured(
-        self, release: Release, corpus: Corpus
-    ) -> tuple[dict[str, Estimate], dict[str, Any]]:
-        """A run asks for the scores, and for what stands beside them."""
-        last = self._last
-        if last is None or last[0] is not release or last[1] is not corpus:
-            last = self._last = (release, corpus, self._measure(release, corpus))
-        return last[2]
-
-    def _measure(
-        self, release: Release, corpus: Corpus
-    ) -> tuple[dict[str, Estimate], dict[str, Any]]:
         if not isinstance(release, Deidentified):
             raise CapabilityError("pii-detection scores releases that are Deidentified")
         gold = gold_of(corpus, self.params.layer)
@@ -138,7 +119,7 @@ class PIIDetection(UntrainedTask[PIIDetectionParams]):
         if left is not None:
             utility |= left.utility
             details["left"] = left.details
-        return utility, details
+        return Utility(utility, details)
 
     def _counts(self, corpus: Corpus) -> BoolArray:
         named = {"published": ("train", "valid"), "test": ("test",)}

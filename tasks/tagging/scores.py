@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from uedp_bench.statistics.span_scores import (
     span_scores,
 )
 from uedp_bench.statistics.token_scores import token_counts, weighted_token_score
+from uedp_bench.task import Utility
 from uedp_bench.tasks.tagging.dictionary import dictionary, labelled_phrases, longest_matches
 from uedp_bench.tasks.tagging.labels import OUTSIDE, labels_of_spans, mentions_of_labels
 from uedp_bench.tasks.tagging.targets import Annotation, annotation_of, chosen_types, word_labels
@@ -28,18 +29,6 @@ if TYPE_CHECKING:
 _BOOTSTRAP_SEED = 2003
 
 _NO_DICTIONARY = "no public text has annotated entities: there is no dictionary to compare with"
-
-
-class Scores(NamedTuple):
-    """What a tagger scored.
-
-    Attributes:
-        utility: metrics of the task.
-        details: scores of each type, and what stands behind the dictionary.
-    """
-
-    utility: Mapping[str, Estimate]
-    details: Mapping[str, Any]
 
 
 class _Gold(NamedTuple):
@@ -58,8 +47,10 @@ class _Gold(NamedTuple):
 
 def score_tagger(
     release: Tagger, corpus: Corpus, layer: str, types: Sequence[str] | None, rule: WordRule
-) -> Scores:
+) -> Utility:
     """Scores on the test rows that a layer annotates completely, with intervals over users.
+
+    Details are the scores of each type, and what stands behind the floor of the dictionary.
 
     Args:
         release: finds spans.
@@ -108,7 +99,7 @@ def score_tagger(
         details["dictionary_phrases"] = len(dictionary(phrases))
     else:
         details["notes"] = [_NO_DICTIONARY]
-    return Scores(utility, details)
+    return Utility(utility, details)
 
 
 def _gold(corpus: Corpus, annotation: Annotation, rule: WordRule) -> _Gold:

@@ -15,9 +15,9 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TokenEncoder
 from uedp_bench.release import RowScorer, Tagger
-from uedp_bench.task import Task
+from uedp_bench.task import Task, Utility
 from uedp_bench.tasks.tagging.learner import Reduction, TaggerLearner, TaggerReader
-from uedp_bench.tasks.tagging.scores import Scores, score_tagger
+from uedp_bench.tasks.tagging.scores import score_tagger
 from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, chosen_types
 from uedp_bench.tasks.tagging.words import WordRule
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
     from uedp_bench.models.networks.tagger import TaggerNetwork
     from uedp_bench.release import Release
-    from uedp_bench.results import Estimate
     from uedp_bench.run import Run
 
 
@@ -127,10 +126,6 @@ class Tagging(Task[TaggingParams]):
         {"dictionary": "dictionary_f1", "all-outside": "all_outside_f1"}
     )
 
-    def __init__(self, params: TaggingParams | None = None, model: Any = None) -> None:
-        super().__init__(params, model)
-        self._last: tuple[Release, Corpus, Scores] | None = None
-
     def reads(self) -> frozenset[str]:
         """The annotations that are learnt and scored."""
         named = {self.params.layer, self.params.scored_layer or self.params.layer}
@@ -189,38 +184,22 @@ class Tagging(Task[TaggingParams]):
         """See `Task`."""
         return roles_of(self.params)
 
-    def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
+    def score(self, release: Release, corpus: Corpus) -> Utility:
         """See `Task`.
 
         Raises:
             InputError: if no test row is completely annotated, or none of these has an entity.
         """
-        return dict(self._scores(release, corpus).utility)
-
-    def details(self, release: Release, corpus: Corpus) -> dict[str, Any]:
-        """Scores of each type, and what stands behind the floor of the dictionary."""
-        return dict(self._scores(release, corpus).details)
+        if not isinstance(release, Tagger):
+            raise CapabilityError("tagging scores releases that are Taggers")
+        p = self.params
+        return score_tagger(release, corpus, p.scored_layer or p.layer, p.types, p.words)
 
     def load(self, folder: Path) -> Release:
         """See `Task`."""
         from uedp_bench.tasks.tagging.release import TaggerRelease
 
         return TaggerRelease.load(folder)
-
-    def _scores(self, release: Release, corpus: Corpus) -> Scores:
-        """A run asks for the scores, and for what stands beside them."""
-        if not isinstance(release, Tagger):
-            raise CapabilityError("tagging scores releases that are Taggers")
-        last = self._last
-        if last is None or last[0] is not release or last[1] is not corpus:
-            p = self.params
-            last = (
-                release,
-                corpus,
-                score_tagger(release, corpus, p.scored_layer or p.layer, p.types, p.words),
-            )
-            self._last = last
-        return last[2]
 
     def _model(self) -> TokenEncoder[Any]:
         if not isinstance(self.model, TokenEncoder):

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from uedp_bench.corpus import Corpus
+from uedp_bench.errors import PluginError
 from uedp_bench.harness.components import Components
 from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import Protected, with_inputs
 from uedp_bench.release import Release
 from uedp_bench.results import Estimate
 from uedp_bench.run import Run
+from uedp_bench.task import Task, Utility
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,26 @@ def score(ready: Prepared, made: Protected) -> Scored:
     """The utility of what was made on the test rows of the planted corpus."""
     parts, there, run = ready.parts, ready.there, ready.run
     release, rows = with_inputs(parts, made.release, there.data.scored(there.corpus), run)
-    utility = parts.task.score(release, rows)
-    details = parts.task.details(release, rows)
-    return Scored(release, utility, details, _public_only(parts, made.trained.floor, rows, run))
+    found = utility_of(parts.task, release, rows)
+    floor = _public_only(parts, made.trained.floor, rows, run)
+    return Scored(release, found.metrics, found.details, floor)
+
+
+def utility_of(task: Task[Any], release: Release, rows: Corpus) -> Utility:
+    """What a task finds; its details are empty where it returns the metrics alone.
+
+    Raises:
+        PluginError: if it returns something else.
+    """
+    found: object = task.score(release, rows)
+    if isinstance(found, Mapping):
+        return Utility(found)
+    if not isinstance(found, Utility):
+        raise PluginError(
+            f"the task {task.name}: `score` returned a {type(found).__name__}; it returns "
+            "Utility(metrics, details), or the metrics alone by name"
+        )
+    return found
 
 
 def _public_only(
@@ -52,5 +71,5 @@ def _public_only(
         release = server.serve(release, run)
     if not isinstance(release, parts.task.needs):
         return None
-    found = parts.task.score(release, rows).get(parts.task.utility[0])
+    found = utility_of(parts.task, release, rows).metrics.get(parts.task.utility[0])
     return None if found is None else found.value

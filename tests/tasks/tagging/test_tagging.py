@@ -89,11 +89,11 @@ def crf() -> TaggerRelease:
 def test_learns_what_can_be_learnt(decoder: str, request: pytest.FixtureRequest) -> None:
     release, corpus = request.getfixturevalue(decoder), sentences()
     made = task(decoder=decoder)
-    found = made.score(release, corpus)
+    found = made.score(release, corpus).metrics
     assert {*found} == {*made.utility}
     assert found["f1_strict"].value > 0.9
     assert {*capabilities(release)} >= {"Tagger", "RowScorer"}
-    details = made.details(release, corpus)
+    details = made.score(release, corpus).details
     assert {*details["types"]} == {*TYPES}
     gold = corpus.take(np.flatnonzero(corpus.where("test"))).entities
     assert sum(each["gold"] for each in details["types"].values()) == len(gold)
@@ -196,11 +196,11 @@ class Everything(Nothing):
 
 def test_finding_nothing_scores_nothing_of_entities_and_much_of_tokens() -> None:
     corpus, made = sentences(), task()
-    found = made.score(Nothing(), corpus)
+    found = made.score(Nothing(), corpus).metrics
     assert found["f1_strict"].value == found["recall"].value == found["precision"].value == 0.0
     assert found["weighted_token_f1"] == found["all_outside_weighted_token_f1"]
     assert found["weighted_token_f1"].value > 0.2
-    perfect = made.score(Everything(), corpus)
+    perfect = made.score(Everything(), corpus).metrics
     assert [perfect[name].value for name in made.utility[:9]] == pytest.approx([1.0] * 9)
 
 
@@ -209,10 +209,10 @@ def test_finding_nothing_on_conll_scores_746_of_tokens(shared_data: Path) -> Non
     from uedp_bench.tasks.sources.conll2003 import CoNLL2003
 
     corpus = CoNLL2003.create({"path": shared_data / "conll2003"}).read().only("test", "public")
-    found = task().score(_of_conll(), corpus)
+    found = task().score(_of_conll(), corpus).metrics
     assert found["f1_strict"].value == 0.0
     assert found["weighted_token_f1"].value == pytest.approx(0.746, abs=5e-4)
-    assert task().details(_of_conll(), corpus)["rows"] == 3453  # -DOCSTART- is no row
+    assert task().score(_of_conll(), corpus).details["rows"] == 3453  # -DOCSTART- is no row
 
 
 def _of_conll() -> Nothing:
@@ -223,19 +223,19 @@ def _of_conll() -> Nothing:
 
 def test_what_is_found_of_other_types_is_wrong() -> None:
     corpus, made = sentences(), task(types=["PER"])
-    found = made.score(Everything(), corpus)
+    found = made.score(Everything(), corpus).metrics
     assert found["recall"].value == 1.0
     assert 0.2 < found["precision"].value < 0.8
 
 
 def test_the_dictionary_is_that_of_public_text() -> None:
     corpus = sentences()
-    found = task().score(Nothing(), corpus)
+    found = task().score(Nothing(), corpus).metrics
     assert found["dictionary_f1"].value > 0.9  # all names occur in public text
     silent = corpus.entities.outside(corpus.where("public"))
     made = task()
-    assert "dictionary_f1" not in made.score(Nothing(), replace(corpus, entities=silent))
-    notes = made.details(Nothing(), replace(corpus, entities=silent))["notes"]
+    assert "dictionary_f1" not in made.score(Nothing(), replace(corpus, entities=silent)).metrics
+    notes = made.score(Nothing(), replace(corpus, entities=silent)).details["notes"]
     assert "no public text has annotated entities" in notes[0]
 
 
@@ -256,7 +256,9 @@ def test_rows_that_nobody_annotated_are_never_learnt_as_outside() -> None:
     assert not release.scorable(corpus).any()  # it has no such layer
     with pytest.raises(InputError, match="first row 6;"):
         release.row_losses(layered)
-    assert made.details(Everything(), layered)["rows"] == (complete & corpus.where("test")).sum()
+    assert (
+        made.score(Everything(), layered).details["rows"] == (complete & corpus.where("test")).sum()
+    )
     assert made.reads() == {"layer gold"}
 
 
@@ -279,7 +281,7 @@ def test_an_annotation_that_is_scored_need_not_be_the_one_that_is_learnt() -> No
     layered = replace(corpus, layers={"some": some})
     made = task(scored_layer="some")
     assert made.reads() == {"entities", "layer some"}
-    found = made.score(Everything(), layered)
+    found = made.score(Everything(), layered).metrics
     assert found["recall"].value == 1.0
     assert found["precision"].value < 0.8
 

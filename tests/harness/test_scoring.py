@@ -1,0 +1,53 @@
+"""What a task may return of its scores, and what a task of an older contract is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from uedp_bench.errors import PluginError
+from uedp_bench.harness.scoring import utility_of
+from uedp_bench.release import PublishedOnly, Release
+from uedp_bench.results import Estimate
+from uedp_bench.task import Utility
+from uedp_bench.tasks.untrained import UntrainedTask
+
+FOUND = {"rows": Estimate(value=3.0)}
+
+
+class Counts(UntrainedTask[Any]):
+    """Returns whatever it was given."""
+
+    name = "counts"
+    needs = (PublishedOnly,)
+    utility = ("rows",)
+    answer: Any = None
+
+    def score(self, release: Release, corpus: object) -> Any:
+        return self.answer
+
+
+def asked(answer: object) -> Utility:
+    task = Counts()
+    task.answer = answer
+    return utility_of(task, PublishedOnly(), None)  # type: ignore[arg-type]
+
+
+def test_metrics_come_alone_or_with_details() -> None:
+    assert asked(FOUND) == Utility(FOUND, {})
+    assert asked(Utility(FOUND, {"notes": ["three"]})).details == {"notes": ["three"]}
+
+
+@pytest.mark.parametrize("answer", [None, 3.0, (FOUND, {})])
+def test_anything_else_is_refused_by_name(answer: object) -> None:
+    with pytest.raises(PluginError, match=r"the task counts: `score` returned a .*Utility\("):
+        asked(answer)
+
+
+def test_details_as_a_method_of_their_own_are_refused_with_what_to_write() -> None:
+    with pytest.raises(PluginError, match=r"Tells has a method `details`.*Utility\(metrics, deta"):
+
+        class Tells(Counts):
+            def details(self, release: Release, corpus: object) -> dict[str, Any]:
+                return {"rows": 3}
