@@ -28,6 +28,8 @@ def runs(name: str = "tagging-conll2003") -> list[RunSpec]:
         ("tagging-conll2003", "user-dp", "user", [1, 2, 4, 8]),
         ("tagging-conll2003", "uedp-group", "user-entity", [1, 2, 4, 8]),
         ("tagging-conll2003-frozen", "dp-sgd", "record", [1, 2, 4, 8]),
+        # Two decoders, two reductions, two policies of clipping.
+        ("tagging-conll2003-crf", "dp-sgd", "record", [1] * 8 + [8] * 8),
     ],
 )
 def test_the_curves_are_drawn_at_the_epsilons_that_they_say(
