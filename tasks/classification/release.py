@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -12,12 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.release import TrainedRelease
 from uedp_bench.tasks.classification.inputs import InputReader, Rows
 from uedp_bench.tasks.classification.targets import classes_of, with_target
+from uedp_bench.tasks.tokens.saved_model import (
+    TrainedModel,
+    batches_by_length,
+    load_model,
+    load_weights,
+    named,
+    save_model,
+    save_weights,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
     from uedp_bench.mechanism import RepresentationMechanism
     from uedp_bench.model import TextEncoder, Vocabulary
     from uedp_bench.tasks.classification.learner import ClassifierLearner
+
+_FILE = "release.json"
 
 
 class ClassifierRelease(TrainedRelease):
@@ -115,17 +125,12 @@ class ClassifierRelease(TrainedRelease):
 
     def save(self, folder: Path) -> None:
         """Writes weights, vocabulary and how to read rows; `load` reads them."""
-        from uedp_bench.models.module_set import modules_of, save_modules
+        from uedp_bench.models.module_set import modules_of
 
-        folder.mkdir(parents=True, exist_ok=True)
         reader = self.reader
-        if reader.vocabulary is not None:
-            reader.vocabulary.save(folder / "vocabulary")
-        save_modules(self.module, folder, partial(_save_network, reader.model))
         first = modules_of(self.module)[0]
         head: Any = first.head
         content = {
-            "model": _named(reader.model),
             "preprocessing": reader.preprocessing,
             "max_tokens": reader.max_tokens,
             "classes": self.classes,
@@ -133,11 +138,12 @@ class ClassifierRelease(TrainedRelease):
             "takes_vectors": self.takes_vectors,
             "vectors": int(first.width) if _is_given(first) else None,  # type: ignore[arg-type]
             "hidden": [layer.out_features for layer in head][:-1],
-            "channel": None if self._mechanism is None else _named(self._mechanism),
+            "channel": None if self._mechanism is None else named(self._mechanism),
             "noise": {"key": self._noise.key.hex(), "source": self._noise.source},
             "score_rows": self.score_rows,
         }
-        (folder / "release.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+        trained = TrainedModel(reader.model, reader.vocabulary, self.module)
+        save_model(folder / _FILE, trained, partial(_save_network, reader.model), content)
 
     @staticmethod
     def load(folder: Path) -> ClassifierRelease:
@@ -147,15 +153,9 @@ class ClassifierRelease(TrainedRelease):
             InputError: if there is none in the folder.
         """
         from uedp_bench.models.module_set import load_modules
-        from uedp_bench.registry import mechanisms, models
+        from uedp_bench.registry import mechanisms
 
-        path = folder / "release.json"
-        if not path.is_file():
-            raise InputError(f"{folder} holds no saved classifier: {path.name} is missing")
-        content = json.loads(path.read_text(encoding="utf-8"))
-        model: TextEncoder[Any] = models.create(**content["model"])
-        saved = folder / "vocabulary"
-        vocabulary = model.load_vocabulary(saved) if saved.is_dir() else None
+        model, vocabulary, content = load_model(folder / _FILE, "classifier")
         classes = tuple(content["classes"])
         module = load_modules(folder, partial(_load_network, model, vocabulary, content))
         reader = InputReader(
@@ -182,7 +182,7 @@ class ClassifierRelease(TrainedRelease):
         out = np.empty((len(rows), size))
         device = next(self.module.parameters()).device
         with torch.no_grad():
-            for chosen in self._batches(rows):
+            for chosen in batches_by_length(rows.lengths, lambda _: self.score_rows):
                 inputs = rows.batch(chosen, self.reader.padding)
                 batch: Batch = {name: value.to(device) for name, value in inputs.items()}
                 z: Tensor = self.module.represent(batch)  # type: ignore[operator]
@@ -216,38 +216,23 @@ class ClassifierRelease(TrainedRelease):
             for key, content in zip(corpus.keys.tolist(), contents, strict=True)
         ]
 
-    def _batches(self, rows: Rows) -> Iterator[IntArray]:
-        """Row numbers, rows of similar length together."""
-        order = np.argsort(rows.lengths, kind="stable")
-        for start in range(0, len(order), self.score_rows):
-            yield order[start : start + self.score_rows]
-
-
-def _named(component: Any) -> dict[str, Any]:
-    return {"name": component.name, "params": component.params.model_dump(mode="json")}
-
 
 def _save_network(model: TextEncoder[Any], module: nn.Module, folder: Path) -> None:
-    import torch
-
     if not _is_given(module):
         model.save_encoder(module.encoder, folder / "encoder")  # type: ignore[arg-type]
-    head: Any = module.head
-    torch.save({k: v.cpu() for k, v in head.state_dict().items()}, folder / "head.pt")
+    save_weights(module.head, folder / "head.pt")  # type: ignore[arg-type]
 
 
 def _load_network(
     model: TextEncoder[Any], vocabulary: Vocabulary | None, content: Mapping[str, Any], folder: Path
 ) -> nn.Module:
-    import torch
-
     from uedp_bench.models.networks.classifier import ClassifierNetwork, Given
 
     width = content["vectors"]
     encoder = Given(width) if width else model.load_encoder(vocabulary, folder / "encoder")
     classes = len(content["classes"])
     module = ClassifierNetwork(encoder, classes, content["hidden"], 0.0, seed=0)
-    module.head.load_state_dict(torch.load(folder / "head.pt", weights_only=True))
+    load_weights(module.head, folder / "head.pt")
     return module
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +22,20 @@ from uedp_bench.tasks.tokens.rows import (
     encode_targets,
     prepare,
 )
+from uedp_bench.tasks.tokens.saved_model import (
+    TrainedModel,
+    batches_by_length,
+    load_model,
+    save_model,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from uedp_bench.model import LanguageModel, Vocabulary
     from uedp_bench.tasks.language.learner import LanguageModelLearner
+
+_FILE = "release.json"
 
 _LOGITS_AT_ONCE = 2**23
 """Logits that one batch may make (32 MB), so that large vocabularies do not fill the memory."""
@@ -83,7 +90,7 @@ class LanguageModelRelease(TrainedRelease):
         rows = TextRows.build(windows, self.vocabulary)
         logp, mean, std = (np.empty(len(rows.flat)) for _ in range(3))
         correct = np.empty(len(rows.flat), dtype=bool)
-        for chosen in self._batches(rows):
+        for chosen in batches_by_length(rows.lengths, self._rows_at_once):
             at = np.concatenate([np.arange(rows.offsets[i], rows.offsets[i + 1]) for i in chosen])
             logp[at], mean[at], std[at], correct[at] = self._score(*rows.padded(chosen))
         ends = np.cumsum([len(row) for row in targets])[:-1]
@@ -193,20 +200,9 @@ class LanguageModelRelease(TrainedRelease):
 
     def save(self, folder: Path) -> None:
         """Writes weights, vocabulary and the model's name and parameters; `load` reads them."""
-        from uedp_bench.models.module_set import save_modules
-
-        folder.mkdir(parents=True, exist_ok=True)
-        self.vocabulary.save(folder / "vocabulary")
-        save_modules(self.module, folder, self.model.save_network)
-        content = {
-            "model": {
-                "name": self.model.name,
-                "params": self.model.params.model_dump(mode="json"),
-            },
-            "preprocessing": self.preprocessing,
-            "max_tokens": self.max_tokens,
-        }
-        (folder / "release.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+        trained = TrainedModel(self.model, self.vocabulary, self.module)
+        content = {"preprocessing": self.preprocessing, "max_tokens": self.max_tokens}
+        save_model(folder / _FILE, trained, self.model.save_network, content)
 
     @staticmethod
     def load(folder: Path) -> LanguageModelRelease:
@@ -216,14 +212,10 @@ class LanguageModelRelease(TrainedRelease):
             InputError: if there is none in the folder.
         """
         from uedp_bench.models.module_set import load_modules
-        from uedp_bench.registry import models
 
-        path = folder / "release.json"
-        if not path.is_file():
-            raise InputError(f"{folder} holds no saved language model: {path.name} is missing")
-        content = json.loads(path.read_text(encoding="utf-8"))
-        model = models.create(content["model"]["name"], content["model"]["params"])
-        vocabulary = model.load_vocabulary(folder / "vocabulary")
+        model, vocabulary, content = load_model(folder / _FILE, "language model")
+        if vocabulary is None:
+            raise InputError(f"{folder} holds no vocabulary: the saved language model is damaged")
         module = load_modules(folder, partial(model.load_network, vocabulary))
         return LanguageModelRelease(
             model,
@@ -251,20 +243,6 @@ class LanguageModelRelease(TrainedRelease):
             values = [v.double().cpu().numpy() for v in (logs.gather(1, wanted)[:, 0], mean, std)]
             correct = (logs.argmax(dim=-1) == wanted[:, 0]).cpu().numpy()
         return no_nan(values[0]), no_nan(values[1]), no_nan(values[2]), correct
-
-    def _batches(self, rows: TextRows) -> Iterator[IntArray]:
-        """Row numbers, rows of similar length together."""
-        order = np.argsort(rows.lengths, kind="stable")
-        at = 0
-        while at < len(order):
-            size = self._rows_at_once(int(rows.lengths[order[at]]))
-            # Later rows are longer: shrink until the batch fits with its own longest row.
-            while size > 1 and size > self._rows_at_once(
-                int(rows.lengths[order[min(at + size, len(order)) - 1]])
-            ):
-                size = max(1, size // 2)
-            yield order[at : at + size]
-            at += size
 
     def _rows_at_once(self, length: int) -> int:
         logits = length * self.vocabulary.size

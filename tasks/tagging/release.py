@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
-from uedp_bench.errors import InputError
 from uedp_bench.learner import on_device
 from uedp_bench.release import TrainedRelease
 from uedp_bench.tasks.tagging.labels import mentions_of_labels
 from uedp_bench.tasks.tagging.learner import TaggerLearner, TaggerReader
+from uedp_bench.tasks.tokens.saved_model import (
+    TrainedModel,
+    batches_by_length,
+    load_model,
+    load_weights,
+    save_model,
+    save_weights,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -57,7 +63,7 @@ class TaggerRelease(TrainedRelease):
         rows = self.reader.model.read_words(
             words.by_row(), self.vocabulary, self.reader.max_tokens, self.reader.device
         )
-        for chosen in self._batches(rows.lengths):
+        for chosen in batches_by_length(rows.lengths, lambda _: self.score_rows, least=1):
             found = self._labels(rows.batch(chosen))
             lengths = rows.lengths[chosen]
             inside = np.arange(found.shape[1]) < lengths[:, None]
@@ -75,22 +81,17 @@ class TaggerRelease(TrainedRelease):
 
     def save(self, folder: Path) -> None:
         """Writes weights, vocabulary and how to read rows; `load` reads them."""
-        from uedp_bench.models.module_set import modules_of, save_modules
+        from uedp_bench.models.module_set import modules_of
 
-        folder.mkdir(parents=True, exist_ok=True)
         reader = self.reader
-        if reader.vocabulary is not None:
-            reader.vocabulary.save(folder / "vocabulary")
-        save_modules(self.module, folder, partial(_save_network, reader.model))
-        model = {"name": reader.model.name, "params": reader.model.params.model_dump(mode="json")}
         crf = modules_of(self.module)[0].crf is not None
         content = {
-            "model": model,
             "decoder": "crf" if crf else "softmax",
             "score_rows": self.score_rows,
             **{name: getattr(reader, name) for name in _KEPT},
         }
-        (folder / _FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
+        trained = TrainedModel(reader.model, reader.vocabulary, self.module)
+        save_model(folder / _FILE, trained, partial(_save_network, reader.model), content)
 
     @staticmethod
     def load(folder: Path) -> TaggerRelease:
@@ -100,15 +101,8 @@ class TaggerRelease(TrainedRelease):
             InputError: if there is none in the folder.
         """
         from uedp_bench.models.module_set import load_modules
-        from uedp_bench.registry import models
 
-        path = folder / _FILE
-        if not path.is_file():
-            raise InputError(f"{folder} holds no saved tagger: {path.name} is missing")
-        content = json.loads(path.read_text(encoding="utf-8"))
-        model: TokenEncoder[Any] = models.create(**content["model"])
-        saved = folder / "vocabulary"
-        vocabulary = model.load_vocabulary(saved) if saved.is_dir() else None
+        model, vocabulary, content = load_model(folder / _FILE, "tagger")
         kept = {name: content[name] for name in _KEPT} | {"types": tuple(content["types"])}
         reader = TaggerReader(model, vocabulary, **kept, device="cpu")
         load = partial(_load_network, reader, content)
@@ -121,27 +115,16 @@ class TaggerRelease(TrainedRelease):
         labels: IntArray = best_labels(self.module, on_device(batch, device)).cpu().numpy()
         return labels
 
-    def _batches(self, lengths: IntArray) -> Iterator[IntArray]:
-        """Numbers of rows that have words, rows of similar length together."""
-        order = np.argsort(lengths, kind="stable")
-        order = order[lengths[order] > 0]
-        for start in range(0, len(order), self.score_rows):
-            yield order[start : start + self.score_rows]
-
 
 def _save_network(model: TokenEncoder[Any], module: nn.Module, folder: Path) -> None:
-    import torch
-
     network: Any = module
     model.save_token_encoder(network.encoder, folder / "encoder")
     for name in ("head", "crf"):
         if (part := getattr(network, name)) is not None:
-            torch.save({k: v.cpu() for k, v in part.state_dict().items()}, folder / f"{name}.pt")
+            save_weights(part, folder / f"{name}.pt")
 
 
 def _load_network(reader: TaggerReader, content: Mapping[str, Any], folder: Path) -> nn.Module:
-    import torch
-
     from uedp_bench.models.networks.tagger import TaggerNetwork
 
     encoder = reader.model.load_token_encoder(reader.vocabulary, folder / "encoder")
@@ -149,5 +132,5 @@ def _load_network(reader: TaggerReader, content: Mapping[str, Any], folder: Path
     module = TaggerNetwork(encoder, reader.labels, crf=crf, seed=0)
     for name, part in (("head", module.head), ("crf", module.crf)):
         if part is not None:
-            part.load_state_dict(torch.load(folder / f"{name}.pt", weights_only=True))
+            load_weights(part, folder / f"{name}.pt")
     return module

@@ -1,0 +1,32 @@
+"""Batches hold every row once, short rows first, and no more rows than fit their longest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uedp_bench.errors import InputError
+from uedp_bench.tasks.tokens.saved_model import batches_by_length, load_model
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 40, 10_000])
+def test_batches_fit_and_hold_every_row_once(tokens: int) -> None:
+    lengths = np.random.default_rng(1).integers(0, 30, 101)
+    found = list(batches_by_length(lengths, lambda length: max(1, tokens // max(length, 1))))
+    rows = np.concatenate(found)
+    assert sorted(rows) == list(range(101))
+    assert (np.diff(lengths[rows]) >= 0).all()
+    assert all(len(each) == 1 or len(each) * lengths[each].max() <= tokens for each in found)
+
+
+def test_rows_that_are_too_short_are_left_out() -> None:
+    found = list(batches_by_length(np.array([2, 0, 1, 0, 3]), lambda _: 2, least=1))
+    assert [each.tolist() for each in found] == [[2, 0], [4]]
+    assert not list(batches_by_length(np.zeros(3, dtype=np.int64), lambda _: 2, least=1))
+
+
+def test_a_folder_without_a_release_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no saved tagger: tagger\.json is missing"):
+        load_model(tmp_path / "tagger.json", "tagger")
