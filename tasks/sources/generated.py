@@ -1,32 +1,52 @@
-"""What generated sources share: what is generated, and public counts of it."""
+"""What generated sources share: they are read without files, once, and counted in public."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from abc import abstractmethod
+from functools import lru_cache
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.source import SourceParams
+from uedp_bench.source import Source, SourceParams
 
 P = TypeVar("P", bound=SourceParams)
 
 _SHARED = {name: field.default for name, field in SourceParams.model_fields.items()}
 
 
-def as_generated(params: P) -> P:
-    """Parameters without those that all sources share, on which what is generated never depends."""
-    return params.model_copy(update=_SHARED)
+class GeneratedSource(Source[P]):
+    """A source whose corpus is made from a seed; anybody can make it again."""
+
+    needs_path: ClassVar[bool] = False
+    generated: ClassVar[bool] = True
+
+    @abstractmethod
+    def generate(self) -> Corpus:
+        """The corpus, from the source's own parameters.
+
+        Those that all sources share (`SourceParams`) are at their defaults: the corpus is the same
+        whatever they are, and is made once for all of them.
+        """
+
+    def read(self) -> Corpus:
+        """See `Source`; users of train, valid, test and public in this order, rows by user."""
+        return _generated(type(self), self.params.model_copy(update=_SHARED).model_dump_json())
+
+    def documented(self) -> CorpusStats:
+        """Counts of the train split, which anybody can generate: they are public."""
+        train = self.read().only("train")
+        return CorpusStats(
+            users=len(np.unique(train.users)),
+            rows=len(train),
+            sensitive_rows=int(train.sensitive.sum()),
+            entities=len(np.unique(train.entities.entity)),
+            public=True,
+        )
 
 
-def generated_stats(corpus: Corpus) -> CorpusStats:
-    """Counts of the train split, which anybody can generate: they are public."""
-    train = corpus.only("train")
-    return CorpusStats(
-        users=len(np.unique(train.users)),
-        rows=len(train),
-        sensitive_rows=int(train.sensitive.sum()),
-        entities=len(np.unique(train.entities.entity)),
-        public=True,
-    )
+@lru_cache(maxsize=4)
+def _generated(kind: type[GeneratedSource[Any]], params: str) -> Corpus:
+    return kind(kind.Params.model_validate_json(params)).generate()

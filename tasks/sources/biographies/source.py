@@ -7,15 +7,13 @@ labels are those of the paper and about as frequent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus, Facts, Layer, Spans
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources.biographies.people import Subject, make_subject, written
 from uedp_bench.tasks.sources.biographies.sentences import (
     AMBIGUOUS,
@@ -26,7 +24,7 @@ from uedp_bench.tasks.sources.biographies.sentences import (
     Mark,
     fill,
 )
-from uedp_bench.tasks.sources.generated import as_generated, generated_stats
+from uedp_bench.tasks.sources.generated import GeneratedSource
 from uedp_bench.text.annotation.automatic import AnnotationParams
 from uedp_bench.text.annotation.keys import WIKIPII
 
@@ -100,7 +98,7 @@ class BiographiesParams(SourceParams):
         return at_one * self.noise if error in self.errors else 0.0
 
 
-class WikiBiographies(Source[BiographiesParams]):
+class WikiBiographies(GeneratedSource[BiographiesParams]):
     """Pages about invented people; a user is the subject of a page, a row a sentence.
 
     Records have the keys of Wikipedia's infoboxes. The layer `gold` is what people would mark of
@@ -112,26 +110,13 @@ class WikiBiographies(Source[BiographiesParams]):
     name: ClassVar[str] = "wiki-biographies"
     source: ClassVar[str] = "generated; tags and errors as in Hathurusinghe et al., PrivateNLP 2021"
     Params: ClassVar[type[BiographiesParams]] = BiographiesParams
-    needs_path: ClassVar[bool] = False
-    generated: ClassVar[bool] = True
 
-    def read(self) -> Corpus:
-        """The corpus: subjects of train, valid, test and public in this order, rows by subject."""
-        return _cached(self.params)
-
-    def documented(self) -> CorpusStats:
-        """Counts of the train split, which anybody can generate."""
-        return generated_stats(_cached(self.params))
+    def generate(self) -> Corpus:
+        """See `GeneratedSource`; users are subjects."""
+        return _pages(self.params)
 
 
-def _cached(params: BiographiesParams) -> Corpus:
-    """The generated corpus, once for all that share its parameters."""
-    return _generate(as_generated(params).model_dump_json())
-
-
-@lru_cache(maxsize=2)
-def _generate(dumped: str) -> Corpus:
-    params = BiographiesParams.model_validate_json(dumped)
+def _pages(params: BiographiesParams) -> Corpus:
     texts: list[str] = []
     owners: list[tuple[int, int]] = []
     mentions: list[tuple[int, int, int, int]] = []

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import ClassVar, Final, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.corpus import SPLITS, Corpus, Spans
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources.embedded.authors import FRIENDS, Author, make_authors
 from uedp_bench.tasks.sources.embedded.grammar import Rules, Scene, join, parse_rules, uniforms
 from uedp_bench.tasks.sources.embedded.rules import AUTHORS, NAMED, NEGATIVE, POSITIVE, SENTENCES
@@ -28,7 +27,7 @@ from uedp_bench.tasks.sources.embedded.world import (
     build_world,
     phone_numbers,
 )
-from uedp_bench.tasks.sources.generated import as_generated, generated_stats
+from uedp_bench.tasks.sources.generated import GeneratedSource
 
 SENTIMENTS: Final = ("negative", "neutral", "positive")
 NAMED_SHARE: Final = 0.5
@@ -76,46 +75,31 @@ class EmbeddedParams(SourceParams):
         return self
 
 
-class Embedded(Source[EmbeddedParams]):
+class Embedded(GeneratedSource[EmbeddedParams]):
     """Invented messages of invented people, with entities, topics, sentiments and attributes."""
 
     name: ClassVar[str] = "embedded"
     source: ClassVar[str] = "generated; entity types as in Lai et al., Table I"
     Params: ClassVar[type[EmbeddedParams]] = EmbeddedParams
-    needs_path: ClassVar[bool] = False
-    generated: ClassVar[bool] = True
 
-    def read(self) -> Corpus:
-        """The corpus: users of train, valid, test and public in this order, rows by user."""
-        return _cached(self.params)
-
-    def documented(self) -> CorpusStats:
-        """Counts of the train split, which anybody can generate."""
-        return generated_stats(_cached(self.params))
-
-
-def _cached(params: EmbeddedParams) -> Corpus:
-    """The generated corpus, once for all that share its parameters; files are left to others."""
-    return _generate(as_generated(params))
-
-
-@lru_cache(maxsize=2)
-def _generate(params: EmbeddedParams) -> Corpus:
-    world, phones = build_world(params.seed), phone_numbers(params.seed)
-    rows = _Rows()
-    first = 0
-    for split, count in params.sizes.items():
-        rng = np.random.default_rng([params.seed, 2, SPLITS.index(split)])
-        people = phones[(1 + FRIENDS) * first : (1 + FRIENDS) * (first + count)]
-        authors = make_authors(people, world, len(TOPICS), rng)
-        # A gamma mixture of Poisson counts: most write little, a few write much.
-        extra = rng.poisson((params.sentences - LEAST_SENTENCES) * rng.gamma(2.0, 0.5, count))
-        draw = uniforms(rng)
-        for user, author in enumerate(authors):
-            for _ in range(LEAST_SENTENCES + int(extra[user])):
-                rows.write(author, draw, (first + user, SPLITS.index(split)))
-        first += count
-    return rows.corpus()
+    def generate(self) -> Corpus:
+        """See `GeneratedSource`."""
+        params = self.params
+        world, phones = build_world(params.seed), phone_numbers(params.seed)
+        rows = _Rows()
+        first = 0
+        for split, count in params.sizes.items():
+            rng = np.random.default_rng([params.seed, 2, SPLITS.index(split)])
+            people = phones[(1 + FRIENDS) * first : (1 + FRIENDS) * (first + count)]
+            authors = make_authors(people, world, len(TOPICS), rng)
+            # A gamma mixture of Poisson counts: most write little, a few write much.
+            extra = rng.poisson((params.sentences - LEAST_SENTENCES) * rng.gamma(2.0, 0.5, count))
+            draw = uniforms(rng)
+            for user, author in enumerate(authors):
+                for _ in range(LEAST_SENTENCES + int(extra[user])):
+                    rows.write(author, draw, (first + user, SPLITS.index(split)))
+            first += count
+        return rows.corpus()
 
 
 class _Rows:
