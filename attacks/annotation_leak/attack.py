@@ -34,7 +34,7 @@ _ROWS_AT_ONCE = 4096
 
 
 class AnnotationLeakParams(Params):
-    """How many facts, and among how many others each is ranked."""
+    """Numbers of subjects, of facts, and of the values among which each fact is ranked."""
 
     subjects: int = Field(
         default=50, ge=2, description="subjects that are held out, and as many members"
@@ -193,7 +193,7 @@ class _Who(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """What was found of members, or of those who are held out, by fact."""
+    """Exposures of the facts of members, or of those who are held out."""
 
     exposures: FloatArray
     without_model: FloatArray

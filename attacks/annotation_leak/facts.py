@@ -13,7 +13,7 @@ from uedp_bench.corpus.alignment import COPIED, REPLACED, Alignment
 
 
 class Place(NamedTuple):
-    """Where a value stands: characters of a row."""
+    """The place of a value: characters of a row."""
 
     row: int
     start: int
@@ -65,7 +65,7 @@ def facts_of(corpus: Corpus, users: Sequence[int]) -> list[Fact]:
 
 
 def frequencies(texts: Sequence[str], values: Sequence[str]) -> Counter[str]:
-    """How often each value stands in some texts, between spaces."""
+    """Counts each value in some texts, between spaces."""
     text = "\n".join(f" {one} " for one in texts)
     return Counter({value: text.count(f" {value} ") for value in set(values)})
 

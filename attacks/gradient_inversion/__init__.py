@@ -1,1 +1,1 @@
-"""What a party of a protocol reads in the messages that it was sent."""
+"""A party of a protocol reads the messages that it was sent."""

@@ -43,7 +43,7 @@ FIXED_EMBEDDING = "not trained: no update shows which tokens were looked up"
 
 
 class GradientInversionParams(Params):
-    """Who reads, and how much."""
+    """Parameters of `gradient-inversion`: the party that reads, and limits of its work."""
 
     party: str = Field(
         default="server", description="who reads what it is sent: server, or a client (client 1)"
@@ -93,7 +93,7 @@ class GradientInversion(Attack[GradientInversionParams]):
         return corpus, Planted()
 
     def refuses(self, release: Release, corpus: Corpus) -> str | None:
-        """Why the messages cannot be read, or what is read in them cannot be judged."""
+        """See `Attack`: messages that cannot be read, or whose reading nobody can judge."""
         if isinstance(release, Transcript) and (dealt := release.transcript.dealt):
             return f"{dealt}, so that nobody can tell whose words an update shows"
         if not isinstance(release, TrainedRelease):
@@ -164,7 +164,7 @@ class Target(NamedTuple):
 
     @staticmethod
     def of(release: TrainedRelease, corpus: Corpus) -> Target:
-        """What a release was trained on, and how its network reads it."""
+        """Reads the text that a release was trained on, as its network reads it."""
         learner = release.learner(readable_rows(release, corpus))
         rows = PrivateRows.read(learner)
         if rows.tokens is None or learner.vocabulary is None:
@@ -174,7 +174,7 @@ class Target(NamedTuple):
 
 
 class Reading:
-    """What was read so far."""
+    """Scores of all messages that were read so far."""
 
     def __init__(self, target: Target, false_tokens: float) -> None:
         self._target, self._false_tokens = target, false_tokens

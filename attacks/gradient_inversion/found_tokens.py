@@ -1,4 +1,4 @@
-"""Which tokens and labels an update was made of.
+"""Finds the tokens and labels of which an update was made.
 
 A token that a text does not have changes nothing in a table of inputs alone: its row is exactly 0,
 however many steps of whatever optimiser were taken (its gradient is 0 in each, so momentum and
@@ -81,7 +81,7 @@ def moved(rows: Array, before: Array | None) -> BoolArray | None:
 
 
 def _rounding(rows: Array, before: Array | None) -> float:
-    """How far rounding to eight bits moves a number; 0 where there are more different numbers."""
+    """Distance by which rounding to eight bits moves a number; 0 where numbers are not rounded."""
     if before is None:
         return 0.0
     values = np.sort(before + rows, axis=None)

@@ -1,4 +1,4 @@
-"""Where the layers that leak stand in an update."""
+"""Layers whose updates leak, and their places in flat weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class Place(NamedTuple):
-    """Where a weight stands in the flat weights."""
+    """The place of one weight in the flat weights."""
 
     start: int
     shape: tuple[int, ...]

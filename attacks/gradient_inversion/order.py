@@ -31,7 +31,7 @@ _NUMBERS_AT_ONCE = 2**25
 
 
 class Likeness:
-    """How much the update of a text looks like one that was seen.
+    """Compares the update of a text with one that was seen.
 
     Args:
         release: whose network computes updates.

@@ -1,4 +1,4 @@
-"""What clients really hold: the truth that a reader of their messages is measured by."""
+"""The text that clients really hold, by which a reader of their messages is measured."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class PrivateRows:
 
 @dataclass(frozen=True, eq=False)
 class PublicKnowledge:
-    """What the adversary knows of tokens beforehand.
+    """Public properties of tokens, which the adversary knows beforehand.
 
     Attributes:
         vocabulary: of the network.

@@ -1,4 +1,4 @@
-"""How much of what was found is true, and how much a guess of equal size finds."""
+"""Precision and recall of what was found, beside those of a guess of equal size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which changes of the weights a party can work out from what it sent and received."""
+"""Changes of the weights that a party works out from what it sent and received."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Held(NamedTuple):
 
 
 def seen_by(messages: Messages, party: str) -> Iterator[Seen]:
-    """What a party can tell of others from messages whose payloads were kept.
+    """Yields the updates of others that a party works out from messages with their payloads.
 
     An update is read as it is. Weights that come back are compared with those that the party gave
     their sender in the same round, else with the last ones that it held: where the model travels,

@@ -94,5 +94,5 @@ class ShortRows:
         }
 
     def told(self) -> dict[str, Any]:
-        """How many messages were short enough, or why no order was looked for."""
+        """Details: the number of short messages, or the reason why no order was looked for."""
         return {"short_messages": len(self._scores)} | ({"order": self.why} if self.why else {})

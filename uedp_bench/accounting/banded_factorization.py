@@ -67,8 +67,8 @@ class BandedFactorization(Event):
         """How far neighbours move C X: all of the group in the same rounds, each as far as it may.
 
         One unit comes or goes. One that is replaced leaves its rounds, and another joins those of
-        its own. Of a user together with an entity, everybody else who mentions it changes from one
-        vector to another.
+        its own. Where the unit is a user with an entity, everybody else who mentions that entity
+        changes from one vector to another.
         """
         moves = 2.0 if neighbours.adjacency == "replace-one" else 1.0
         others = min(neighbours.point.spread, self.population - 1)
