@@ -193,7 +193,8 @@ class TextEncoder(TextModel[P]):
 
     A frozen encoder (`frozen()` is True) is pretrained and not trained any further: `features`
     gives its vectors, and `build_encoder` what is trained on top of them, a module with the
-    attribute `width` whose `forward(vectors)` maps (rows, size) to (rows, d); a frozen encoder has
+    attribute `width` whose `forward(vectors)` maps (rows, size) to (rows, d). A module with dropout
+    has the attribute `seeded`, which is true, and `forward(vectors, seeds)`. A frozen encoder has
     no vocabulary here.
     """
 

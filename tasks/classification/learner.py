@@ -54,11 +54,11 @@ class ClassifierLearner(SplitLearner):
         self._reader, self._labels = reader, corpus.labels
         self._score_rows = score_rows
         self._rows = reader.read(corpus)
-        # Vectors go through linear layers alone, whatever the model is.
+        # Vectors go through few plain layers alone, whatever the model is.
         self.vectorised = self._rows.vectors is not None or reader.model.vectorised
         width = max(self.width, len(corpus.label_names))
         tokens = int(self._rows.lengths.max(initial=1))
-        given = self._rows.vectors is not None
+        given = corpus.vectors is not None
         self.row_size = width if given else reader.model.row_numbers(tokens, width)
 
     @property

@@ -1,11 +1,11 @@
-"""A frozen sentence encoder: a document is the mean of its sentences."""
+"""Frozen sentence encoders: a document is the mean of its sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import Field
 
@@ -18,17 +18,21 @@ from uedp_bench.text.vector_cache import cached_vectors
 if TYPE_CHECKING:
     from torch import nn
 
-_FIELD = "sentence-encoder.pretrained"
 _MEANS = "means 2"  # another number where `split_sentences` ends sentences elsewhere
 
 
-class SentenceEncoderParams(Params):
-    """Which encoder, and what is trained on top of it."""
+class SentenceParams(Params):
+    """Which encoder."""
 
     pretrained: Annotated[str, MayBePath()] = Field(
         default="sentence-transformers/all-MiniLM-L6-v2",
         description="hub id or local directory of a model of sentence-transformers",
     )
+
+
+class SentenceEncoderParams(SentenceParams):
+    """Which encoder, and what is trained on top of it."""
+
     projection: int | None = Field(
         default=None,
         ge=1,
@@ -37,22 +41,26 @@ class SentenceEncoderParams(Params):
     )
 
 
-class SentenceEncoder(TextEncoder[SentenceEncoderParams]):
+S = TypeVar("S", bound=SentenceParams)
+
+
+class FrozenSentences(TextEncoder[S]):
     """The mean of the vectors of a document's sentences, by a pretrained encoder.
 
-    The encoder is fixed: its vectors are computed once and kept on disk.
+    The encoder is fixed: its vectors are computed once and kept on disk. Models differ in what is
+    trained on top.
     """
 
-    name = "sentence-encoder"
-    source = "Reimers and Gurevych 2019; Meehan et al. 2022 (DeepCandidate), equation 1"
-    Params = SentenceEncoderParams
+    @property
+    def _field(self) -> str:
+        return f"{self.name}.pretrained"
 
     @cached_property
     def mask(self) -> str:
         """The tokenizer's mask, where it has one."""
         from transformers import AutoTokenizer
 
-        with readable(self.params.pretrained, _FIELD):
+        with readable(self.params.pretrained, self._field):
             tokenizer = AutoTokenizer.from_pretrained(self.params.pretrained)
         return str(tokenizer.mask_token or "[MASK]")
 
@@ -82,7 +90,7 @@ class SentenceEncoder(TextEncoder[SentenceEncoderParams]):
 
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
         """Means over sentences; see `TextEncoder`."""
-        embedder = SentenceEmbedder(self.params.pretrained, device, _FIELD)
+        embedder = SentenceEmbedder(self.params.pretrained, device, self._field)
 
         def means(some: Sequence[str]) -> FeatureArray:
             return document_means(split_sentences(some), embedder, cache=cache)
@@ -99,7 +107,15 @@ class SentenceEncoder(TextEncoder[SentenceEncoderParams]):
 
     @cached_property
     def _size(self) -> int:
-        return SentenceEmbedder(self.params.pretrained, "cpu", _FIELD).size
+        return SentenceEmbedder(self.params.pretrained, "cpu", self._field).size
+
+
+class SentenceEncoder(FrozenSentences[SentenceEncoderParams]):
+    """The mean of the vectors of a document's sentences, and a linear layer on top if asked for."""
+
+    name = "sentence-encoder"
+    source = "Reimers and Gurevych 2019; Meehan et al. 2022 (DeepCandidate), equation 1"
+    Params = SentenceEncoderParams
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """The projection, if any; see `TextEncoder`."""

@@ -38,7 +38,8 @@ class ClassifierNetwork(nn.Module):
     come from each row's seed.
 
     Args:
-        encoder: with the attribute `width`, d.
+        encoder: with the attribute `width`, d. One of vectors gets the rows' seeds if it says that
+            it is `seeded`.
         classes: outputs.
         hidden: sizes of hidden layers; none for a linear classifier.
         dropout: rate at which inputs of each layer of the head are dropped in training.
@@ -73,10 +74,11 @@ class ClassifierNetwork(nn.Module):
 
     def represent(self, batch: Batch) -> Tensor:
         """(rows, d) representations of `vectors`, or of `tokens` and `lengths`."""
-        if "vectors" in batch:
-            vectors: Tensor = self.encoder(batch["vectors"])
-            return vectors
         seeds = batch["seeds"] if self.training else None
+        if "vectors" in batch:
+            drawn = (seeds,) if getattr(self.encoder, "seeded", False) else ()
+            vectors: Tensor = self.encoder(batch["vectors"], *drawn)
+            return vectors
         encoded: Tensor = self.encoder(batch["tokens"], batch["lengths"], seeds)
         return encoded
 
