@@ -28,9 +28,11 @@ from numpy.typing import NDArray
 
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Layer, Spans
-from uedp_bench.errors import InputError, PluginError, UedpBenchError
+from uedp_bench.errors import CapabilityError, InputError, PluginError, UedpBenchError
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from uedp_bench.learner import Learner
     from uedp_bench.mechanism import RepresentationMechanism
     from uedp_bench.model import Vocabulary
@@ -160,6 +162,34 @@ class Classifier(Protocol):
     def class_logprobs(self, corpus: Corpus) -> FloatArray:
         """(rows, classes) log-probabilities (nats) of the corpus' classes for each row."""
         ...
+
+
+@capability(lambda asked, rows: np.asarray(asked.labels(rows), dtype=np.float64))
+@runtime_checkable
+class LabelOnly(Protocol):
+    """Can be asked for the class of a row and tells nothing else: no probabilities, no scores.
+
+    What a `Classifier` says is more: whoever takes either asks `class_labels`.
+    """
+
+    def labels(self, corpus: Corpus) -> IntArray:
+        """(rows,) number of the class of each row."""
+        ...
+
+
+def class_labels(release: object, corpus: Corpus) -> IntArray:
+    """(rows,) number of the class that a `Classifier` or `LabelOnly` release gives each row.
+
+    Raises:
+        CapabilityError: for a release that is neither.
+    """
+    if isinstance(release, LabelOnly):
+        return np.asarray(release.labels(corpus), dtype=np.int64)
+    if isinstance(release, Classifier):
+        return np.asarray(release.class_logprobs(corpus).argmax(axis=1), dtype=np.int64)
+    raise CapabilityError(
+        f"a {type(release).__name__} tells no classes: it is no Classifier and no LabelOnly"
+    )
 
 
 @capability(lambda asked, rows: asked.representations(rows))
@@ -301,6 +331,34 @@ class Updates(Protocol):
     """
 
     update: NDArray[np.float32]
+
+
+class PlainNetwork(NamedTuple):
+    """A classifier as plain layers, behind what everybody may compute.
+
+    Attributes:
+        layers: from an input to one logit for each class, without anything that is drawn.
+        input_shape: of one row of what they read.
+        read: (rows, *input_shape) float32 on the CPU, of rows of a corpus. Nothing that was trained
+            on private rows is in it: the owner of a text computes it alone.
+    """
+
+    layers: nn.Sequential
+    input_shape: tuple[int, ...]
+    read: Callable[[Corpus], Tensor]
+
+
+@runtime_checkable
+class Compilable(Protocol):
+    """Shows what it computes as plain layers, which a protocol between parties can compute."""
+
+    def network(self) -> PlainNetwork:
+        """The layers, and what they read.
+
+        Raises:
+            CapabilityError: if what was trained on private rows is more than plain layers.
+        """
+        ...
 
 
 @runtime_checkable

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray
-from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.errors import CapabilityError, InputError, UedpBenchError
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.release import TrainedRelease
+from uedp_bench.release import PlainNetwork, TrainedRelease
 from uedp_bench.tasks.classification.inputs import InputReader, Rows
 from uedp_bench.tasks.classification.targets import classes_of, with_target
 from uedp_bench.tasks.tokens.saved_model import (
@@ -39,7 +39,7 @@ _FILE = "release.json"
 
 
 class ClassifierRelease(TrainedRelease):
-    """Classifier, Encoder and RowScorer; `events` are set by the harness.
+    """Classifier, Encoder, RowScorer and Compilable; `events` are set by the harness.
 
     With a channel (`through`), what leaves the owner of a text is its perturbed representation, and
     classes are those of perturbed representations.
@@ -117,6 +117,17 @@ class ClassifierRelease(TrainedRelease):
         self._check_inputs(corpus)
         labelled = with_target(corpus, self.target)
         return ClassifierLearner(self.reader, self.module, labelled, score_rows=self.score_rows)
+
+    def network(self) -> PlainNetwork:
+        """See `Compilable`."""
+        from uedp_bench.tasks.classification.plain_network import plain_network
+
+        if self._mechanism is not None:
+            raise CapabilityError(
+                f"{self._mechanism.name} perturbs what passes between two parts of the network: "
+                "they are no plain layers"
+            )
+        return plain_network(self.reader, self.module)
 
     @property
     def draws_noise(self) -> bool:

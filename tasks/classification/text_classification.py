@@ -15,7 +15,14 @@ from uedp_bench.corpus import Corpus, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TextEncoder
-from uedp_bench.release import Classifier, Encoder, RowScorer, protected_rows
+from uedp_bench.release import (
+    Classifier,
+    Encoder,
+    LabelOnly,
+    RowScorer,
+    class_labels,
+    protected_rows,
+)
 from uedp_bench.task import Task
 from uedp_bench.tasks.classification.inputs import InputReader
 from uedp_bench.tasks.classification.learner import ClassifierLearner
@@ -89,7 +96,7 @@ class TextClassification(Task[TextClassificationParams]):
         "et al. 2022 (UeDP), section VI"
     )
     Params = TextClassificationParams
-    needs: ClassVar[tuple[type, ...]] = (Classifier,)
+    needs: ClassVar[tuple[type, ...]] = (Classifier, LabelOnly)
     releases: ClassVar[tuple[type, ...]] = (Classifier, Encoder, RowScorer)
     models = TextEncoder
     default_model = "bilstm"
@@ -147,19 +154,18 @@ class TextClassification(Task[TextClassificationParams]):
         """See `Task`.
 
         Raises:
+            CapabilityError: if the release tells no classes.
             InputError: if no test row has a label.
         """
         from uedp_bench.statistics.classification import macro_f1_estimate
         from uedp_bench.statistics.intervals import mean_estimate
 
-        if not isinstance(release, Classifier):
-            raise CapabilityError("text-classification scores releases that are Classifiers")
         corpus = self._labelled(corpus)
         test = corpus.only("test")
         if not len(test):
             raise InputError("the corpus has no labelled row in the split 'test' to score")
         truth, users = _labels(test), or_alone(test.users)
-        predicted = release.class_logprobs(test).argmax(axis=1)
+        predicted = class_labels(release, test)
         share = np.bincount(_labels(corpus.only("train")), minlength=len(corpus.label_names))
         share = share / max(share.sum(), 1)
 

@@ -82,9 +82,18 @@ class ClassifierNetwork(nn.Module):
         encoded: Tensor = self.encoder(batch["tokens"], batch["lengths"], seeds)
         return encoded
 
+    def normalise(self, z: Tensor) -> Tensor:
+        """(rows, d) as the first layer of the head reads representations (rows, d)."""
+        return z if self._normalised else nn.functional.layer_norm(z, (self.width,))
+
+    def head_layers(self) -> list[nn.Module]:
+        """Everything behind the normalisation, as plain layers, without dropout."""
+        first, *others = self._layers()
+        return [first, *(part for layer in others for part in (nn.ReLU(), layer))]
+
     def classify(self, z: Tensor, seeds: Tensor | None = None) -> Tensor:
         """Logits (rows, classes) of representations (rows, d); dropout where seeds are given."""
-        values = z if self._normalised else nn.functional.layer_norm(z, (self.width,))
+        values = self.normalise(z)
         for number, layer in enumerate(self._layers()):
             if number:
                 values = torch.relu(values)

@@ -68,9 +68,7 @@ class TextCNN(nn.Module):
     normalised = True
     seeded = True
 
-    def __init__(
-        self, size: int, layout: CNNLayout, width: int, dropout: float, seed: int
-    ) -> None:
+    def __init__(self, size: int, layout: CNNLayout, width: int, dropout: float, seed: int) -> None:
         super().__init__()
         joined = sum(layout.outputs(size))
         self.input_shape, self.width, self.dropout = (1, size), width, dropout
