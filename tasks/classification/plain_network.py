@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -68,8 +69,9 @@ def _representations(reader: InputReader, network: Any, corpus: Corpus) -> Tenso
     rows = reader.read(corpus)
     device = next(network.parameters()).device
     out = torch.empty(len(rows), network.width)
-    for chosen in torch.arange(len(rows)).split(_ROWS):
-        batch = rows.batch(chosen.numpy(), reader.padding)
+    for start in range(0, len(rows), _ROWS):
+        chosen = np.arange(start, min(start + _ROWS, len(rows)))
+        batch = rows.batch(chosen, reader.padding)
         z = network.represent({name: value.to(device) for name, value in batch.items()})
-        out[chosen] = network.normalise(z).cpu()
+        out[start : start + len(chosen)] = network.normalise(z).cpu()
     return out
