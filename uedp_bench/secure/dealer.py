@@ -1,0 +1,129 @@
+"""The dealer, who knows both seeds and no input, and a party's supply of what it hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from uedp_bench.errors import PrivacyError
+from uedp_bench.randomness.streams import Stream
+from uedp_bench.secure.correlations import CLIENT, SERVER, Correlation, Shape, Spec
+from uedp_bench.secure.expansion import expand
+
+
+class Place(NamedTuple):
+    """Which use of randomness: the batch, and the number of the correlation within it."""
+
+    batch: int
+    number: int
+
+
+class Dealer:
+    """Sends the server corrections, so that both parties' expanded numbers fulfil equations.
+
+    Args:
+        stream: secret, and for one network only; both parties' seeds are below it.
+        weights: shapes of the server's weights by name.
+    """
+
+    def __init__(self, stream: Stream, weights: Mapping[str, Shape]) -> None:
+        self._seeds = seeds_of(stream)
+        self._masks = {
+            name: mask_of_weights(self._seeds[SERVER], name, shape)
+            for name, shape in weights.items()
+        }
+
+    def deal(self, batch: int, plan: Sequence[Correlation]) -> list[Tensor]:
+        """Corrections for all correlations of a batch, in order."""
+        found: list[Tensor] = []
+        for number, correlation in enumerate(plan):
+            found += self._corrections(Place(batch, number), correlation)
+        return found
+
+    def _corrections(self, place: Place, correlation: Correlation) -> list[Tensor]:
+        held = [
+            expand(seed, place, correlation.expanded_by(party))
+            for party, seed in enumerate(self._seeds)
+        ]
+        server, client = (iter(tensors) for tensors in held)
+        free = [
+            number.opened(*(next(side) if number.held_by(party) else None
+                            for party, side in enumerate((server, client))))
+            for number in correlation.free
+        ]  # fmt: skip
+        if correlation.weights:
+            free.append(self._masks[correlation.weights])
+        values = correlation.relate(*free)
+        return [
+            number.rest(value, share)
+            for number, value, share in zip(correlation.dependent, values, client, strict=True)
+        ]
+
+
+def seeds_of(stream: Stream) -> tuple[Stream, Stream]:
+    """Seeds of the server and of the client."""
+    return stream.child("server"), stream.child("client")
+
+
+def mask_of_weights(seed: Stream, name: str, shape: Shape) -> Tensor:
+    """What the server adds to a weight before it shows it, once and for all batches."""
+    (mask,) = expand(seed, ("weights", name), [Spec(shape)])
+    return mask
+
+
+class Supply:
+    """A party's side: its numbers of each correlation, each of which is taken once.
+
+    Args:
+        party: `SERVER` or `CLIENT`.
+        seed: the party's.
+
+    Attributes:
+        taken: places of the correlations that were taken.
+    """
+
+    def __init__(self, party: int, seed: Stream) -> None:
+        self.party, self.seed = party, seed
+        self.taken: set[Place] = set()
+        self._batch, self._number = 0, 0
+        self._corrections: Iterator[Tensor] = iter(())
+
+    def begin(self, batch: int, corrections: Sequence[Tensor] = ()) -> None:
+        """Goes to a batch; the server brings the dealer's corrections for it."""
+        self._batch, self._number = batch, 0
+        self._corrections = iter(corrections)
+
+    def take(self, correlation: Correlation) -> list[Tensor]:
+        """The party's free numbers and then its dependent ones.
+
+        Raises:
+            PrivacyError: the place was taken before: masks that are used twice hide nothing.
+        """
+        place = Place(self._batch, self._number)
+        if place in self.taken:
+            raise PrivacyError(f"the {correlation.kind} of {place} was used before")
+        self.taken.add(place)
+        self._number += 1
+        found = expand(self.seed, place, correlation.expanded_by(self.party))
+        if self.party == SERVER:
+            found += [next(self._corrections) for _ in correlation.dependent]
+        return found
+
+
+class Recorder(Supply):
+    """Takes note of what is asked for, and hands out tensors without content."""
+
+    def __init__(self) -> None:
+        super().__init__(CLIENT, Stream(b""))
+        self.asked: list[Correlation] = []
+
+    def take(self, correlation: Correlation) -> list[Tensor]:
+        """Shapes of the client's numbers."""
+        self.asked.append(correlation)
+        return [
+            torch.empty(spec.shape, dtype=spec.dtype, device="meta")
+            for spec in correlation.expanded_by(CLIENT)
+        ]

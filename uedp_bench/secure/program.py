@@ -1,0 +1,94 @@
+"""A compiled network as one party runs it, and what it asks of the dealer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from uedp_bench.secure.correlations import SERVER, Correlation, Shape, Spec
+from uedp_bench.secure.dealer import Recorder, Supply, mask_of_weights
+from uedp_bench.secure.exchange import Exchange, Steps, receive, send
+from uedp_bench.secure.layers import Layer
+from uedp_bench.secure.protocol import Party, Truncation
+
+Reveals = Literal["label", "logits"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What both parties know: no weight and no input.
+
+    Attributes:
+        layers: from inputs to logits.
+        inputs: shape of one row.
+        weights: shapes of the server's weights, by the names of layers.
+        reveals: what the client is shown.
+        truncation, width: of `Party`.
+    """
+
+    layers: Layer
+    inputs: Shape
+    weights: Mapping[str, Shape]
+    reveals: Reveals
+    truncation: Truncation
+    width: Literal[32, 64]
+
+    def party(self, supply: Supply, *, keep: bool = False) -> Party:
+        """A party that has seen nothing yet."""
+        return Party(supply, self.truncation, self.width, opened=[] if keep else None)
+
+    def show_weights(self, party: Party) -> Steps[None]:
+        """The server shows its weights under a mask, once for all batches; one round."""
+        if party.leads:
+            seed = party.supply.seed
+            yield from send(*(
+                party.weights[name] - mask_of_weights(seed, name, shape)
+                for name, shape in self.weights.items()
+            ))  # fmt: skip
+        else:
+            shown = yield from receive(*map(Spec, self.weights.values()))
+            party.weights = dict(zip(self.weights, shown, strict=True))
+            party.note(*shown)
+
+    def answer(self, party: Party, share: Tensor) -> Steps[Tensor | None]:
+        """The answer for one batch; None on the server's side.
+
+        Args:
+            party: after `show_weights`.
+            share: of the inputs (rows, *inputs): the client's is the inputs, the server's 0.
+        """
+        found = yield from self.layers.run(party, share)
+        if self.reveals == "label":
+            found = yield from party.arg_max(found)
+        if party.leads:
+            yield from send(found)
+            return None
+        (other,) = yield from receive(Spec(tuple(found.shape)))
+        return found + other
+
+    def share_of(self, party: int, rows: int, inputs: Tensor | None = None) -> Tensor:
+        """A party's share of the inputs: nothing that the client has leaves it."""
+        if inputs is None or party == SERVER:
+            return torch.zeros((rows, *self.inputs), dtype=torch.int64)
+        return inputs
+
+    def plan(self, rows: int) -> list[Correlation]:
+        """What a batch asks of the dealer: a run on tensors that have a shape alone."""
+        recorder = Recorder()
+        party = self.party(recorder)
+        party.weights = {name: _blank(shape) for name, shape in self.weights.items()}
+        steps = self.answer(party, _blank((rows, *self.inputs)))
+        try:
+            one: Exchange = next(steps)
+            while True:
+                one = steps.send([_blank(spec.shape, spec.dtype) for spec in one.receive])
+        except StopIteration:
+            return recorder.asked
+
+
+def _blank(shape: Shape, dtype: torch.dtype = torch.int64) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")

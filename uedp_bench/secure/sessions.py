@@ -1,0 +1,184 @@
+"""Runs of a program: both parties in one process, or each in one of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from uedp_bench.randomness.streams import Stream
+from uedp_bench.secure.channel import Meter, SocketEnd, in_step
+from uedp_bench.secure.correlations import CLIENT, SERVER
+from uedp_bench.secure.dealer import Supply
+from uedp_bench.secure.program import Program
+
+
+@dataclass
+class Session:
+    """What a run leaves: traffic, CPU seconds of both parties, and opened values of one."""
+
+    meter: Meter = field(default_factory=Meter)
+    seconds: float = 0.0
+    opened: list[Tensor] = field(default_factory=list)
+
+
+class Runner(Protocol):
+    """Answers batch after batch."""
+
+    def answer(self, batch: int, inputs: Tensor, corrections: Sequence[Tensor]) -> Tensor:
+        """What the client is shown for one batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """What goes to one party alone: its seed, and weights and biases if it is the server."""
+
+    seed: Stream
+    weights: Mapping[str, Tensor] = field(default_factory=dict)
+    biases: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@contextmanager
+def one_process(
+    program: Program, secrets: Sequence[Secrets], session: Session, keep: int | None
+) -> Iterator[Runner]:
+    """Both parties in step; `session` is filled while it runs.
+
+    Args:
+        program: public.
+        secrets: of the server and of the client.
+        session: what is filled.
+        keep: the party whose opened values are kept; None for nobody's.
+    """
+    parties = [
+        program.party(Supply(at, each.seed), keep=keep == at) for at, each in enumerate(secrets)
+    ]
+    for party, each in zip(parties, secrets, strict=True):
+        party.weights, party.biases = dict(each.weights), dict(each.biases)
+
+    class Both:
+        def answer(self, batch: int, inputs: Tensor, corrections: Sequence[Tensor]) -> Tensor:
+            start = time.process_time()
+            parties[SERVER].supply.begin(batch, corrections)
+            parties[CLIENT].supply.begin(batch)
+            steps = [
+                program.answer(party, program.share_of(at, len(inputs), inputs))
+                for at, party in enumerate(parties)
+            ]
+            _, answer = in_step(steps[SERVER], steps[CLIENT], session.meter)
+            session.seconds += time.process_time() - start
+            if answer is None:
+                raise AssertionError("the client has an answer")
+            return answer
+
+    start = time.process_time()
+    server, client = (program.show_weights(party) for party in parties)
+    in_step(server, client, session.meter)
+    session.seconds += time.process_time() - start
+    yield Both()
+    if keep is not None:
+        session.opened += parties[keep].opened or []
+
+
+@contextmanager
+def two_processes(
+    program: Program, secrets: Sequence[Secrets], session: Session, keep: int | None
+) -> Iterator[Runner]:
+    """As `one_process`, each party in a new process; they are connected by a local socket."""
+    context = multiprocessing.get_context("spawn")
+    ends = socket.socketpair()
+    pipes, workers = [], []
+    try:
+        for at, (each, end) in enumerate(zip(secrets, ends, strict=True)):
+            here, there = context.Pipe()
+            told = (program, at, _plain(each), keep == at, torch.get_num_threads())
+            worker = context.Process(target=_party, args=(there, end, *told), daemon=True)
+            worker.start()
+            there.close()
+            end.close()
+            pipes.append(here)
+            workers.append(worker)
+
+        class Apart:
+            def answer(self, batch: int, inputs: Tensor, corrections: Sequence[Tensor]) -> Tensor:
+                content = [x.numpy() for x in corrections]
+                pipes[SERVER].send((batch, len(inputs), None, content))
+                pipes[CLIENT].send((batch, len(inputs), inputs.numpy(), []))
+                return torch.from_numpy(_received(pipes[CLIENT]))
+
+        yield Apart()
+        for at, pipe in enumerate(pipes):
+            pipe.send(None)
+            meter, seconds, opened = _received(pipe)
+            session.meter.rounds = meter.rounds
+            session.meter.server += meter.server
+            session.meter.client += meter.client
+            session.seconds += seconds
+            if keep == at:
+                session.opened += [torch.from_numpy(x) for x in opened]
+    finally:
+        for pipe in pipes:
+            pipe.close()
+        for worker in workers:
+            worker.join()
+
+
+def _plain(secrets: Secrets) -> tuple[Stream, dict[str, Any], dict[str, Any]]:
+    weights, biases = (
+        {name: x.numpy() for name, x in each.items()} for each in (secrets.weights, secrets.biases)
+    )
+    return secrets.seed, weights, biases
+
+
+def _received(pipe: Connection) -> Any:
+    """What a party's process reports; its error, if it had one."""
+    found = pipe.recv()
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+def _party(
+    pipe: Connection,
+    end: socket.socket,
+    program: Program,
+    at: int,
+    told: tuple[Stream, dict[str, Any], dict[str, Any]],
+    keep: bool,
+    threads: int,
+) -> None:
+    """The process of one party: it has its own secrets, its pipe and its end of the socket."""
+    torch.set_num_threads(threads)
+    link = SocketEnd(at, end)
+    try:
+        seed, *kept = told
+        party = program.party(Supply(at, seed), keep=keep)
+        party.weights, party.biases = (
+            {name: torch.from_numpy(x) for name, x in each.items()} for each in kept
+        )
+        start = time.process_time()
+        link.run(program.show_weights(party))
+        while (asked := pipe.recv()) is not None:
+            batch, rows, inputs, corrections = asked
+            party.supply.begin(batch, [torch.from_numpy(x) for x in corrections])
+            own = None if inputs is None else torch.from_numpy(inputs)
+            answer = link.run(program.answer(party, program.share_of(at, rows, own)))
+            if answer is not None:
+                pipe.send(answer.numpy())
+        seconds = time.process_time() - start
+        pipe.send((link.meter, seconds, [x.numpy() for x in party.opened or []]))
+    except (EOFError, BrokenPipeError):
+        return  # nobody asks any more
+    except Exception as error:
+        pipe.send(error)
+    finally:
+        end.close()
