@@ -18,7 +18,7 @@ from uedp_bench.mechanisms.private_training.parameters import (
     ServerParams,
     UnitParams,
 )
-from uedp_bench.mechanisms.private_training.users import users_of
+from uedp_bench.mechanisms.private_training.users import check_round, users_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -87,16 +87,11 @@ class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams, UnitParam
         return self.bound(self.clip, 0.0, self.users_per_round)
 
     def sampler(self, population: int) -> Sampler:
-        """The sampler of so many users.
-
-        Raises:
-            InputError: if a round needs more users than there are.
-        """
+        """The sampler of so many users, who are enough for a round."""
         from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler
 
-        fixed = FixedSizeSampler(population, self.users_per_round)  # looks if there are enough
         if self.sampling == "fixed":
-            return fixed
+            return FixedSizeSampler(population, self.users_per_round)
         return PoissonSampler(population, self.users_per_round / population)
 
 
@@ -112,8 +107,18 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
     Params = FedAvgParams
 
     def plan(self, stats: CorpusStats) -> Events:
-        """Private text is used without protection."""
+        """Private text is used without protection.
+
+        Raises:
+            InputError: if a round needs more clients than the spec has.
+        """
+        if self.params.unit == "client" and stats.clients:
+            self._check_round(len(stats.clients), known=True)
         return self._unprotected()
+
+    def _check_round(self, units: int, *, known: bool) -> None:
+        p = self.params
+        check_round(p.users_per_round, units, self.name, known=known, of=p.unit)
 
     def _unprotected(self) -> Events:
         event = NonPrivate(reason="trained without noise")
@@ -129,6 +134,7 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
             learner = dealt_anew(learner, run.shared(self.name, "iid"))
             run.dealt("fedavg.iid=true dealt the training rows anew among the users")
         units = users_of(learner.corpus, p.unit)
+        self._check_round(len(units), known=False)
         counts = units.counts
         trained = train_federated(
             Federation(

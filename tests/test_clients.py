@@ -11,6 +11,7 @@ from tiny import flags, runs
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.clients import Clients, clients_of
+from uedp_bench.component import parse_params
 from uedp_bench.corpus import Corpus, Spans, concatenate
 from uedp_bench.errors import InputError
 from uedp_bench.harness.identity import identity_parts
@@ -134,3 +135,15 @@ def test_a_run_has_them_and_its_result_says_so(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*/result.json")
     result = read_result(path)
     assert result.spec.clients == Clients(count=3, by="random")
+
+
+@pytest.mark.parametrize("alpha", [1e308, 2e6, 0.0, -1.0, float("nan")])
+def test_a_parameter_whose_shares_would_overflow_is_refused(alpha: float) -> None:
+    with pytest.raises(InputError, match=r"clients\.alpha is .*(1000000|greater than 0|finite)"):
+        parse_params(Clients, {"count": 3, "by": "dirichlet", "alpha": alpha}, "clients")
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-3, 1e6])
+def test_shares_of_every_allowed_parameter_add_up(alpha: float) -> None:
+    shares = Clients(count=1000, by="dirichlet", alpha=alpha).shares(3)
+    assert shares.sum(axis=1) == pytest.approx(1.0)

@@ -21,6 +21,10 @@ CLIENT = "client"
 """Name of the group of a corpus that says which client holds a row."""
 
 
+MOST_ALPHA = 1e6
+"""Shares of so large a parameter differ by a thousandth; sums of far larger ones overflow."""
+
+
 class Clients(BaseModel):
     """How the rows of a corpus are dealt among clients."""
 
@@ -33,7 +37,7 @@ class Clients(BaseModel):
         "no labels, from type to type of the first entity)",
     )
     alpha: float | None = Field(
-        default=None, gt=0,
+        default=None, gt=0, le=MOST_ALPHA,
         description="parameter of the Dirichlet law of clients' shares, public: the smaller, the "
         "more unequal; default: all shares are equal. dirichlet needs it",
     )  # fmt: skip

@@ -21,6 +21,7 @@ from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams, UnitParams
 from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
+    check_round,
     public_users,
     size_refusals,
     sizes_of,
@@ -100,9 +101,8 @@ class UserDP(TrainingMechanism[UserDPParams]):
         p = self.params
         poisson = self.params.sampling == "poisson"
         # Coins fall at their rate whoever is there; rounds of a fixed size know their number.
-        found = units_of(p, self._sizes(stats), self.name)
-        unit: Literal["users", "clients"] = "users" if p.unit == "user" else "clients"
-        return replace(found, unit=unit, independent=poisson, at_least_all=not poisson)
+        found = units_of(p, self._sizes(stats), self.name, p.unit)
+        return replace(found, independent=poisson, at_least_all=not poisson)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users must be public."""
@@ -114,7 +114,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
         from uedp_bench.training.noise import IndependentGaussian
 
         p, units = self.params, users_of(corpus, self.params.unit)
-        users = public_users(p, self._sizes(run.stats), self.name)
+        users = public_users(p, self._sizes(run.stats), self.name, p.unit)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
@@ -146,13 +146,16 @@ class UserDP(TrainingMechanism[UserDPParams]):
         """The sampler of `users` public users; `population` are there, as far as one may look."""
         from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler
 
-        if self.params.sampling == "fixed":
-            return FixedSizeSampler(population or users, self.params.users_per_round)
+        p = self.params
+        if p.sampling == "fixed":
+            there = population or users
+            check_round(p.users_per_round, there, self.name, known=False, of=p.unit)
+            return FixedSizeSampler(there, p.users_per_round)
         return PoissonSampler(population or users, self.params.users_per_round / users)
 
     def _planned(self, stats: CorpusStats, noise_multiplier: float) -> Events:
         self.params.count_noise(self.params.noise_multiplier, self.params.users_per_round)
-        users = public_users(self.params, self._sizes(stats), self.name)
+        users = public_users(self.params, self._sizes(stats), self.name, self.params.unit)
         sampler = self._sampler(users, None)
         event = sampler.event(Gaussian(noise_multiplier=noise_multiplier))
         return self._events((Repeated(count=self.params.rounds, event=event),))

@@ -16,27 +16,57 @@ if TYPE_CHECKING:
     from uedp_bench.mechanisms.private_training.parameters import FederatedParams
 
 
-def public_users(params: FederatedParams, stats: CorpusStats, name: str) -> int:
+Unit = Literal["user", "client"]
+"""What takes part in a round."""
+
+
+def public_users(params: FederatedParams, stats: CorpusStats, name: str, of: Unit = "user") -> int:
     """|U|: declared, else documented by the source, else counted.
 
     Raises:
-        InputError: if a round needs more users than there are.
+        InputError: if a round needs more units than there are.
     """
     users = stats.users if params.users is None else params.users
-    if params.users_per_round > users:
-        # A number that nobody declared or documented is private: no message says it.
-        known = stats.public or params.users is not None
-        there = f"there are only {users}" if known else "there are fewer"
-        raise InputError(
-            f"{name}.users_per_round is {params.users_per_round}, but {there} training users; "
-            "choose fewer"
-        )
+    known = stats.public or params.users is not None
+    check_round(params.users_per_round, users, name, known=known, of=of)
     return users
 
 
-def units_of(params: FederatedParams, stats: CorpusStats, name: str) -> PublicUnits:
-    """|U| as declared, else documented, with the users of a round that are planned for it."""
-    return PublicUnits("users", public_users(params, stats, name), params.users_per_round)
+def check_round(asked: int, units: int, name: str, *, known: bool, of: Unit = "user") -> None:
+    """Refuses a round of more units than there are.
+
+    Args:
+        asked: units of a round.
+        units: that there are.
+        name: of the mechanism.
+        known: the number was declared or documented. Otherwise it is private, and no message says
+            it.
+        of: what a unit is.
+
+    Raises:
+        InputError: naming the parameter.
+    """
+    if asked <= units:
+        return
+    said = f"{name}.users_per_round is {asked}"
+    if of == "user":
+        there = f"there are only {units}" if known else "there are fewer"
+        raise InputError(f"{said}, but {there} training users; choose fewer")
+    there = f"there are only {units}" if known else "fewer hold training rows"
+    few = f"at most {units}" if known else "fewer"
+    raise InputError(
+        f"{said}, and it counts clients, since {name}.unit is 'client': {there}; choose {few}, or "
+        "more clients (clients.count)"
+    )
+
+
+def units_of(
+    params: FederatedParams, stats: CorpusStats, name: str, of: Unit = "user"
+) -> PublicUnits:
+    """|U| as declared, else documented, with the units of a round that are planned for it."""
+    users = public_users(params, stats, name, of)
+    unit: Literal["users", "clients"] = "users" if of == "user" else "clients"
+    return PublicUnits(unit, users, params.users_per_round)
 
 
 def size_refusals(declared: int | None, stats: CorpusStats, name: str) -> tuple[str, ...]:
@@ -49,7 +79,7 @@ def size_refusals(declared: int | None, stats: CorpusStats, name: str) -> tuple[
     )
 
 
-def sizes_of(stats: CorpusStats, unit: Literal["user", "client"], name: str) -> CorpusStats:
+def sizes_of(stats: CorpusStats, unit: Unit, name: str) -> CorpusStats:
     """The sizes with the number of units in the place of that of users.
 
     Clients are part of the spec, and their number is public.
@@ -67,7 +97,7 @@ def sizes_of(stats: CorpusStats, unit: Literal["user", "client"], name: str) -> 
     return replace(stats, users=len(stats.clients), public=True)
 
 
-def users_of(corpus: Corpus, unit: Literal["user", "client"] = "user") -> Index:
+def users_of(corpus: Corpus, unit: Unit = "user") -> Index:
     """Position of each user (or client) with training rows -> its training rows.
 
     Raises:

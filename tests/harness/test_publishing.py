@@ -257,9 +257,9 @@ def test_what_no_corpus_has_cannot_be_read(column: str) -> None:
     [
         (
             "layer golden",
-            "reads layer golden, and the corpus has no such layer; did you mean layer g",
+            "reads layer golden, and the corpus has no such layer; did you mean 'gold'",
         ),
-        ("layer pos", "the corpus has no such layer; layers: gold"),
+        ("layer pos", "the corpus has no such layer; there is: gold"),
         ("records", "reader reads records, and the corpus has none"),
         ("targets", "reader reads targets, and the corpus has none"),
     ],

@@ -31,6 +31,8 @@ from uedp_bench.harness.scheduler import (
 from uedp_bench.harness.workers import DIED, TIMEOUT, Crash
 from uedp_bench.results import read_result
 
+TAGGING = {"model": {"name": "bilstm", "params": {"vocabulary_size": 200, "units": 4}}}
+
 
 @pytest.fixture(scope="module", autouse=True)
 def spies():
@@ -180,6 +182,10 @@ def test_a_result_that_is_whole_survives_the_end_of_its_process(tmp_path):
          "there are only 50"),
         (USER_DP, {"attacks": ["membership"]}, "the train split has 60 users"),
         (["noiseless", "deidentify"], {}, "deidentify cannot come after noiseless"),
+        ("noiseless", {**TAGGING, "task": {"name": "tagging", "params": {"layer": "entitys"}}},
+         "tagging.layer is 'entitys', .*no such layer; did you mean 'entities'"),
+        ("noiseless", {**TAGGING, "task": {"name": "tagging", "params": {"scored_layer": "gold"}}},
+         "tagging.scored_layer is 'gold', and the corpus has no such layer; there is: entities"),
     ],
 )  # fmt: skip
 def test_what_can_be_known_before_training_is(tmp_path, mechanism, fields, said):

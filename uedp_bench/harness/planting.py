@@ -61,6 +61,12 @@ class Data(NamedTuple):
         second = self.downstream
         return None if second is None else second.only("train", "valid", "public")
 
+    def columns(self) -> Data:
+        """The columns without any row: what there is to read."""
+        none = np.empty(0, dtype=np.int64)
+        second = self.downstream
+        return Data(self.corpus.take(none), None if second is None else second.take(none))
+
     def scored(self, planted: Corpus) -> Corpus:
         """The corpus whose test rows are scored: the second source's, where there is one."""
         return planted if self.downstream is None else self.downstream

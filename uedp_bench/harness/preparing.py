@@ -45,6 +45,16 @@ class Prepared:
     cache: Path
 
 
+def check_read(parts: Components, data: Data) -> None:
+    """Refuses a run some part of which reads what its sources do not fill.
+
+    Raises:
+        CapabilityError: naming the part and what it reads.
+    """
+    check_there(parts.pipeline.parts, data.corpus)
+    check_there([parts.task], data.scored(data.corpus))
+
+
 def prepare(
     spec: RunSpec,
     how: Execution,
@@ -67,8 +77,7 @@ def prepare(
     from uedp_bench.training.device import choose_device
 
     parts, (_, data) = build(spec, source[0]), source
-    check_there(parts.pipeline.parts, data.corpus)
-    check_there([parts.task], data.scored(data.corpus))
+    check_read(parts, data)
     meter.begin(device := choose_device(how.device, how.speed.threads))
     with meter("plant"):
         there = plant(parts.attacks, *source, spec.seed, spec.clients)

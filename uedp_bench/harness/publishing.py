@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.corpus import COLUMNS, CONTENT, Corpus, Spans
-from uedp_bench.errors import CapabilityError, InputError, PluginError, nearest
+from uedp_bench.errors import CapabilityError, InputError, PluginError, nearest, shown
 from uedp_bench.mechanism import Events, PublishingMechanism
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 LAYER = "layer "
 """How `Component.reads` names a layer: `layer gold`."""
+
+ENTITIES = "entities"
+"""What parameters call the annotation that is no layer: the entities of the corpus."""
 
 
 def wanted(
@@ -137,13 +140,27 @@ def not_there(reader: Component[Any], corpus: Corpus) -> str | None:
     for read in sorted(reader.reads()):
         column = column_of(read, reader.name)
         if column == "layers" and (name := read.removeprefix(LAYER)) not in corpus.layers:
-            near = nearest(name, corpus.layers)
-            there = ", ".join(sorted(corpus.layers)) or "none"
-            hint = f"did you mean {LAYER}{near}?" if near else f"layers: {there}"
-            return f"{reader.name} reads {read}, and the corpus has no such layer; {hint}"
+            return _no_layer(reader, name, corpus)
         if getattr(corpus, column) is None:
             return f"{reader.name} reads {column}, and the corpus has none"
     return None
+
+
+def _no_layer(reader: Component[Any], name: str, corpus: Corpus) -> str:
+    """The parameter that names a layer which is not there, and what it may name."""
+    params = reader.params.model_dump()
+    field = next((field for field, value in params.items() if value == name), None)
+    known = [*sorted(corpus.layers)]
+    said = f"{reader.name} reads {LAYER}{name}"
+    if field is not None:
+        said = f"{reader.name}.{field} is {shown(name)}"
+        # The entities of the corpus are an annotation too, for those that say so.
+        defaults = [one.default for one in type(reader.params).model_fields.values()]
+        known += [ENTITIES] if ENTITIES in defaults else []
+    near = nearest(name, known)
+    there = ", ".join(known) or "none"
+    hint = f"did you mean {near!r}? There is: {there}" if near else f"there is: {there}"
+    return f"{said}, and the corpus has no such layer; {hint}"
 
 
 def not_carried(attack: Component[Any], pipeline: Pipeline, task: Component[Any]) -> str | None:

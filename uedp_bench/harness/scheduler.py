@@ -28,7 +28,8 @@ from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
 from uedp_bench.harness.identity import Identity, second_source
 from uedp_bench.harness.impossible_pairs import left_out
-from uedp_bench.harness.planting import forget_corpora, load_data, plant
+from uedp_bench.harness.planting import Data, forget_corpora, load_data, plant
+from uedp_bench.harness.preparing import check_read
 from uedp_bench.harness.result_files import result_of_run
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.stored import keep_result
@@ -105,7 +106,7 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
         InputError: for whatever can be known to be wrong before training.
     """
     jobs = []
-    corpora: dict[str, tuple[str, CorpusStats]] = {}
+    corpora: dict[str, tuple[str, CorpusStats, Data]] = {}
     for spec in specs:
         parts = build(spec)
         refs = (spec.source, second_source(spec.task), spec.clients, *spec.attacks)
@@ -114,8 +115,9 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
             data = load_data(parts.sources)
             # The seed decides who is held out, not how many.
             there = plant(parts.attacks, parts.sources, data, spec.seed, spec.clients)
-            corpora[key] = data.fingerprint, there.stats
-        fingerprint, stats = corpora[key]
+            corpora[key] = data.fingerprint, there.stats, data.columns()
+        fingerprint, stats, columns = corpora[key]
+        check_read(parts, columns)
         parts.pipeline.plan(stats)
         jobs.append(Job(Identity.of(spec, fingerprint), spec, left_out(parts)))
     return resume(jobs, out)

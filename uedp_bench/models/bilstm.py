@@ -39,6 +39,11 @@ class BiLSTMParams(WordParams):
         ge=1,
         description="size of word vectors (default 100); a file of vectors brings its own",
     )
+    frozen_embedding: bool = Field(
+        default=False,
+        description="word vectors stay as they start: give a file of public ones (embedding)",
+        exclude_if=at(False),
+    )
     units: int = Field(default=64, ge=1, description="memory cells of each direction")
     dropout: float = Field(
         default=0.0,
@@ -174,13 +179,19 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
         from uedp_bench.models.networks.lstm_encoder import BidirectionalNetwork
 
         units, dropout = self.params.units, self.params.dropout
-        return BidirectionalNetwork(words, size, units, dropout=dropout, seed=seed)
+        return self._held(BidirectionalNetwork(words, size, units, dropout=dropout, seed=seed))
 
     def _word_encoder(self, words: int, size: int, seed: int) -> WordEncoder:
         from uedp_bench.models.networks.word_encoder import WordEncoder, WordShape
 
         p, (filters, case) = self.params, self._features()
-        return WordEncoder(WordShape(words, size, filters, case, p.units, p.dropout), seed)
+        shape = WordShape(words, size, filters, case, p.units, p.dropout)
+        return self._held(WordEncoder(shape, seed))
+
+    def _held(self, network: N) -> N:
+        """The network; what stays as it is has no gradient."""
+        network.embedding.requires_grad_(not self.params.frozen_embedding)
+        return network
 
 
 def _loaded(file: Path, build: Callable[[int, int], N]) -> N:

@@ -184,6 +184,23 @@ def test_a_tagger_that_travels_shows_the_operator_the_words_of_each_client(
     assert found["words_recall"].value > recall  # rounding hides small moves
 
 
+@pytest.mark.parametrize("frozen", [False, True], ids=["trained", "frozen"])
+def test_only_a_trained_table_of_a_tagger_shows_words_and_names(tmp_path, frozen):
+    params = {**CLIENTS["model"]["params"], "frozen_embedding": frozen}
+    fields = {**CLIENTS, "model": {"name": "bilstm", "params": params}}
+    local = {"rounds": 1, "batch_size": 16, "noise_multiplier": 0.0}
+    result = result_of(tmp_path, "federated-dp-sgd", params=local, **fields)
+    found, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
+    assert found["labels_precision"].value == 1.0  # both train the layer of labels
+    if frozen:
+        assert details["embedding"] == FIXED_EMBEDDING
+        assert not [name for name in found if name.startswith(("words", "names"))]
+    else:
+        for what in ("words", "names"):
+            assert found[f"{what}_precision"].value == 1.0
+            assert found[f"{what}_recall"].value > 0.6
+
+
 def test_text_that_clients_give_away_is_read_as_it_is(tmp_path):
     result = result_of(tmp_path, "pooled", params={"epochs": 1}, **CLIENTS)
     found = result.leakage["gradient-inversion"]

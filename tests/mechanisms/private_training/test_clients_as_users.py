@@ -94,6 +94,23 @@ def test_twenty_silos_cannot_hide_one() -> None:
     assert among.epsilon < 1.0
 
 
+@pytest.mark.parametrize("kind", [UserDP, FedAvg])
+def test_a_round_of_more_clients_than_there_are_names_the_field(
+    kind: type[TrainingMechanism[Any]],
+) -> None:
+    mechanism = kind.create({**ROUNDS, "users_per_round": 5})
+    said = rf"{kind.name}\.users_per_round is 5, .*{kind.name}\.unit is 'client': "
+    learner = _learner()
+    with pytest.raises(InputError, match=said + "there are only 4; choose at most 4, .*clients.co"):
+        mechanism.plan(_run(learner).stats)
+    # More of them are declared than hold rows.
+    sampled = kind.create({**ROUNDS, "users_per_round": 5, "sampling": "fixed"})
+    run = _run(learner)
+    five = replace(run, stats=replace(run.stats, clients=(0.2,) * 5))
+    with pytest.raises(InputError, match=said + "fewer hold training rows; choose fewer"):
+        sampled.train(learner, learner.corpus, five)
+
+
 def test_clients_must_be_there() -> None:
     with pytest.raises(InputError, match="unit=client needs clients"):
         UserDP.create({"unit": "client"}).plan(CorpusStats(9, 9, 0, 0, public=True))
