@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import torch
 
 from uedp_bench.corpus import IntArray
 from uedp_bench.training.cohort import Cohort
 
 CACHED_NUMBERS = 2**23
 """Numbers of the largest tensor of a chunk: 32 MB in float32, what a cache holds."""
+
+_BLOCK = 2**16
+"""Weights whose squares, noise or steps are computed at once on a CPU: their tables take the
+memory of a block, and stay in the cache."""
+
+
+def weights_at_once(device: torch.device) -> int:
+    """Weights of a vector that one call computes on; elsewhere than on a CPU, calls cost more."""
+    return _BLOCK if device.type == "cpu" else 2**8 * _BLOCK
 
 
 def chunk_size(parameters: int, most: int, *, single_rows: bool = False) -> int:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from uedp_bench.training.chunks import weights_at_once
+
 SAFETY = 1.0 - 1e-6
 """Rounding in float32 may leave a clipped vector longer than its bound; shrinking avoids it."""
-
-_BLOCK = 2**16
-"""Weights whose squares are added at once, in float64; all of them would need a copy of all."""
 
 
 def exact_norms(updates: Tensor) -> Tensor:
@@ -20,9 +19,9 @@ def exact_norms(updates: Tensor) -> Tensor:
     Sums of float32 squares lose digits as they grow: torch's norm of 10^6 weights may be 0.06 % too
     small on a CPU and that of 2 * 10^7 weights 0.5 %, and a clipped update as much too long.
     """
-    parts = [
+    parts = [  # in float64, all squares at once would need a copy of all
         torch.linalg.vector_norm(part, dim=1, dtype=torch.float64)
-        for part in torch.split(updates, _BLOCK, dim=1)
+        for part in torch.split(updates, weights_at_once(updates.device), dim=1)
     ]
     norms: Tensor = torch.linalg.vector_norm(torch.stack(parts, dim=1), dim=1)
     return norms
@@ -74,10 +73,16 @@ def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor,
         (units,) norms.
     """
     factors, norms = clip_factors(updates, bound)
-    finite = torch.isfinite(norms)
-    if not bool(finite.all()):
-        updates = torch.where(finite[:, None], updates, torch.zeros_like(updates))
-    return (factors * weights) @ updates, norms
+    return (factors * weights) @ finite_rows(updates, norms), norms
+
+
+def finite_rows(updates: Tensor, norms: Tensor) -> Tensor:
+    """Updates (units, d), those of norms (units,) that are not finite made 0.
+
+    No factor silences them: 0 times infinity is not a number. To ask whether there are any would
+    be to wait for the device; this costs less than it would.
+    """
+    return torch.where(torch.isfinite(norms)[:, None], updates, 0.0)
 
 
 def layered_sum(
@@ -102,10 +107,9 @@ def layered_sum(
     found = [clip_factors(part, bound) for part, bound in zip(parts, bounds, strict=True)]
     by_layer = torch.stack([norms for _, norms in found], dim=1)
     norms = torch.linalg.vector_norm(by_layer, dim=1)
-    here = torch.isfinite(norms)
-    sums = []
-    for part, (factors, _) in zip(parts, found, strict=True):
-        kept = part if bool(here.all()) else torch.where(here[:, None], part, 0.0)
-        sums.append((factors * weights) @ kept)
+    sums = [
+        (factors * weights) @ finite_rows(part, norms)
+        for part, (factors, _) in zip(parts, found, strict=True)
+    ]
     most = torch.as_tensor(bounds, dtype=by_layer.dtype, device=by_layer.device)
     return torch.cat(sums), norms, (by_layer > most).any(dim=1)

@@ -159,6 +159,7 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
             now.bounded = now.bounded and math.isfinite(limits.total)
             now.told.extend(found.told)
             diagnostics.round(step, found, limits, noise)
+            del found  # its sum is as large as the network: the next round needs the memory
             run.progress("train", step + 1, how.rounds)
         now.check()
     diagnostics.close()

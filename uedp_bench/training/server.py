@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
+
+from uedp_bench.training.chunks import weights_at_once
 
 
 class ServerStep(Protocol):
@@ -37,6 +40,15 @@ class _Scheduled:
         return self.learning_rate * left
 
 
+def _blocks(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """The same block of each vector (d,), block by block; writing into one changes the vector.
+
+    What is computed on the way to a step takes the memory of a block in place of that of a vector.
+    """
+    size = weights_at_once(vectors[0].device)
+    return zip(*(torch.split(vector, size) for vector in vectors), strict=True)
+
+
 @dataclass
 class SgdServer(_Scheduled):
     """Federated averaging: adds `learning_rate` times the estimate, with momentum if wanted."""
@@ -46,9 +58,13 @@ class SgdServer(_Scheduled):
 
     def step(self, theta: Tensor, estimate: Tensor, step: int, rounds: int) -> Tensor:
         """See `ServerStep.step`."""
-        before = torch.zeros_like(theta) if self._velocity is None else self._velocity
-        self._velocity = self.momentum * before + estimate
-        return theta + self.rate(step, rounds) * self._velocity
+        if self._velocity is None:
+            self._velocity = torch.zeros_like(theta)
+        moved, rate = torch.empty_like(theta), self.rate(step, rounds)
+        for velocity, now, along, out in _blocks(self._velocity, theta, estimate, moved):
+            velocity.mul_(self.momentum).add_(along)
+            torch.add(now, rate * velocity, out=out)
+        return moved
 
 
 @dataclass
@@ -69,11 +85,15 @@ class AdamServer(_Scheduled):
         if self._first is None or self._second is None:
             self._first, self._second = torch.zeros_like(theta), torch.zeros_like(theta)
         self._count += 1
-        self._first = 0.9 * self._first + 0.1 * estimate
-        self._second = 0.999 * self._second + 0.001 * estimate**2
-        mean = self._first / (1 - 0.9**self._count)
-        variance = self._second / (1 - 0.999**self._count)
-        return theta + self.rate(step, rounds) * mean / (variance.sqrt() + self.tau)
+        moved, rate = torch.empty_like(theta), self.rate(step, rounds)
+        of_mean, of_variance = 1 - 0.9**self._count, 1 - 0.999**self._count
+        moments = self._first, self._second
+        for first, second, now, along, out in _blocks(*moments, theta, estimate, moved):
+            first.mul_(0.9).add_(0.1 * along)
+            second.mul_(0.999).add_(0.001 * along**2)
+            root = (second / of_variance).sqrt_().add_(self.tau)
+            torch.add(now, (first / of_mean).mul_(rate).div_(root), out=out)
+        return moved
 
 
 @dataclass
@@ -95,9 +115,13 @@ class _Adaptive(_Scheduled):
         if self._first is None or self._second is None:
             self._first = torch.zeros_like(theta)
             self._second = torch.full_like(theta, self.tau**2)
-        self._first = self._mean(self._first, estimate)
-        self._second = self._second_moment(self._second, estimate**2)
-        return theta + self.rate(step, rounds) * self._first / (self._second.sqrt() + self.tau)
+        moved, rate = torch.empty_like(theta), self.rate(step, rounds)
+        moments = self._first, self._second
+        for first, second, now, along, out in _blocks(*moments, theta, estimate, moved):
+            first.copy_(self._mean(first, along))
+            second.copy_(self._second_moment(second, along**2))
+            torch.add(now, (rate * first).div_(second.sqrt().add_(self.tau)), out=out)
+        return moved
 
     def _mean(self, before: Tensor, estimate: Tensor) -> Tensor:
         raise NotImplementedError

@@ -19,7 +19,7 @@ from torch import Tensor
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.chunks import CACHED_NUMBERS, chunk_size
-from uedp_bench.training.clipping import clip_factors
+from uedp_bench.training.clipping import clip_factors, finite_rows
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining, UnitTrainer
 
@@ -56,7 +56,7 @@ def check_two_level(how: Federation, limits: Limits) -> None:
 
 def row_clipped_updates(
     trainer: UnitTrainer, theta: Tensor, cohort: Cohort, bound: float, row_size: int
-) -> tuple[Tensor, int]:
+) -> tuple[Tensor, Tensor]:
     """Sums over each unit's rows of the row's update, clipped to norm `bound`.
 
     Args:
@@ -67,11 +67,12 @@ def row_clipped_updates(
         row_size: numbers in the largest tensor that one row needs.
 
     Returns:
-        (units, d) sums, not clipped themselves; how many rows were not finite.
+        (units, d) sums, not clipped themselves; () how many rows were not finite.
     """
     owner, column = np.nonzero(cohort.weights > 0)
     rows, seeds = cohort.rows[owner, column], cohort.seeds_of_rows[:, owner, column]
-    sums, dropped = theta.new_zeros((len(cohort.rows), len(theta))), 0
+    sums = theta.new_zeros((len(cohort.rows), len(theta)))
+    dropped = torch.zeros((), dtype=torch.int64, device=theta.device)
     most = chunk_size(len(theta), len(rows), single_rows=True)
     most = max(1, min(most, CACHED_NUMBERS // max(row_size, len(theta), 1)))
     for start in range(0, len(rows), most):
@@ -79,9 +80,7 @@ def row_clipped_updates(
         alone = Cohort(rows[part, None], np.ones((len(rows[part]), 1)), seeds=seeds[:, part, None])
         updates = trainer.updates(theta, alone)
         factors, norms = clip_factors(updates, bound)
-        if not bool((finite := torch.isfinite(norms)).all()):
-            updates = torch.where(finite[:, None], updates, torch.zeros_like(updates))
-            dropped += int((~finite).sum())
+        dropped += (~torch.isfinite(norms)).sum()
         to = torch.as_tensor(owner[part], device=theta.device)
-        sums.index_add_(0, to, updates.mul_(factors[:, None]))
+        sums.index_add_(0, to, finite_rows(updates, norms).mul_(factors[:, None]))
     return sums, dropped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -113,15 +113,16 @@ class AnsweringTrainer(Protocol):
 
 
 def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
-    """The sum of all parts, added in their order: bits depend on it."""
-    total, losses, injected = torch.zeros_like(zero), list[float](), None
+    """The sum of all parts, added in their order: bits depend on it. It is kept in the first."""
+    total: Tensor | None = None
+    losses, injected = list[float](), None
     updates: list[Tensor] = []
     told: list[tuple[int, tuple[AnyEvent, ...]]] = []
     inner: list[tuple[float, float]] = []
     clipping = Counter[str]()
     counts = dict.fromkeys(("units", "rows", "short", "clipped", "dropped", "dropped_rows"), 0)
     for part in parts:
-        total += part.total
+        total = part.total if total is None else total.add_(part.total)
         losses.extend(part.losses)
         clipping += part.clipping
         told.extend(part.told)
@@ -133,6 +134,7 @@ def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
         if part.injected is not None:
             injected = (injected or 0) + part.injected
     sent = torch.cat(updates) if updates else None
+    total = torch.zeros_like(zero) if total is None else total
     return UnitSum(
         total, **counts, injected=injected, losses=losses, clipping=clipping, updates=sent,
         told=tuple(told), inner=tuple(inner),
@@ -222,7 +224,8 @@ class ShareWorker:
         if width > 1:
             most = units_at_once(learner, d, self._setup.device, most)
         parts = shares(share.cohort, share.weights, learner.row_size, d, most)
-        return joined((self._by_updates(work, part, reason or "") for part in parts), work.theta)
+        found = self._by_updates(work, parts, lambda part: self._updates(work, part), reason or "")
+        return self.trainer.counted(found) if isinstance(self.trainer, DrawingTrainer) else found
 
     def _in_one_pass(self, single_pass: SinglePass, work: RoundWork, share: Share) -> UnitSum:
         theta, limits, cohort = work.theta, work.limits, share.cohort
@@ -231,78 +234,89 @@ class ShareWorker:
         found = single_pass.clipped(
             theta, cohort, limits, torch.as_tensor(weights).to(theta.device)
         )
-        canaries = self._canaries(work, share, replaced)
-        keep = torch.as_tensor(~replaced, device=theta.device)
-        norms = found.norms[keep]
-        return UnitSum(
-            found.total + canaries.total,
+        marks, norms, over = _Marks(limits), found.norms, found.over
+        if replaced.any():
+            keep = torch.as_tensor(np.flatnonzero(~replaced), device=theta.device)
+            norms, over = norms[keep], over[keep]
+        marks.add(norms, over, found.dropped_rows)
+        looked = replace(
+            marks.read(found.total, found.losses),
             units=len(cohort.rows),
             rows=int((cohort.weights > 0).sum()),
-            short=canaries.short + _short(norms, limits),
-            clipped=canaries.clipped + int(found.over[keep].sum()),
-            dropped=canaries.dropped + int((~torch.isfinite(norms)).sum()),
-            dropped_rows=found.dropped_rows,
-            injected=canaries.injected,
-            losses=found.losses,
+            injected=0 if self._setup.injected and math.isfinite(limits.total) else None,
             clipping=Counter({ONE_PASS: len(cohort.rows)}),
         )
+        return self._with_canaries(work, share, replaced, looked) if replaced.any() else looked
 
     def _replaced(self, cohort: Cohort, limits: Limits) -> NDArray[np.bool_]:
         """(units,) True where an audit puts something in the place of what a unit sends."""
         injected = self._setup.injected if math.isfinite(limits.total) else ()
         return np.isin(self._users[cohort.rows[:, 0]], injected)
 
-    def _canaries(self, work: RoundWork, share: Share, replaced: NDArray[np.bool_]) -> UnitSum:
-        """What is put in the place of the updates of some units, clipped and added."""
+    def _with_canaries(
+        self, work: RoundWork, share: Share, replaced: NDArray[np.bool_], found: UnitSum
+    ) -> UnitSum:
+        """The sum with something in the place of the updates of some units, clipped and added."""
         d, units = len(work.theta), np.flatnonzero(replaced)
         size = chunk_size(d, self._setup.most)
-        parts = (units[start : start + size] for start in range(0, len(units), size))
-        found = joined(
-            (
-                self._summed(
-                    work, Share(share.cohort.take(part), share.weights[part]),
-                    work.theta.new_zeros((len(part), d)), 0, "",
-                )
-                for part in parts
-            ),
-            work.theta,
-        )  # fmt: skip
-        none = 0 if self._setup.injected and math.isfinite(work.limits.total) else None
-        return found if found.injected is not None else replace(found, injected=none)
+        parts = (
+            Share(share.cohort.take(part), share.weights[part])
+            for part in (units[start : start + size] for start in range(0, len(units), size))
+        )
 
-    def _by_updates(self, work: RoundWork, share: Share, reason: str) -> UnitSum:
-        """The sum by way of the update of each unit."""
-        theta, cohort, dropped_rows = work.theta, share.cohort, 0
+        def zeros(part: Share) -> tuple[Tensor, None]:
+            return work.theta.new_zeros((len(part.weights), d)), None
+
+        canaries = self._by_updates(work, parts, zeros, "")
+        return replace(
+            found,
+            total=found.total.add_(canaries.total),
+            short=found.short + canaries.short,
+            clipped=found.clipped + canaries.clipped,
+            dropped=found.dropped + canaries.dropped,
+            injected=canaries.injected,
+        )
+
+    def _updates(self, work: RoundWork, share: Share) -> tuple[Tensor, Tensor | None]:
+        """What units send, before it is clipped as a whole, and how many rows were dropped."""
         if (bound := work.limits.rows) is None:
-            updates = self.trainer.updates(theta, cohort)
-        else:
-            row_size = self._setup.learner.row_size
-            updates, dropped_rows = row_clipped_updates(
-                self.trainer, theta, cohort, bound, row_size
-            )
-        found = self._summed(work, share, updates, dropped_rows, reason)
-        return self.trainer.counted(found) if isinstance(self.trainer, DrawingTrainer) else found
+            return self.trainer.updates(work.theta, share.cohort), None
+        row_size = self._setup.learner.row_size
+        return row_clipped_updates(self.trainer, work.theta, share.cohort, bound, row_size)
 
-    def _summed(
-        self, work: RoundWork, share: Share, updates: Tensor, dropped_rows: int, reason: str
+    def _by_updates(
+        self,
+        work: RoundWork,
+        parts: Iterable[Share],
+        updates_of: Callable[[Share], tuple[Tensor, Tensor | None]],
+        reason: str,
     ) -> UnitSum:
-        limits, cohort = work.limits, share.cohort
-        updates, injected = self._injected(updates, cohort, limits.total)
-        weights = torch.as_tensor(share.weights, dtype=updates.dtype, device=updates.device)
-        total, norms, over = self._clipped_sum(updates, limits, weights)
+        """The sum by way of the update of each unit, some units at a time."""
+        limits, marks = work.limits, _Marks(work.limits)
+        total, injected, kept = None, None, list[Tensor]()
+        units = rows = 0
+        for part in parts:
+            updates, dropped_rows = updates_of(part)
+            updates, replaced = self._injected(updates, part.cohort, limits.total)
+            weights = torch.as_tensor(part.weights, dtype=updates.dtype, device=updates.device)
+            added, norms, over = self._clipped_sum(updates, limits, weights)
+            total = added if total is None else total.add_(added)
+            marks.add(norms, over, dropped_rows)
+            units += len(norms)
+            rows += int((part.cohort.weights > 0).sum())
+            injected = injected if replaced is None else (injected or 0) + replaced
+            if work.keep_updates:
+                kept.append(self._each(updates, limits))
+            del updates, added  # the next ones take their place
         losses, self.trainer.losses = self.trainer.losses, []
-        return UnitSum(
-            total,
-            units=len(norms),
-            rows=int((cohort.weights > 0).sum()),
-            short=_short(norms, limits),
-            clipped=int(over.sum()),
-            dropped=int((~torch.isfinite(norms)).sum()),
-            dropped_rows=dropped_rows,
+        return replace(
+            marks.read(torch.zeros_like(work.theta) if total is None else total),
+            units=units,
+            rows=rows,
             injected=injected,
             losses=losses,
-            clipping=Counter({f"update by update, for {reason}": len(norms)}),
-            updates=self._each(updates, limits) if work.keep_updates else None,
+            clipping=Counter({f"update by update, for {reason}": units}),
+            updates=torch.cat(kept) if kept else None,
         )
 
     def _clipped_sum(
@@ -332,9 +346,40 @@ class ShareWorker:
 _NO_SIZES = CorpusStats(0, 0, 0, 0, public=False)
 
 
-def _short(norms: Tensor, limits: Limits) -> int:
-    """How many send no more than is counted."""
-    return 0 if limits.count is None else int((norms <= limits.count.below).sum())
+class _Marks:
+    """What units are counted by. It stays on its device until it is looked at, once for a share.
+
+    Args:
+        limits: of the round.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._marks: list[Tensor] = []
+
+    def add(self, norms: Tensor, over: Tensor, dropped_rows: Tensor | None) -> None:
+        """Adds units: norms (units,), which were clipped (units,), how many rows count as nothing.
+
+        Whoever sends no more than is counted is short.
+        """
+        nobody = torch.zeros((), dtype=torch.int64, device=norms.device)
+        count = self._limits.count
+        short = nobody if count is None else (norms <= count.below).sum()
+        dropped = (~torch.isfinite(norms)).sum()
+        lost = nobody if dropped_rows is None else dropped_rows
+        self._marks.append(torch.stack([short, over.sum(), dropped, lost]))
+
+    def read(self, total: Tensor, losses: Tensor | None = None) -> UnitSum:
+        """The counts of all units that were added, beside their sum and losses (losses,)."""
+        if not self._marks:
+            return UnitSum(total)
+        found = torch.stack(self._marks).sum(dim=0).double()
+        every = found.tolist() if losses is None else torch.cat([found, losses.double()]).tolist()
+        short, clipped, dropped, dropped_rows = map(int, every[:4])
+        return UnitSum(
+            total, short=short, clipped=clipped, dropped=dropped, dropped_rows=dropped_rows,
+            losses=every[4:],
+        )  # fmt: skip
 
 
 def single_pass_refusal(local: LocalWork, work: RoundWork, width: int) -> str | None:

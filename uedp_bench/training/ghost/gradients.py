@@ -85,15 +85,12 @@ class WeightGradients:
 
     def without(self, bad: Tensor) -> WeightGradients:
         """The gradients, those of the rows that `bad` (rows,) names made 0 whatever they were."""
-
-        def kept(tensor: Tensor) -> Tensor:
-            return tensor.masked_fill(bad.view(-1, *(1,) * (tensor.dim() - 1)), 0.0)
-
+        products, lookups = self.products, self.lookups
         return replace(
             self,
-            products=[Product(kept(left), kept(right)) for left, right in self.products],
-            lookups=[Lookup(ids, kept(values)) for ids, values in self.lookups],
-            whole=None if self.whole is None else kept(self.whole),
+            products=[Product(silent(left, bad), silent(right, bad)) for left, right in products],
+            lookups=[Lookup(ids, silent(values, bad)) for ids, values in lookups],
+            whole=None if self.whole is None else silent(self.whole, bad),
         )
 
     def units(self, start: int, units: int, rows: int) -> WeightGradients:
@@ -146,27 +143,20 @@ class WeightGradients:
             raise RuntimeError("nothing was used: a weight without gradients has no place here")
         return found
 
-    def longest(self, factors: Tensor) -> float:
-        """Norm of the longest gradient that is given as it is, times its factor (rows,)."""
-        if self.whole is None:
-            return 0.0
-        return float((exact_norms(self.whole.flatten(1)) * factors.abs()).max())
-
-    def total(self, factors: Tensor, *, exact: bool = False) -> Tensor:
-        """(*shape) their sum over all rows, each times its factor (rows,): one product in all.
+    def add_to(self, total: Tensor, factors: Tensor, *, exact: bool = False) -> None:
+        """Adds all rows, each times its factor: one product in all.
 
         Args:
+            total: (*shape) that they are added to.
             factors: (rows,).
             exact: add gradients that are given as they are in float64. Where rows of a unit cancel,
                 they may be far longer than the bound on their sum, and in float32 they would round
                 away what other units add.
         """
-        if self.whole is None:
-            total = factors.new_zeros(self.shape)
-        else:
+        if self.whole is not None:
             wide = torch.float64 if exact else self.whole.dtype
             added = factors.to(wide) @ self.whole.flatten(1).to(wide)
-            total = added.view(self.shape).to(factors.dtype)
+            total += added.view(self.shape).to(factors.dtype)
         for given in self.products:
             left, right = _scaled(given, factors)
             if left.transpose(0, 1).is_contiguous():  # time came first: no copy then
@@ -175,7 +165,14 @@ class WeightGradients:
         for ids, values in self.lookups:
             scaled = values * factors[:, None, None]
             total.index_add_(0, ids.reshape(-1), scaled.reshape(-1, values.shape[2]))
-        return total
+
+
+def silent(tensor: Tensor, bad: Tensor) -> Tensor:
+    """The tensor (rows, ...), whatever stands in the rows that `bad` (rows,) names made 0.
+
+    No factor does that: 0 times infinity is not a number.
+    """
+    return tensor.masked_fill(bad.view(-1, *(1,) * (tensor.dim() - 1)), 0.0)
 
 
 def _scaled(given: Product, factors: Tensor) -> Product:

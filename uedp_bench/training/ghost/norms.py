@@ -14,9 +14,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from uedp_bench.corpus import BoolArray
 from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
 
@@ -81,10 +83,12 @@ class Norms(NamedTuple):
         upper: (units, parts) norms, rounded up, in float64.
         kept: (units, *shape) gradients by name of the weight, of weights whose gradients were
             written out for their norms and are small enough to be kept.
+        finite: True where all gradients are known to be finite.
     """
 
     upper: Tensor
     kept: dict[str, Tensor]
+    finite: bool
 
 
 def part_norms(
@@ -111,31 +115,42 @@ def part_norms(
             each = [found.units(*group).each() for group in groups]
             kept[name] = torch.cat(each).to(found.tensors()[0].dtype)
             room -= size
-    uppers, first = [], 0
+    found_of, first = [], 0
     for group in groups:
         here = slice(first, first + group.units)
-        bounds, of_units = {}, {}
+        bounds = {}
         for name, found in gradients.items():
-            of_units[name] = part = found.units(*group)
-            written = name in kept
+            part, written = found.units(*group), name in kept
             bounds[name] = _written_out(part, kept[name][here]) if written else _bounds(part)
-        uppers.append(_of_group(of_units, bounds, group.units, parts))
+        found_of.append([_parts(bounds, parts, group.units, which) for which in range(3)])
         first += group.units
-    return Norms(torch.cat(uppers), kept)
-
-
-def _of_group(
-    gradients: Mapping[str, WeightGradients],
-    bounds: Mapping[str, Bounds],
-    units: int,
-    parts: Sequence[Sequence[str]],
-) -> Tensor:
-    upper, norms, doubt = (_parts(bounds, parts, units, which) for which in range(3))
+    upper, norms, doubt = (torch.cat(columns) for columns in zip(*found_of, strict=True))
     loose = ~((doubt <= 2.0 * TOLERANCE * norms) & torch.isfinite(upper)).all(dim=1)
-    if bool(loose.any()):
-        again = {name: written_out_bounds(found.some(loose)) for name, found in gradients.items()}
-        upper[loose] = _parts(again, parts, int(loose.sum()), 0)
-    return upper.sqrt()
+    again = loose.cpu().numpy()  # one look at a device that may still compute
+    finite = not again.any()
+    if not finite:
+        _compute_again(upper, again, gradients, groups, parts)
+        finite = bool(torch.isfinite(upper).all())
+    return Norms(upper.sqrt(), kept, finite)
+
+
+def _compute_again(
+    upper: Tensor,
+    again: BoolArray,
+    gradients: Mapping[str, WeightGradients],
+    groups: Sequence[Group],
+    parts: Sequence[Sequence[str]],
+) -> None:
+    """Replaces squared norms `upper` (units, parts) of units that `again` (units,) names."""
+    first = 0
+    for group in groups:
+        chosen = np.flatnonzero(again[first : first + group.units])
+        if len(chosen):
+            at = torch.as_tensor(chosen, device=upper.device)
+            some = {name: found.units(*group).some(at) for name, found in gradients.items()}
+            bounds = {name: written_out_bounds(found) for name, found in some.items()}
+            upper[first + at] = _parts(bounds, parts, len(chosen), 0)
+        first += group.units
 
 
 def _parts(
@@ -216,7 +231,7 @@ def _bounds(gradients: WeightGradients) -> Bounds:
     if products:
         squares += _gram_square(products[0])
     if lookups:
-        squares += _lookup_square(lookups[0], gradients.shape[0])
+        squares += _lookup_square(lookups[0])
     if products and lookups:
         squares += 2.0 * _cross(products[0], lookups[0])
     norms = torch.sqrt(squares.clamp(min=0.0))
@@ -267,19 +282,25 @@ def _gram_square(product: Product) -> Tensor:
     return torch.cat(parts)
 
 
-def _lookup_square(lookup: Lookup, size: int) -> Tensor:
-    """(units,) squares of the norms: a unit's token that stands twice is one row of the weight."""
+def _lookup_square(lookup: Lookup) -> Tensor:
+    """(units,) squares of the norms: a unit's token that stands twice is one row of the weight.
+
+    Each unit has as many places for sums as tokens, some of which stay empty: how many distinct
+    tokens there are is known only when a device has counted them.
+    """
     ids, values = lookup
-    units, width = len(ids), values.shape[2]
-    keys = torch.arange(units, device=ids.device)[:, None] * size + ids
-    slots, place = torch.unique(keys.reshape(-1), return_inverse=True)
+    units, tokens, width = values.shape
+    ordered, order = torch.sort(ids, dim=1, stable=True)
+    first = torch.ones_like(order)  # 1 where a token stands for the first time
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    unit = torch.arange(units, device=ids.device)[:, None].expand(units, tokens)
+    place = torch.empty_like(order).scatter_(1, order, first.cumsum(dim=1) - 1) + unit * tokens
     # A token that stands often is a long sum.
-    dtype = torch.float64 if ids.shape[1] > BLOCK else values.dtype
-    summed = values.new_zeros((len(slots), width), dtype=dtype)
-    summed.index_add_(0, place, values.reshape(-1, width).to(dtype))
+    dtype = torch.float64 if tokens > BLOCK else values.dtype
+    summed = values.new_zeros((units * tokens, width), dtype=dtype)
+    summed.index_add_(0, place.reshape(-1), values.reshape(-1, width).to(dtype))
     squares = exact_norms(summed) ** 2
-    total = squares.new_zeros(units)
-    return total.index_add_(0, torch.div(slots, size, rounding_mode="floor"), squares)
+    return squares.new_zeros(units).index_add_(0, unit.reshape(-1), squares)
 
 
 def _cross(product: Product, lookup: Lookup) -> Tensor:

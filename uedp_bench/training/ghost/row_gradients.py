@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost import operations, recurrent  # noqa: F401 - what is known
 from uedp_bench.training.ghost.gradients import UnknownUse, WeightGradients, joined_rows
 from uedp_bench.training.ghost.watched import Tape, WatchedWeight
 from uedp_bench.training.local import LossModule
 from uedp_bench.training.vector import FlatModule
 
-Gradients = Mapping[str, WeightGradients]
+Gradients = dict[str, WeightGradients]
 """By name of the weight; those that the loss does not depend on are left out."""
 
 _COMPARED = 3
 _SHORTEST, _LONGEST = 1e-18, 1e18
 """Numbers of longer gradients overflow when they are multiplied, and of shorter ones too few digits
 are left: they are compared to nothing, so that no row alone makes a network look unknown."""
+_LOOKED_AT = 64
+"""Rows whose gradients are looked at before a device is waited for, where the first do not do."""
 _AGREES = 1e-3
 """Two float32 passes over a row differ by less, as a fraction of its gradient's norm."""
 
@@ -140,22 +144,29 @@ class RowGradients:
         Returns:
             False where less than two rows have gradients of a usual size.
         """
-        alone = self._telling(theta, batch)
-        if not alone:
+        rows = self._telling(theta, batch)
+        if not rows:
             return False
-        rows = torch.tensor([row for row, _ in alone], dtype=torch.int64, device=theta.device)
-        few = {name: value[rows] for name, value in batch.items()}
-        count = len(rows)
-        each = torch.arange(count, device=theta.device)
-        weights = 2.0 ** each.to(theta.dtype)
-        alike = Units(each, count, torch.ones_like(weights))
-        found = self._weighted(theta, few, alike, weights)
-        for i, (_, gradients) in enumerate(alone):
-            squares = [torch.linalg.vector_norm(value) ** 2 for value in gradients.values()]
-            length = float(torch.stack(squares).sum().sqrt())
-            for name, expected in gradients.items():
-                self._check(name, found.get(name), i, float(weights[i]) * expected, length)
-        return count > 1
+        few = _some(batch, rows, theta)
+        each = torch.arange(len(rows), device=theta.device)
+        alike = Units(each, len(rows), torch.ones_like(each, dtype=theta.dtype))
+        found = self._weighted(theta, few, alike, 2.0 ** each.to(theta.dtype))
+        names, agree = [], []
+        for i, row in enumerate(rows):
+            alone = self._alone(theta, _some(batch, [row], theta))
+            length = _length(alone.values())
+            for name, expected in alone.items():
+                got = torch.zeros_like(expected)
+                if (by_row := found.get(name)) is not None:
+                    got = by_row.some(slice(i, i + 1)).each()[0]
+                wrong = _length([torch.sub(got, expected, alpha=2**i)])
+                names.append(name)
+                agree.append(wrong <= _AGREES * 2**i * _length([expected]) + 1e-6 * length)
+        for name, same in zip(names, torch.stack(agree).tolist(), strict=True):
+            if not same:
+                raise UnknownUse(f"{name} in a way that gives rows side by side other gradients "
+                                 "than each row alone")  # fmt: skip
+        return len(rows) > 1
 
     def _weighted(self, theta: Tensor, batch: Batch, units: Units, weights: Tensor) -> Gradients:
         """Gradients of rows that are units, each times its weight (rows,)."""
@@ -164,33 +175,21 @@ class RowGradients:
         times = units.coefficients(losses, self._reduction) * weights
         return self._recorded(theta, batch, units, times)[0]
 
-    def _telling(self, theta: Tensor, batch: Batch) -> list[tuple[int, dict[str, Tensor]]]:
-        """Up to three rows whose gradients are of a usual size, and these."""
+    def _telling(self, theta: Tensor, batch: Batch) -> list[int]:
+        """Up to three rows whose gradients are of a usual size; none of these is kept."""
         rows = len(next(iter(batch.values())))
-        order = dict.fromkeys([0, rows // 2, rows - 1, *range(rows)])
-        found: list[tuple[int, dict[str, Tensor]]] = []
-        for row in order:
-            alone = self._alone(theta, {name: value[[row]] for name, value in batch.items()})
-            whole = torch.cat([part.reshape(-1) for part in alone.values()])
-            length = float(torch.linalg.vector_norm(whole, dtype=torch.float64))
-            if _SHORTEST < length < _LONGEST:
-                found.append((row, alone))
-            if len(found) == _COMPARED:
+        order = list(dict.fromkeys([0, rows // 2, rows - 1, *range(rows)]))
+        found: list[int] = []
+        for start, end in pairwise([0, _COMPARED, *range(_LOOKED_AT, rows, _LOOKED_AT), rows]):
+            if not (some := order[start:end]):
                 break
-        return found
-
-    @staticmethod
-    def _check(
-        name: str, found: WeightGradients | None, row: int, expected: Tensor, length: float
-    ) -> None:
-        got = torch.zeros_like(expected)
-        if found is not None:
-            got = found.some(slice(row, row + 1)).each()[0]
-        wrong = torch.linalg.vector_norm(got - expected, dtype=torch.float64)
-        own = torch.linalg.vector_norm(expected, dtype=torch.float64)
-        if not float(wrong) <= _AGREES * float(own) + 1e-6 * length:
-            raise UnknownUse(f"{name} in a way that gives rows side by side other gradients than "
-                             "each row alone")  # fmt: skip
+            alone = (self._alone(theta, _some(batch, [row], theta)) for row in some)
+            lengths = torch.stack([_length(gradients.values()) for gradients in alone]).tolist()
+            usual = (_SHORTEST < length < _LONGEST for length in lengths)
+            found += [row for row, tells in zip(some, usual, strict=True) if tells]
+            if len(found) >= _COMPARED:
+                break
+        return found[:_COMPARED]
 
     def _alone(self, theta: Tensor, batch: Batch) -> dict[str, Tensor]:
         """The gradients of one row, by autograd alone."""
@@ -203,3 +202,16 @@ class RowGradients:
             return self._flat.named(torch.zeros_like(theta))
         found = torch.autograd.grad(value, weights, materialize_grads=True)
         return dict(zip(self._flat.names, found, strict=True))
+
+
+def _some(batch: Batch, rows: list[int], like: Tensor) -> Batch:
+    """Some rows of a batch on the device of a tensor."""
+    chosen = torch.tensor(rows, dtype=torch.int64, device=like.device)
+    return {name: value[chosen] for name, value in batch.items()}
+
+
+def _length(parts: Iterable[Tensor]) -> Tensor:
+    """() the norm of all parts together, in float64."""
+    norms = torch.cat([exact_norms(part.reshape(1, -1)) for part in parts])
+    length: Tensor = torch.linalg.vector_norm(norms)
+    return length

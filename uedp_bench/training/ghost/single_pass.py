@@ -18,9 +18,9 @@ from torch import Tensor
 from uedp_bench.corpus import IntArray
 from uedp_bench.learner import Learner
 from uedp_bench.training.bounds import Limits
-from uedp_bench.training.clipping import norm_factors
+from uedp_bench.training.clipping import exact_norms, norm_factors
 from uedp_bench.training.cohort import Cohort
-from uedp_bench.training.ghost.gradients import WeightGradients
+from uedp_bench.training.ghost.gradients import WeightGradients, silent
 from uedp_bench.training.ghost.norms import Group, part_norms
 from uedp_bench.training.ghost.row_gradients import Gradients, RowGradients, Units
 from uedp_bench.training.local import LocalTraining
@@ -37,15 +37,15 @@ class Clipped(NamedTuple):
         total: (d,) the weighted sum.
         norms: (units,) bounds on the norms of their updates in float64, infinite where not finite.
         over: (units,) True where something was clipped.
-        dropped_rows: of them that were not finite, where rows are clipped one by one.
-        losses: before the step, of units; of rows where rows are clipped one by one.
+        dropped_rows: () of them that were not finite, where rows are clipped one by one.
+        losses: (units,) before the step; (rows,) where rows are clipped one by one.
     """
 
     total: Tensor
     norms: Tensor
     over: Tensor
-    dropped_rows: int
-    losses: list[float]
+    dropped_rows: Tensor
+    losses: Tensor
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ class SinglePass:
         batch = self._learner.batch(layout.rows, layout.seeds)
         batch = {name: value.to(self._device) for name, value in batch.items()}
         owner = torch.as_tensor(layout.owner, device=theta.device)
-        units, dropped_rows = Units(owner, len(layout.order), layout.weights), 0
+        units = Units(owner, len(layout.order), layout.weights)
+        dropped_rows = torch.zeros((), dtype=torch.int64, device=theta.device)
         if limits.rows is None:
             gradients, losses = self.rows.of(theta, batch, units)
             clip = self._clip(gradients, layout.groups, limits, self._moves)
@@ -130,12 +131,12 @@ class SinglePass:
             single = (Group(0, len(owner), 1),)
             of_rows = self._clip(gradients, single, Limits(limits.rows), self._moves)
             gradients = of_rows.applied(gradients)
-            dropped_rows = int((~torch.isfinite(of_rows.norms)).sum())
+            dropped_rows = (~torch.isfinite(of_rows.norms)).sum()
             clip = self._clip(gradients, layout.groups, limits, torch.ones_like)
         order = torch.as_tensor(layout.order, device=theta.device)
         total = self._total(gradients, clip, owner, unit_weights[order])
         back = torch.argsort(order)
-        return Clipped(total, clip.norms[back], clip.over[back], dropped_rows, losses.tolist())
+        return Clipped(total, clip.norms[back], clip.over[back], dropped_rows, losses)
 
     def _moves(self, norms: Tensor) -> Tensor:
         """(units,) what gradients of these norms are multiplied by to become updates."""
@@ -160,42 +161,47 @@ class SinglePass:
             moves: (units,) factors from gradients to updates, by the norms of the gradients.
         """
         parts = self._flat.by_layer() if limits.layers else (tuple(self._flat.names),)
-        norms, kept = part_norms(gradients, groups, parts)
+        bounds = limits.layers or (limits.total,)
+        norms, kept, finite = part_norms(gradients, groups, parts)
         rate = moves(torch.linalg.vector_norm(norms, dim=1))
         found = [
             norm_factors(rate * norms[:, k], bound, self._flat.vector.dtype)
-            for k, bound in enumerate(limits.layers or (limits.total,))
+            for k, bound in enumerate(bounds)
         ]
         by_part = torch.stack([of_part for _, of_part in found], dim=1)
         whole = torch.linalg.vector_norm(by_part, dim=1)
-        most = by_part.new_tensor(limits.layers or (limits.total,))
+        most = by_part.new_tensor(bounds)
         here = torch.isfinite(whole)
         factors = [torch.where(here, rate * of_part, 0.0) for of_part, _ in found]
         places = {
             name: factor for names, factor in zip(parts, factors, strict=True) for name in names
         }
         over = (by_part > most).any(dim=1)
-        return _Clip(places, whole, over, kept, float(torch.linalg.vector_norm(most)))
+        bad = None if finite else ~here
+        if bad is not None:
+            kept = {name: silent(each, bad) for name, each in kept.items()}
+        return _Clip(places, whole, over, bad, kept, float(np.linalg.norm(bounds)))
 
     def _total(
         self, gradients: Gradients, clip: _Clip, owner: Tensor, unit_weights: Tensor
     ) -> Tensor:
-        """(d,) the negative sum of clipped gradients, each times its unit's weight."""
-        total = torch.zeros_like(self._flat.vector)
-        bad = ~torch.isfinite(clip.norms)
-        spoiled = bool(bad.any())
+        """(d,) the negative sum of clipped gradients, each times its unit's weight.
+
+        Gradients are let go of one weight after the other.
+        """
+        if clip.bad is not None:
+            gradients = {k: found.without(clip.bad[owner]) for k, found in gradients.items()}
+        total, units = torch.zeros_like(self._flat.vector), len(unit_weights)
+        long = _long(gradients, clip, owner, unit_weights)
         for name, place in self._flat.named(total).items():
-            if (found := gradients.get(name)) is None:
+            if (found := gradients.pop(name, None)) is None:
                 continue
-            factors, of_row, row_bad = clip.factors[name] * unit_weights, owner, bad[owner]
+            of_row = owner
             if name in clip.kept:
-                found = WeightGradients(found.shape, whole=clip.kept[name])
-                of_row, row_bad = torch.arange(len(bad), device=bad.device), bad
-            # No factor silences what is not finite: 0 times infinity is not a number.
-            found = found.without(row_bad) if spoiled else found
-            by = factors[of_row].to(total.dtype)
-            exact = len(of_row) > len(bad) and found.longest(by) > _LONG * clip.most
-            place.sub_(found.total(by, exact=exact))
+                found = WeightGradients(found.shape, whole=clip.kept.pop(name))
+                of_row = torch.arange(units, device=owner.device)
+            factors = -(clip.factors[name] * unit_weights)[of_row]
+            found.add_to(place, factors.to(total.dtype), exact=name in long)
         return total
 
 
@@ -206,13 +212,15 @@ class _Clip(NamedTuple):
         factors: (units,) by name of the weight, in float64; 0 where a unit is not finite.
         norms: (units,) of whole updates, infinite where not finite.
         over: (units,) True where something was clipped.
-        kept: gradients of units, see `norms.Norms`.
+        bad: (units,) True where a unit is not finite; None where all are.
+        kept: gradients of units, see `norms.Norms`, those that are not finite made 0.
         most: bound on the norm of an update.
     """
 
     factors: dict[str, Tensor]
     norms: Tensor
     over: Tensor
+    bad: Tensor | None
     kept: dict[str, Tensor]
     most: float
 
@@ -224,10 +232,25 @@ class _Clip(NamedTuple):
             else found
             for name, found in gradients.items()
         }
-        bad = ~torch.isfinite(self.norms)
-        if bool(bad.any()):
-            known = {name: found.without(bad) for name, found in known.items()}
+        if self.bad is not None:
+            known = {name: found.without(self.bad) for name, found in known.items()}
         return {
             name: found.scaled(self.factors[name].to(found.tensors()[0].dtype))
             for name, found in known.items()
         }
+
+
+def _long(gradients: Gradients, clip: _Clip, owner: Tensor, unit_weights: Tensor) -> frozenset[str]:
+    """Weights of which some terms are so long that they are added up in float64.
+
+    Where a unit is one row, or its gradient was written out, terms are no longer than the bound.
+    """
+    found = dict[str, Tensor]()
+    for name, gradient in gradients.items():
+        if gradient.whole is not None and len(owner) > len(unit_weights) and name not in clip.kept:
+            factors = (clip.factors[name] * unit_weights)[owner].to(gradient.whole.dtype)
+            found[name] = exact_norms(gradient.whole.flatten(1)).mul_(factors.abs()).max()
+    if not found:
+        return frozenset()
+    over = torch.stack(list(found.values())) > _LONG * clip.most
+    return frozenset(name for name, long in zip(found, over.tolist(), strict=True) if long)
