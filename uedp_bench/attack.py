@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +15,7 @@ from uedp_bench.results import Estimate, LowerBound
 if TYPE_CHECKING:
     import numpy as np
 
+    from uedp_bench.accounting.events import PrivacyEvent
     from uedp_bench.corpus import Corpus
     from uedp_bench.release import Release
     from uedp_bench.run import Run
@@ -93,6 +94,14 @@ class Attack(Component[P]):
         """Why it cannot attack a release that has what `needs` names; None unless overridden.
 
         The attack is then skipped with this reason. `corpus` is what `run` would get.
+        """
+        return None
+
+    def refuses_events(self, events: Sequence[PrivacyEvent]) -> str | None:
+        """Why it cannot attack what was made by such events; None unless overridden.
+
+        It is asked of the planned events before anything is trained, and of those of the release.
+        The attack is then skipped with this reason.
         """
         return None
 

@@ -46,9 +46,12 @@ class MayBePath:
 
     Attributes:
         words: values that are never a path.
+        of_a_run: it names the folder of a run, or the release in it; what the run's result says of
+            the release counts in both cases.
     """
 
     words: tuple[str, ...] = ()
+    of_a_run: bool = False
 
 
 def at(default: object) -> Callable[[object], bool]:

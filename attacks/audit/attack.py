@@ -6,7 +6,7 @@ be concluded from which canaries is in `docs/audits.md`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ from uedp_bench.run import Run
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
+    from uedp_bench.accounting.events import PrivacyEvent
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray
     from uedp_bench.release import Release
 
@@ -49,6 +50,12 @@ NOT_INJECTED = (
     "canary took part"
 )
 
+
+CLIENTS_SEND = (
+    "audit.canary is 'update': whole clients take part (unit is 'client'), and no update is a "
+    "single user's, which a canary's could replace; take canary='user' (a bound for users), or "
+    "audit a run with unit='user'"
+)
 
 NO_UPDATE = "update canaries need a release that is Updates"
 
@@ -157,6 +164,12 @@ class Audit(Attack[AuditParams]):
     def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
         """See `Attack`."""
         return {"retrainings": self.params.retrainings}
+
+    def refuses_events(self, events: Sequence[PrivacyEvent]) -> str | None:
+        """Where clients take part, nobody sends an update for a single user."""
+        if self.params.canary == "update" and any(event.unit == "client" for event in events):
+            return CLIENTS_SEND
+        return None
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedAudit]:
         """Puts all canaries in; the rows of excluded ones are withdrawn by the runner.

@@ -37,7 +37,7 @@ class DetectorParams(Params):
         "installed package or as a folder",
     )
     pipeline_is_public: bool = Field(default=False, exclude_if=at(False), description=DECLARES)
-    tagger: Path | None = Field(
+    tagger: Annotated[Path | None, MayBePath(of_a_run=True)] = Field(
         default=None,
         exclude_if=at(None),
         description="folder of the run that trained the tagger (its release was kept)",

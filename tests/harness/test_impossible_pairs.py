@@ -14,6 +14,7 @@ from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.impossible_pairs import expected, impossible_pairs, left_out
 from uedp_bench.harness.runner import execute
+from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.registry import tasks
 from uedp_bench.release import RowScorer
 
@@ -74,3 +75,20 @@ def test_the_command_says_so_before_it_trains(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, flags(tmp_path, *more))
     assert found.exit_code == 0, found.output
     assert "note: reidentify needs a release that is a Published" in found.output
+
+
+@pytest.mark.parametrize("name", ["user-dp", "fedavg"])
+def test_no_update_of_a_user_is_there_to_replace_where_clients_take_part(
+    tmp_path: Path, name: str
+) -> None:
+    params = {"rounds": 1, "users_per_round": 3, "unit": ["user", "client"]}
+    audit = {"name": "audit", "params": {"canary": "update", "canaries": 20}}
+    specs = runs({"name": name, "params": params}, attacks=[audit], clients={"count": 4})
+    of_users, of_clients = jobs_of(specs, tmp_path)
+    assert of_users.left_out == ()
+    (said,) = of_clients.left_out
+    assert said.startswith("audit.canary is 'update': whole clients take part (unit is 'client')")
+    if name == "user-dp":
+        result = execute(of_clients.spec, Execution(tmp_path, "cpu"))
+        (skipped,) = result.skipped_attacks
+        assert skipped.reason == said

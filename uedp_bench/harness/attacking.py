@@ -51,6 +51,7 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
         reason = lacks(attack.needs, release) or withheld(attack.needs, release)
         reason = reason or not_carried(attack, parts.pipeline, parts.task)
         reason = reason or not_there(attack, there.corpus) or attack.refuses(release, there.corpus)
+        reason = reason or attack.refuses_events(release.events)
         if reason is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue

@@ -6,13 +6,14 @@ What is left out for other reasons shows when the release is there (`attacking`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.release import Channel, Published, RowScorer, Updates
 from uedp_bench.transcript import Transcript
 
 if TYPE_CHECKING:
+    from uedp_bench.accounting.events import PrivacyEvent
     from uedp_bench.attack import Attack
     from uedp_bench.harness.components import Components
     from uedp_bench.harness.pipeline import Pipeline
@@ -47,9 +48,17 @@ def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> st
     return f"{attack.name} needs a release that is a {named}"
 
 
-def left_out(parts: Components) -> tuple[str, ...]:
-    """Reasons why attacks of a run cannot apply, as far as that is known."""
-    reasons = (cannot_apply(attack, parts.task, parts.pipeline) for attack in parts.attacks)
+def left_out(parts: Components, planned: Sequence[PrivacyEvent] = ()) -> tuple[str, ...]:
+    """Reasons why attacks of a run cannot apply, as far as that is known.
+
+    Args:
+        parts: of the run.
+        planned: its events.
+    """
+    reasons = (
+        cannot_apply(attack, parts.task, parts.pipeline) or attack.refuses_events(planned)
+        for attack in parts.attacks
+    )
     return tuple(reason for reason in reasons if reason is not None)
 
 

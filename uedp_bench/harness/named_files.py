@@ -16,6 +16,9 @@ from uedp_bench.files.regular_files import open_regular, shown_path
 MOST_FILES = 10_000
 """Files in a folder that a parameter names, at most; all of them are read."""
 
+RELEASE, RESULT = "release", "result.json"
+"""What a run keeps in its folder: what it released, and the record of how."""
+
 Content = Callable[[Any, MayBePath], Any]
 """Stands in place of the value of a parameter that may name files."""
 
@@ -37,7 +40,12 @@ def content_of(value: Any, mark: MayBePath) -> Any:
         return [content_of(part, mark) for part in value]
     if value is None or value in mark.words or not _exists(Path(value)):
         return value
-    return _digest_of_files(Path(value).resolve())
+    path = Path(value).resolve()
+    found = _digest_of_files(path)
+    if mark.of_a_run and path.name == RELEASE and (result := path.parent / RESULT).is_file():
+        # Guarantees compose what the result says: two records of one release are two inputs.
+        return hashlib.sha256(f"{found}\0{_digest_of_files(result)}".encode()).hexdigest()[:16]
+    return found
 
 
 def _exists(path: Path) -> bool:

@@ -118,8 +118,8 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
             corpora[key] = data.fingerprint, there.stats, data.columns()
         fingerprint, stats, columns = corpora[key]
         check_read(parts, columns)
-        parts.pipeline.plan(stats)
-        jobs.append(Job(Identity.of(spec, fingerprint), spec, left_out(parts)))
+        planned = parts.pipeline.plan(stats)
+        jobs.append(Job(Identity.of(spec, fingerprint), spec, left_out(parts, planned)))
     return resume(jobs, out)
 
 

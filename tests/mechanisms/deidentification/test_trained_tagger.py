@@ -24,6 +24,7 @@ from uedp_bench.accounting.ledger import proven
 from uedp_bench.budget.planned_mechanisms import PlannedPipeline
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
+from uedp_bench.harness.identity import component_identity
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification import trained_tagger
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
@@ -84,6 +85,19 @@ def test_its_events_compose_with_those_of_training(tmp_path: Path) -> None:
     assert public.epsilon == pytest.approx(alone)
     # The folder of its release says the same.
     assert guarantee(tmp_path / "run" / "release").epsilon == found.epsilon
+
+
+@pytest.mark.parametrize("inside", ["", "release"])
+def test_what_its_run_says_is_part_of_the_identity(tmp_path: Path, inside: str) -> None:
+    """The same weights with another record have another guarantee, and are another input."""
+    found = []
+    for name, events in (("one", (OF_RECORDS,)), ("other", (CLEAR,))):
+        folder = saved(tmp_path / name, events) / inside
+        params = {"detector": "tagger", "tagger": str(folder)}
+        ref = ComponentSpec(name="deidentify", params=params)
+        found.append(component_identity(ref, registry.mechanisms))
+    assert found[0] != found[1]
+    assert str(tmp_path) not in repr(found)
 
 
 def test_a_tagger_without_noise_leaves_nothing_to_prove(tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""How often an audit of taggers finds a lower bound above 0 where there is nothing to find.
+
+    python benchmarks/audit_noise.py --trials 200
+
+Each trial is a run of its own: a seed, a corpus with canaries and their coins, and a tagger that
+`dp-sgd` trained under noise a million times the clip bound, so that its proven epsilon is 0.000.
+An audit at 95 % may be above 0 in 5 % of the trials. It fails the test if so many trials are above
+0 that a binomial of rate 5 % has as many or more with a probability of 2.5 % at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from scipy.stats import binom
+
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.runner import execute
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.results import Result
+
+RATE, SIZE = 0.05, 0.025
+CANARIES = 60
+"""As in the packaged comparison `tagging`."""
+
+
+def spec(trials: int) -> dict[str, Any]:
+    """Runs that differ in the seed alone."""
+    source = {"users": 150, "sentences": 2, "public_users": 40, "valid_users": 5, "test_users": 5}
+    audit = {"canaries": CANARIES, "user_rows": 1, "named": True}
+    noise = {"steps": 3, "batch_size": 60, "noise_multiplier": 1e6, "learning_rate": 0.01}
+    return {
+        "task": "tagging",
+        "source": {"name": "embedded", "params": source},
+        "model": {"name": "bilstm", "params": {
+            "vocabulary_size": 200, "units": 8, "embedding_size": 8, "character_filters": 8,
+        }},
+        "mechanisms": [{"name": "dp-sgd", "params": noise}],
+        "attacks": [{"name": "audit", "params": audit}],
+        "seeds": list(range(1, trials + 1)),
+    }  # fmt: skip
+
+
+def bound(result: Result) -> float:
+    """The lower bound of a trial that rests on coins alone."""
+    if result.error is not None:
+        raise RuntimeError(result.error.message)
+    if max(one.epsilon for one in result.guarantees if one.kind == "proven") > 1e-3:
+        raise RuntimeError("there is something to find: a proven epsilon is not 0")
+    return result.leakage["audit"]["epsilon_lower_bound"].value
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("--trials", type=int, default=200)
+    trials = asked.parse_args().trials
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        how = Execution(Path(folder), "cpu")
+        found = [bound(execute(run, how)) for run in expand(parse_spec(spec(trials)))]
+    above = sum(one > 0.0 for one in found)
+    most = int(binom.isf(SIZE, trials, RATE))
+    print(
+        f"{above} of {trials} trials of {CANARIES} canaries are above 0 ({above / trials:.1%}), "
+        f"the largest at {max(found):.2f}; more than {most} would refute a rate of {RATE:.0%}"
+    )
+    sys.exit(above > most)
+
+
+if __name__ == "__main__":
+    main()
