@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -253,8 +254,9 @@ class Published(Protocol):
     """The protected corpus itself was published.
 
     Attributes:
-        published: its rows; `origin` says from which source row each was made. Test rows are among
-            them where inputs are protected too.
+        published: its rows. Test rows are among them where inputs are protected too. `origin` says
+            from which source row each was made: it is truth for whoever scores an attacker, and
+            `seen_of` is what the attacker sees.
     """
 
     published: Corpus
@@ -493,6 +495,15 @@ class PublishedOnly(Release):
 def published_of(release: object) -> Corpus | None:
     """What was published; None where nothing was."""
     return release.published if isinstance(release, Published) else None
+
+
+def seen_of(release: object) -> Corpus | None:
+    """What was published, as an attacker sees it: without the row that each was made from.
+
+    `Corpus.origin` of `published_of` is for whoever scores the attacker, and is not released.
+    """
+    shown = published_of(release)
+    return None if shown is None else replace(shown, origin=np.full(len(shown), -1, dtype=np.int64))
 
 
 def word_channel_of(release: object) -> WordChannel | None:

@@ -1,0 +1,1 @@
+"""Mechanisms that publish short phrases of texts with their translations."""

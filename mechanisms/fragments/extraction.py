@@ -1,0 +1,171 @@
+"""All phrases of the private rows of a corpus, each with its translation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.component import Params
+from uedp_bench.corpus import SPLITS
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import PublishingMechanism
+from uedp_bench.text.phrase_pairs import phrase_pairs
+from uedp_bench.text.symmetrised_alignment import Aligner, Link, Symmetrisation
+from uedp_bench.text.word_alignment import Words
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.run import Run
+
+TAGS = ("<P>", "</P>")
+"""What stands around a phrase, on both sides, where it is tagged (Kim et al. 2021, section 3.2)."""
+
+Phrase = tuple[str, str]
+"""A phrase and its translation; words are joined by single spaces."""
+
+UNLIMITED = 1 << 30
+
+
+class PhraseParams(Params):
+    """How long phrases are, and how their words are aligned."""
+
+    max_words: int = Field(default=4, ge=1, description="words of a phrase, at most")
+    limited: Literal["both", "text"] = Field(
+        default="both",
+        description="which side may have max_words at most: both (as Moses does, and the published "
+        "fragments are), or the text alone (as the paper says)",
+    )
+    symmetrisation: Symmetrisation = Field(
+        default="union",
+        description="what becomes of the alignments of both directions: union has the fewest "
+        "phrases",
+    )
+    trained_on: Literal["private", "public"] = Field(
+        default="private",
+        description="rows that the alignment is learnt from: those that are protected, as in the "
+        "paper, or those of the split public, which need translations",
+    )
+    tags: bool = Field(
+        default=False, description=f"phrases stand between {TAGS[0]} and {TAGS[1]}, on both sides"
+    )
+
+
+Q = TypeVar("Q", bound=PhraseParams)
+
+
+@dataclass(frozen=True, eq=False)
+class Phrases:
+    """Occurrences of phrases.
+
+    Attributes:
+        phrases: those of every row, in order.
+        row: (occurrences,) row of the corpus.
+    """
+
+    phrases: list[Phrase]
+    row: IntArray
+
+
+class PhraseMechanism(PublishingMechanism[Q]):
+    """Publishes phrases of private rows as rows of their own, which belong to no user.
+
+    Rows of the split `public` stay as they are. Words are what stands between white space.
+    """
+
+    carries = frozenset({"targets"})
+
+    def reads(self) -> frozenset[str]:
+        """Translations."""
+        return frozenset({"targets"})
+
+    def phrases(self, corpus: Corpus, run: Run) -> Phrases:
+        """All occurrences of phrases in rows outside the split `public`.
+
+        Raises:
+            InputError: if there is nothing to learn an alignment from.
+        """
+        private, public = corpus.only("train", "valid", "test", "held_out"), corpus.only("public")
+        run.progress("align words", 0, 2)
+        aligner = self._aligner(private if self.params.trained_on == "private" else public)
+        run.progress("align words", 1, 2)
+        pairs = _pairs(private)
+        distinct = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
+        links = aligner.links(list(distinct), self.params.symmetrisation)
+        found = [self._of_pair(pair, links[at]) for pair, at in distinct.items()]
+        of_row = [found[distinct[pair]] for pair in pairs]
+        rows = np.flatnonzero(~corpus.where("public"))
+        return Phrases(
+            [phrase for phrases in of_row for phrase in phrases],
+            np.repeat(rows, [len(phrases) for phrases in of_row]),
+        )
+
+    def published(self, corpus: Corpus, rows: IntArray, phrases: Sequence[Phrase]) -> Corpus:
+        """Public rows as they are, then phrases as rows of nobody.
+
+        Args:
+            corpus: of which they are.
+            rows: (phrases,) the row that each phrase is published in place of: its split, its
+                label and, for those who judge an attack, its origin.
+            phrases: in the order in which they are published.
+        """
+        public = np.flatnonzero(corpus.where("public"))
+        out = corpus.take(np.concatenate([public, rows]))
+        told = corpus.targets or ("",) * len(corpus)
+        texts = [corpus.texts[row] for row in public]
+        targets = [told[row] for row in public]
+        of_nobody = np.arange(len(out)) >= len(public)
+        out = out.with_texts([*texts, *self._tagged([text for text, _ in phrases])])
+        return replace(
+            out,
+            targets=(*targets, *self._tagged([target for _, target in phrases])),
+            groups={name: np.where(of_nobody, -1, ids) for name, ids in out.groups.items()},
+        )
+
+    def of_nobody(self, corpus: Corpus, phrases: Sequence[Phrase]) -> Corpus:
+        """Public rows as they are, then phrases as training rows that were made from no one row."""
+        private = np.flatnonzero(~corpus.where("public"))
+        rows = np.repeat(private[:1], len(phrases))
+        out = self.published(corpus, rows, phrases)
+        new = np.arange(len(out)) >= len(out) - len(phrases)
+        labels = None if out.labels is None else np.where(new, -1, out.labels)
+        return replace(
+            out,
+            split=np.where(new, SPLITS.index("train"), out.split),
+            origin=np.where(new, -1, out.origin),
+            labels=labels,
+            attributes={name: np.where(new, -1, ids) for name, ids in out.attributes.items()},
+        )
+
+    def _tagged(self, side: list[str]) -> list[str]:
+        first, last = TAGS
+        return [f"{first} {phrase} {last}" for phrase in side] if self.params.tags else side
+
+    def _aligner(self, rows: Corpus) -> Aligner:
+        pairs = [pair for pair in _pairs(rows) if all(pair)]
+        if not pairs:
+            raise InputError(
+                f"{self.name}.trained_on is {self.params.trained_on}, and no row of the split "
+                f"{'public' if self.params.trained_on == 'public' else 'train'} has words and a "
+                "translation to learn an alignment from"
+            )
+        return Aligner.train(pairs)
+
+    def _of_pair(self, pair: tuple[Words, Words], links: frozenset[Link]) -> list[Phrase]:
+        p, (words, target) = self.params, pair
+        other = p.max_words if p.limited == "both" else UNLIMITED
+        return [
+            (" ".join(words[at.start : at.end]), " ".join(target[at.target_start : at.target_end]))
+            for at in phrase_pairs(links, len(words), len(target), p.max_words, other)
+        ]
+
+
+def _pairs(rows: Corpus) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    targets = rows.targets or ("",) * len(rows)
+    return [
+        (tuple(text.split()), tuple(target.split()))
+        for text, target in zip(rows.texts, targets, strict=True)
+    ]

@@ -1,0 +1,164 @@
+"""Phrases that many documents share, chosen with differential privacy: a noisy union of sets."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from uedp_bench.accounting.events import ApproximateDP, Gaussian, NonPrivate, PrivacyEvent
+from uedp_bench.accounting.set_union import threshold_for, unseen_mass
+from uedp_bench.mechanism import CorpusStats, Events
+from uedp_bench.mechanisms.fragments.extraction import Phrase, PhraseMechanism, PhraseParams
+from uedp_bench.mechanisms.fragments.votes import Counts, VotingUnit, phrases_of_voters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from uedp_bench.accounting.events import PrivacyUnit
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.run import Run
+
+ALIGNED_IN_PRIVATE = (
+    "trained_on is private: the alignment was learnt from all private rows, so that each of them "
+    "decides which phrases the others have; learn it from public text (trained_on=public)"
+)
+
+ASSUMPTIONS = (
+    "neighbours differ by everything that one voter (a document's user, or a row) has written; "
+    "rows of the split public and their translations are public",
+    "a voter's phrases depend on its own rows and on the public alignment alone",
+    "phrases are published without counts and in the order of the alphabet",
+)
+
+
+class PhraseUnionParams(PhraseParams):
+    """Phrases, votes and noise."""
+
+    trained_on: Literal["private", "public"] = Field(
+        default="public",
+        description="rows that the alignment is learnt from; where they are private, nothing is "
+        "proven",
+    )
+    noise_multiplier: float = Field(
+        gt=0.0, description="deviation of the noise on each sum of votes; votes have norm 1"
+    )
+    most: int = Field(
+        default=100, ge=1, description="m: different phrases that a document votes for, at most"
+    )
+    choose: Literal["random", "frequent"] = Field(
+        default="frequent",
+        description="which phrases a document with more than m votes for: any, or those that it "
+        "has most often",
+    )
+    delta_unseen: float = Field(
+        default=5e-6,
+        gt=0.0,
+        lt=1.0,
+        description="part of delta for phrases that one document alone has; sets the threshold",
+    )
+    unit: VotingUnit = Field(
+        default="user", description="what votes: all rows of a user, or each row for itself"
+    )
+
+
+class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
+    """Publishes phrases whose noisy votes exceed a threshold, once, in the order of the alphabet.
+
+    A voter with n phrases votes for min(n, m) of them, each with the weight 1 / sqrt(min(n, m)).
+    Every phrase with a vote gets Gaussian noise. The threshold is so high that phrases that one
+    voter alone has pass with a total probability of `delta_unseen` at most (docs/proofs.md).
+    """
+
+    name = "phrase-union"
+    unit = "user"
+    fresh_noise = True
+    source = (
+        "Gopi et al. 2020 (arXiv:2002.09745), weighted Gaussian; Korolova et al. 2009 (thresholds)"
+    )
+    Params = PhraseUnionParams
+
+    @property
+    def protects(self) -> PrivacyUnit:
+        """What votes."""
+        return self.params.unit
+
+    @property
+    def threshold(self) -> float:
+        """What a noisy sum of votes must exceed."""
+        p = self.params
+        return threshold_for(p.noise_multiplier, p.most, p.delta_unseen)
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """A noisy sum of vectors of norm 1, and phrases that only one voter has."""
+        p = self.params
+        if p.trained_on == "private":
+            return (PrivacyEvent(unit=p.unit, event=NonPrivate(reason=ALIGNED_IN_PRIVATE)),)
+        unseen = unseen_mass(p.noise_multiplier, p.most, self.threshold)
+        return (
+            PrivacyEvent(
+                unit=p.unit,
+                event=Gaussian(noise_multiplier=p.noise_multiplier),
+                assumptions=ASSUMPTIONS,
+            ),
+            PrivacyEvent(
+                unit=p.unit,
+                event=ApproximateDP(epsilon=0.0, delta=unseen),
+                assumptions=(
+                    f"phrases that one voter alone has pass the threshold {self.threshold:.6g} "
+                    f"with probability {unseen:.3g} at most (docs/proofs.md, noisy unions of sets)",
+                ),
+            ),
+        )
+
+    def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
+        """Phrases of all rows but those of the split `public`, as training rows.
+
+        Raises:
+            InputError: if there is nothing to learn an alignment from, or users vote and a row has
+                none.
+        """
+        p = self.params
+        every = self.phrases(corpus, run)
+        voters = phrases_of_voters(corpus, every, p.unit, self.name)
+        passed, voted = self.select(voters, run)
+        run.note(
+            phrases_voted_for=voted, voters=len(voters), threshold=self.threshold,
+            simulation_only=["phrases_voted_for", "voters"],
+        )  # fmt: skip
+        return self.of_nobody(corpus, passed), self.plan(run.stats)
+
+    def select(self, voters: Mapping[int, Counts], run: Run) -> tuple[list[Phrase], int]:
+        """Phrases that pass the threshold, in order, and how many had a vote.
+
+        Args:
+            voters: how often each has each of its phrases.
+            run: gives the draws of every voter and the noise.
+        """
+        drawn = run.fresh("votes")
+        sums: dict[Phrase, float] = {}
+        for voter, counts in voters.items():
+            for phrase, weight in self.votes(counts, drawn.rng(voter)).items():
+                sums[phrase] = sums.get(phrase, 0.0) + weight
+        voted = sorted(sums)
+        noise = run.rng("noise").normal(0.0, self.params.noise_multiplier, len(voted))
+        noisy = zip(voted, noise.tolist(), strict=True)
+        return [one for one, added in noisy if sums[one] + added > self.threshold], len(voted)
+
+    def votes(self, counts: Counts, rng: np.random.Generator) -> dict[Phrase, float]:
+        """The votes of one voter: a vector of norm 1, or of norm 0 where it has no phrase.
+
+        Args:
+            counts: how often it has each of its phrases.
+            rng: of its own.
+        """
+        phrases = sorted(counts)
+        order = rng.permutation(len(phrases)).tolist()
+        if self.params.choose == "frequent":
+            order.sort(key=lambda at: -counts[phrases[at]])  # ties stay in random order
+        chosen = order[: self.params.most]
+        weight = 1.0 / math.sqrt(len(chosen)) if chosen else 0.0
+        return {phrases[at]: weight for at in chosen}
