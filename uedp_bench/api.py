@@ -129,6 +129,7 @@ from uedp_bench.release import (
     WordChannel,
     capability,
     class_labels,
+    seen_of,
 )
 from uedp_bench.results import Estimate, LowerBound
 from uedp_bench.run import Progress, Retrain, Run, Speed
@@ -386,6 +387,7 @@ __all__ = [
     "ratio_estimate",
     "row_seeds",
     "save_modules",
+    "seen_of",
     "sources",
     "span_counts",
     "span_scores",
