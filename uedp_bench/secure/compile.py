@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -146,6 +147,9 @@ class SecureNetwork:
         self._dealer = Dealer(stream, program.weights)
         self._plans: dict[int, list[Correlation]] = {}
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise InputError("a copy of a secure network would use its masks a second time")
+
     def infer(self, inputs: Tensor, *, transcript_of: int | None = None) -> SecureAnswer:
         """Runs the protocol.
 
@@ -161,12 +165,12 @@ class SecureNetwork:
         runner = two_processes if self.config.processes else one_process
         with runner(self.program, self._secrets, session, transcript_of) as parties:
             for rows in torch.split(encoded, self.config.batch_rows):
-                start = time.process_time()
-                corrections = self._dealer.deal(self.batches, self._plan(len(rows)))
+                batch, start = self.batches, time.process_time()
+                self.batches += 1  # whatever happens next, these masks are used up
+                corrections = self._dealer.deal(batch, self._plan(len(rows)))
                 offline += time.process_time() - start
                 dealt += sum(x.nbytes for x in corrections)
-                found.append(parties.answer(self.batches, rows, corrections))
-                self.batches += 1
+                found.append(parties.answer(batch, rows, corrections))
         meter = session.meter
         traffic = Traffic(meter.rounds, meter.server, meter.client, dealt, offline, session.seconds)
         return self._answer(torch.cat(found), traffic, session.opened)

@@ -114,16 +114,15 @@ class Supply:
 
 
 class Recorder(Supply):
-    """Takes note of what is asked for, and hands out tensors without content."""
+    """Takes note of what is asked for, and hands out zeros."""
 
     def __init__(self) -> None:
         super().__init__(CLIENT, Stream(b""))
         self.asked: list[Correlation] = []
 
     def take(self, correlation: Correlation) -> list[Tensor]:
-        """Shapes of the client's numbers."""
+        """Zeros in the shapes of the client's numbers."""
         self.asked.append(correlation)
         return [
-            torch.empty(spec.shape, dtype=spec.dtype, device="meta")
-            for spec in correlation.expanded_by(CLIENT)
+            torch.zeros(spec.shape, dtype=spec.dtype) for spec in correlation.expanded_by(CLIENT)
         ]

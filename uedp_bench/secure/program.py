@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from uedp_bench.secure.correlations import SERVER, Correlation, Shape, Spec
 from uedp_bench.secure.dealer import Recorder, Supply, mask_of_weights
-from uedp_bench.secure.exchange import Exchange, Steps, receive, send
+from uedp_bench.secure.exchange import Steps, receive, send
 from uedp_bench.secure.layers import Layer
 from uedp_bench.secure.protocol import Party, Truncation
 
@@ -77,18 +77,23 @@ class Program:
         return inputs
 
     def plan(self, rows: int) -> list[Correlation]:
-        """What a batch asks of the dealer: a run on tensors that have a shape alone."""
+        """What a batch asks of the dealer: shapes decide it, so one side is run on zeros."""
         recorder = Recorder()
         party = self.party(recorder)
         party.weights = {name: _blank(shape) for name, shape in self.weights.items()}
-        steps = self.answer(party, _blank((rows, *self.inputs)))
-        try:
-            one: Exchange = next(steps)
-            while True:
-                one = steps.send([_blank(spec.shape, spec.dtype) for spec in one.receive])
-        except StopIteration:
-            return recorder.asked
+        dry_run(self.answer(party, _blank((rows, *self.inputs))))
+        return recorder.asked
+
+
+def dry_run(steps: Steps[Any]) -> None:
+    """Runs one side of a protocol against nobody: it receives zeros."""
+    try:
+        asked = next(steps)
+        while True:
+            asked = steps.send([_blank(spec.shape, spec.dtype) for spec in asked.receive])
+    except StopIteration:
+        return
 
 
 def _blank(shape: Shape, dtype: torch.dtype = torch.int64) -> Tensor:
-    return torch.empty(shape, dtype=dtype, device="meta")
+    return torch.zeros(shape, dtype=dtype)

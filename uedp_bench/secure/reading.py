@@ -179,7 +179,8 @@ def _plain(where: str, options: dict[str, object], only: int) -> None:
     """Refuses options at other values than one."""
     for option, value in options.items():
         if value not in ((only,), only):
-            raise InputError(f"{where}: {option} is {value!r}; only {only} can be computed")
+            said = value[0] if isinstance(value, tuple) else value
+            raise InputError(f"{where}: {option} is {said!r}; only {only} can be computed")
 
 
 def _fits(where: str, shape: Shape, expected: tuple[int | None, ...], short: bool) -> None:

@@ -34,29 +34,15 @@ def decode(elements: Tensor, fraction: int = FRACTION) -> Tensor:
 
 def product(left: Tensor, right: Tensor) -> Tensor:
     """The matrix product of `left` (..., m, k) and `right` (k, n), exact modulo 2^64."""
-    total: Tensor | None = None
+    total = left.new_zeros(*left.shape[:-1], right.shape[-1])
     for start in range(0, left.shape[-1], _LONGEST):
         stop = start + _LONGEST
-        part = _short_product(left[..., start:stop], right[start:stop])
-        total = part if total is None else total + part
-    return left.new_zeros(*left.shape[:-1], right.shape[-1]) if total is None else total
-
-
-def _short_product(left: Tensor, right: Tensor) -> Tensor:
-    first, second = _limbs(left), _limbs(right)
-    total: Tensor | None = None
-    for place in range(3):  # what is at 2^66 and above is 0 modulo 2^64
-        pairs = [(i, place - i) for i in range(place + 1)
-                 if i < len(first) and place - i < len(second)]  # fmt: skip
-        if not pairs:
-            continue
-        digit = first[pairs[0][0]] @ second[pairs[0][1]]
-        for i, j in pairs[1:]:
-            digit += first[i] @ second[j]
-        shifted = digit.to(torch.int64) << (_LIMB * place)
-        total = shifted if total is None else total + shifted
-    if total is None:
-        raise AssertionError("a number has at least one limb")
+        first, second = _limbs(left[..., start:stop]), _limbs(right[start:stop])
+        for place in range(3):  # what is at 2^66 and above is 0 modulo 2^64
+            digit = torch.zeros(total.shape, dtype=torch.float64)
+            for i in range(max(0, place + 1 - len(second)), min(place + 1, len(first))):
+                digit += first[i] @ second[place - i]
+            total += digit.to(torch.int64) << (_LIMB * place)
     return total
 
 
@@ -68,7 +54,7 @@ def _limbs(numbers: Tensor) -> list[Tensor]:
         low = ((rest + half) & mask) - half
         found.append(low.double())
         rest = (rest - low) >> _LIMB
-        if not rest.is_meta and not bool(rest.any()):
+        if not bool(rest.any()):
             return found
     return [*found, rest.double()]
 
@@ -85,8 +71,6 @@ def convolve(inputs: Tensor, weights: Tensor) -> Tensor:
     """
     (rows, _, positions), (filters, channels, width) = inputs.shape, weights.shape
     size = positions - width + 1
-    if inputs.is_meta:
-        return inputs.new_empty(rows, filters, size)
     if weights.numel() <= _FEWEST_TAPS:
         found = inputs.new_zeros(rows, filters, size)
         for at, tap in enumerate(weights.flatten().tolist()):

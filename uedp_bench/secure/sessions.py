@@ -6,7 +6,7 @@ import multiprocessing
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -179,6 +179,7 @@ def _party(
     except (EOFError, BrokenPipeError):
         return  # nobody asks any more
     except Exception as error:
-        pipe.send(error)
+        with suppress(OSError):
+            pipe.send(error)
     finally:
         end.close()
