@@ -75,6 +75,14 @@ def test_truncation_with_help_is_off_by_a_unit_at_most(x, seed):
         assert set((found - (x >> places)).tolist()) <= {0, 1}
 
 
+def test_the_opened_value_is_the_coin_of_a_truncation():
+    """Rounding up is decided by the low bits that both parties see, and by nothing else."""
+    x, opened = anything(500) >> 2, []
+    found = computed(Party.truncate, x, opened=opened)
+    coin = opened[-1] & (2**FRACTION - 1)
+    assert torch.equal(found - (x >> FRACTION), (coin < x & (2**FRACTION - 1)).long())
+
+
 def test_truncation_with_help_rounds_by_what_is_left_over():
     """The mean is right: a fraction is rounded up as often as it is large."""
     x = torch.full((40_000,), (5 << FRACTION) + 2 ** (FRACTION - 2))

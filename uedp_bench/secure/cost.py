@@ -21,7 +21,7 @@ WORD = 8
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one or several executions.
+    """Traffic and steps of one or several executions.
 
     Attributes:
         rounds: one after the other.

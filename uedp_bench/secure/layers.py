@@ -128,7 +128,7 @@ class Sequence:
     layers: tuple[Layer, ...]
 
     def outputs(self, inputs: Shape) -> Shape:
-        """Of the last layer."""
+        """The shape that the last layer returns."""
         for layer in self.layers:
             inputs = layer.outputs(inputs)
         return inputs

@@ -26,11 +26,11 @@ END = 1 << _END_BITS
 
 TERMS = 11
 TRUNCATIONS = TERMS + 1
-"""Of one value."""
+"""Truncations of each value."""
 
 
 def coefficients() -> list[int]:
-    """Of T_1, T_3, ..., T_21 of x / `END`, with `FRACTION` bits behind the point."""
+    """Factors of T_1, T_3, ..., T_21 of x / `END`, with `FRACTION` bits behind the point."""
     found = Chebyshev.interpolate(lambda x: 1 / (1 + np.exp(-x)), 2 * TERMS - 1, (-END, END))
     return [round(float(c) * _ONE) for c in found.coef[1::2]]
 
