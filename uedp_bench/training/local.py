@@ -177,10 +177,11 @@ class LocalTrainer:
             values = torch.func.vmap(loss, randomness="error")(self.flat.named(at), batch, weight)
             # No unit's loss depends on another's weights: the gradient of the sum has all of them.
             (flat,) = torch.autograd.grad(values.sum(), at)
-            here = torch.as_tensor((weights > 0).any(axis=1))
-            active = here.to(self._device)
+            here = (weights > 0).any(axis=1)
+            active = torch.as_tensor(here, device=self._device)
             if step == 0:
-                self._first_losses.append(values.detach()[here.nonzero()[:, 0].to(self._device)])
+                trained = torch.as_tensor(np.flatnonzero(here), device=self._device)
+                self._first_losses.append(values.detach()[trained])
                 if self._local.one_sgd_step(cohort.rows.shape[1]):
                     # Moving weights and subtracting them again would only cost time and digits.
                     return sgd_move(flat, active, self._local)
