@@ -31,6 +31,7 @@ SIZES = {
 SMALL: dict[str, dict[str, Any]] = {
     "bilstm": {"embedding_size": 6, "units": 5, "dropout": 0.4},
     "bilstm words": {"embedding_size": 6, "units": 5, "character_filters": 0, "case_size": 0},
+    "bilstm table": {"embedding_size": 6, "units": 5, "frozen_embedding": True},
     "bilstm case": {"embedding_size": 6, "units": 5, "character_filters": 0, "case_size": 3},
     "bert": {"configuration": "tiny", "projection": 7},
     "bert local": {},
@@ -294,10 +295,12 @@ def test_a_pooling_is_refused_where_words_are_labelled(folder: Path) -> None:
         model.build_token_encoder(vocabulary, seed=0)
 
 
-def test_vectors_from_a_file_start_a_network_of_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize("frozen", [False, True], ids=["trained", "frozen"])
+def test_vectors_from_a_file_start_a_network_of_words(tmp_path: Path, frozen: bool) -> None:
     file = tmp_path / "vectors.txt"
     file.write_text("cat 1 2 3\nthe 4 5 6\n", encoding="utf-8")
-    model = models.create("bilstm", {"embedding": str(file), "units": 3})
+    params = {"embedding": str(file), "units": 3, "frozen_embedding": frozen}
+    model = models.create("bilstm", params)
     vocabulary = model.vocabulary(TEXTS, origin="test", private=False)
     module = model.build_token_encoder(vocabulary, seed=0)
     at = vocabulary.encode(["cat"])[0][0]
@@ -306,8 +309,11 @@ def test_vectors_from_a_file_start_a_network_of_words(tmp_path: Path) -> None:
     file.unlink()
     loaded = model.load_token_encoder(vocabulary, tmp_path)
     assert torch.equal(loaded.embedding, module.embedding)
+    for one in (module, loaded):  # who trains it looks there
+        stays = [name for name, w in one.named_parameters() if not w.requires_grad]
+        assert stays == (["embedding"] if frozen else [])
 
 
 def test_results_from_before_keep_their_parameters() -> None:
     told = models.create("bilstm", {"units": 3}).params.model_dump()
-    assert not {"character_filters", "case_size"} & {*told}
+    assert not {"character_filters", "case_size", "frozen_embedding"} & {*told}
