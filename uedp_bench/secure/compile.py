@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from uedp_bench.errors import InputError
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.secure import cost
-from uedp_bench.secure.correlations import Correlation, Shape
+from uedp_bench.secure.correlations import Shape
 from uedp_bench.secure.cost import Cost
 from uedp_bench.secure.dealer import Dealer, seeds_of
 from uedp_bench.secure.modules import ArgMax, Branches
-from uedp_bench.secure.program import Program, Reveals
+from uedp_bench.secure.program import Program, Reveals, plan_of
 from uedp_bench.secure.protocol import Truncation
 from uedp_bench.secure.reading import Reader, Values, read_network
 from uedp_bench.secure.ring import FRACTION, RING_BITS, decode, encode
@@ -144,8 +144,7 @@ class SecureNetwork:
         stream = config.stream or Stream(os.urandom(32), "os")
         server, client = seeds_of(stream)
         self._secrets = (Secrets(server, reader.weights, reader.biases), Secrets(client))
-        self._dealer = Dealer(stream, program.weights)
-        self._plans: dict[int, list[Correlation]] = {}
+        self._dealer = Dealer(stream, dict(program.weights))
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise InputError("a copy of a secure network would use its masks a second time")
@@ -167,7 +166,7 @@ class SecureNetwork:
             for rows in torch.split(encoded, self.config.batch_rows):
                 batch, start = self.batches, time.process_time()
                 self.batches += 1  # whatever happens next, these masks are used up
-                corrections = self._dealer.deal(batch, self._plan(len(rows)))
+                corrections = self._dealer.deal(batch, plan_of(self.program, len(rows)))
                 offline += time.process_time() - start
                 dealt += sum(x.nbytes for x in corrections)
                 found.append(parties.answer(batch, rows, corrections))
@@ -194,11 +193,6 @@ class SecureNetwork:
             return 0.0
         each = 2.0 ** (2 * FRACTION + 1 - RING_BITS) * self.config.value_range
         return min(1.0, self.cost(rows).truncations * each)
-
-    def _plan(self, rows: int) -> list[Correlation]:
-        if rows not in self._plans:
-            self._plans[rows] = self.program.plan(rows)
-        return self._plans[rows]
 
     def _checked(self, inputs: Tensor) -> Tensor:
         shape = tuple(inputs.shape[1:])
@@ -247,7 +241,7 @@ def compile_network(
     program = Program(
         layers=layers,
         inputs=tuple(input_shape),
-        weights={name: tuple(x.shape) for name, x in reader.weights.items()},
+        weights=tuple((name, tuple(x.shape)) for name, x in reader.weights.items()),
         reveals=config.reveals,
         truncation=config.truncation,
         width=32 if config.value_range <= NARROW else 64,

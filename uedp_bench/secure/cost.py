@@ -68,7 +68,7 @@ class Cost:
 
 def setup(program: Program) -> Cost:
     """The server shows its weights under a mask."""
-    return Cost(rounds=1, server=WORD * sum(map(math.prod, program.weights.values())))
+    return Cost(rounds=1, server=WORD * sum(math.prod(shape) for _, shape in program.weights))
 
 
 def batch(program: Program, rows: int) -> Cost:

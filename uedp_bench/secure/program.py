@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -25,14 +25,14 @@ class Program:
     Attributes:
         layers: from inputs to logits.
         inputs: shape of one row.
-        weights: shapes of the server's weights, by the names of layers.
+        weights: names of layers with the shapes of the server's weights.
         reveals: what the client is shown.
         truncation, width: of `Party`.
     """
 
     layers: Layer
     inputs: Shape
-    weights: Mapping[str, Shape]
+    weights: tuple[tuple[str, Shape], ...]
     reveals: Reveals
     truncation: Truncation
     width: Literal[32, 64]
@@ -47,11 +47,11 @@ class Program:
             seed = party.supply.seed
             yield from send(*(
                 party.weights[name] - mask_of_weights(seed, name, shape)
-                for name, shape in self.weights.items()
+                for name, shape in self.weights
             ))  # fmt: skip
         else:
-            shown = yield from receive(*map(Spec, self.weights.values()))
-            party.weights = dict(zip(self.weights, shown, strict=True))
+            shown = yield from receive(*(Spec(shape) for _, shape in self.weights))
+            party.weights = {name: x for (name, _), x in zip(self.weights, shown, strict=True)}
             party.note(*shown)
 
     def answer(self, party: Party, share: Tensor) -> Steps[Tensor | None]:
@@ -76,13 +76,15 @@ class Program:
             return torch.zeros((rows, *self.inputs), dtype=torch.int64)
         return inputs
 
-    def plan(self, rows: int) -> list[Correlation]:
-        """What a batch asks of the dealer: shapes decide it, so one side is run on zeros."""
-        recorder = Recorder()
-        party = self.party(recorder)
-        party.weights = {name: _blank(shape) for name, shape in self.weights.items()}
-        dry_run(self.answer(party, _blank((rows, *self.inputs))))
-        return recorder.asked
+
+@lru_cache(maxsize=16)
+def plan_of(program: Program, rows: int) -> tuple[Correlation, ...]:
+    """What a batch asks of the dealer: shapes decide it, so one side is run on zeros."""
+    recorder = Recorder()
+    party = program.party(recorder)
+    party.weights = {name: _blank(shape) for name, shape in program.weights}
+    dry_run(program.answer(party, _blank((rows, *program.inputs))))
+    return tuple(recorder.asked)
 
 
 def dry_run(steps: Steps[Any]) -> None:
