@@ -170,6 +170,19 @@ class EmbedsTokens(Protocol):
 
 
 @runtime_checkable
+class ReadsTokenVectors(Protocol):
+    """A network, or a part of one, that says which weights multiply vectors of tokens.
+
+    Where the table is not trained, it is these that show which tokens a short text has: the change
+    of each is a sum of their vectors, row by row (`gradient-inversion`).
+    """
+
+    def token_readers(self) -> Sequence[Tensor]:
+        """Weights (outputs, inputs) whose first inputs are a token's vector, up to a factor."""
+        ...
+
+
+@runtime_checkable
 class HasOutputLayer(Protocol):
     """A network, or a part of one, that says which weights make its logits; see `FeatureModule`."""
 

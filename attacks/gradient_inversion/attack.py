@@ -40,6 +40,10 @@ NOT_COVERED = (
 )
 PARTLY = "some messages were hidden by noise before they were sent, others were not"
 FIXED_EMBEDDING = "not trained: no update shows which tokens were looked up"
+FROZEN_TABLE = (
+    "not trained: updates of fewer different words than a vector has numbers show them in the next "
+    "layer"
+)
 
 
 class GradientInversionParams(Params):
@@ -254,5 +258,5 @@ def _told(known: PublicKnowledge | None) -> dict[str, Any]:
 
 def _state(layers: Layers) -> str:
     if layers.embedding is None:
-        return FIXED_EMBEDDING
+        return FROZEN_TABLE if layers.readers else FIXED_EMBEDDING
     return "trained, and the output layer's too" if layers.tied else "trained"

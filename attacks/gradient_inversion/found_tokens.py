@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uedp_bench.attacks.gradient_inversion.frozen_table import spanned
 from uedp_bench.attacks.gradient_inversion.layers import Layers
 
 Array = NDArray[Any]
@@ -41,7 +42,7 @@ def found_tokens(
     """
     table = layers.embedding
     if table is None:
-        return None
+        return _of_frozen_table(change, before, layers, noisy=noisy)
     rows = table.of(change).astype(np.float64)
     if layers.tied and layers.bias is not None:
         rows = np.concatenate([rows, layers.bias.of(change)[:, None]], axis=1)
@@ -56,6 +57,21 @@ def found_tokens(
     start = None if before is None else table.of(before).astype(np.float64)
     found = moved(rows, start)
     return beyond_noise(rows, rate) if found is None else found
+
+
+def _of_frozen_table(
+    change: Array, before: Array | None, layers: Layers, *, noisy: bool
+) -> BoolArray | None:
+    """(vocabulary,) tokens that what the next layer learnt shows; None where nobody says which."""
+    if layers.frozen is None or not layers.readers:
+        return None
+    if noisy or before is None:
+        return np.zeros(len(layers.frozen), dtype=bool)
+    return spanned(
+        layers.frozen.astype(np.float64),
+        [place.of(change).astype(np.float64) for place in layers.readers],
+        [place.of(before) for place in layers.readers],
+    )
 
 
 def moved(rows: Array, before: Array | None) -> BoolArray | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.errors import CapabilityError
-from uedp_bench.model import EmbedsTokens, HasOutputLayer
+from uedp_bench.model import EmbedsTokens, HasOutputLayer, ReadsTokenVectors
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -36,6 +37,8 @@ class Layers(NamedTuple):
         tied: the output layer reads the same table.
         output: (outputs, size) weight of the output layer, if it is trained.
         bias: (outputs,) its bias, if there is one that is trained.
+        frozen: (vocabulary, size) the table where it is not trained; None where it is.
+        readers: (outputs, inputs) trained weights whose first inputs are vectors of a frozen table.
     """
 
     size: int
@@ -43,6 +46,8 @@ class Layers(NamedTuple):
     tied: bool
     output: Place | None
     bias: Place | None
+    frozen: Array | None = None
+    readers: tuple[Place, ...] = ()
 
     @staticmethod
     def of(module: nn.Module) -> Layers:
@@ -68,7 +73,12 @@ class Layers(NamedTuple):
         def place(weight: Tensor | None) -> Place | None:
             return None if weight is None else places.get(id(weight))
 
-        return Layers(at, place(table), table is output, place(output), place(bias))
+        frozen = None if table is None or id(table) in places else table.detach().cpu().numpy()
+        readers = [place(weight) for weight in _readers(module)] if frozen is not None else []
+        return Layers(
+            at, place(table), table is output, place(output), place(bias), frozen,
+            tuple(found for found in readers if found is not None),
+        )  # fmt: skip
 
     def labels_of(self, change: Array) -> Array | None:
         """(outputs,) how much the bias of each label rises in a change (d,); None without a bias.
@@ -78,6 +88,14 @@ class Layers(NamedTuple):
         the network expects more often than they are need not rise.
         """
         return None if self.bias is None else self.bias.of(change)
+
+
+def _readers(module: nn.Module) -> Sequence[Tensor]:
+    """Weights that multiply vectors of tokens, as far as the network says which."""
+    found = (
+        part.token_readers() for part in module.modules() if isinstance(part, ReadsTokenVectors)
+    )
+    return next(found, ())
 
 
 def _declared(module: nn.Module) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

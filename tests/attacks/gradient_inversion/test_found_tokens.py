@@ -13,6 +13,7 @@ from uedp_bench.attacks.gradient_inversion.found_tokens import (
     beyond_noise,
     moved,
 )
+from uedp_bench.attacks.gradient_inversion.frozen_table import spanned
 from uedp_bench.attacks.gradient_inversion.layers import Layers, Place
 
 VOCABULARY, SIZE, WORDS = 60, 8, np.array([3, 7, 11, 40])
@@ -114,3 +115,24 @@ def test_labels_whose_bias_rises_are_there():
     update = np.concatenate([np.zeros(2), -0.1 * gradient])
     assert (layers.labels_of(update) > 0).tolist() == [False, False, True]
     assert layers._replace(bias=None).labels_of(update) is None
+
+
+@pytest.mark.parametrize(("words", "found"), [(1, 1), (20, 20), (29, 0), (60, 0)])
+def test_words_of_a_frozen_table_span_what_the_next_layer_learnt(words: int, found: int) -> None:
+    """As long as they are fewer than a vector has numbers, with some to spare."""
+    rng = np.random.default_rng(0)
+    table = rng.uniform(-0.1, 0.1, (5000, 32))
+    text = np.zeros(len(table), dtype=bool)
+    text[rng.permutation(len(table))[:words]] = True
+    before = [rng.normal(0.0, 0.3, (40, 50)).astype(np.float32) for _ in range(2)]
+    learnt = []
+    for weight in before:
+        step = np.zeros((40, 50))
+        step[:, :32] = 1e-3 * rng.normal(size=(40, words)) @ table[text]
+        after = (weight + step).astype(np.float32)  # messages are differences of float32
+        learnt.append((after - weight).astype(np.float64))
+    named = spanned(table, learnt, before)
+    assert named.sum() == found
+    assert not (named & ~text).any()
+    noisy = [one + rng.normal(0.0, 1e-4, one.shape) for one in learnt]
+    assert not spanned(table, noisy, before).any()

@@ -72,6 +72,10 @@ class BidirectionalNetwork(nn.Module):
         """See `EmbedsTokens`."""
         return self.embedding
 
+    def token_readers(self) -> tuple[Tensor, ...]:
+        """See `ReadsTokenVectors`."""
+        return self.onward.weight_input, self.backward_layer.weight_input
+
     def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, width); see `TextEncoder`."""
         values = nn.functional.embedding(tokens, self.embedding)

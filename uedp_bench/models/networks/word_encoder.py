@@ -110,6 +110,10 @@ class WordEncoder(nn.Module):
         """See `EmbedsTokens`."""
         return self.embedding
 
+    def token_readers(self) -> tuple[Tensor, ...]:
+        """See `ReadsTokenVectors`."""
+        return self.onward.weight_input, self.backward_layer.weight_input
+
     def forward(self, batch: Batch) -> Tensor:
         """(rows, words, width); see `TokenEncoder`."""
         tokens, lengths = batch["tokens"], batch["lengths"]
