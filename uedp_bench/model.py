@@ -342,6 +342,79 @@ class TokenEncoder(TextModel[P]):
         return module
 
 
+class PairVocabulary(Vocabulary, Protocol):
+    """A vocabulary of texts and of their translations.
+
+    Attributes:
+        start: id that a decoder begins with.
+        never: ids that are in no translation: what starts or fills rows, and tags of fragments.
+    """
+
+    start: int
+    never: tuple[int, ...]
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of translations, without begin and end."""
+        ...
+
+
+class TranslationModule(Protocol):
+    """What `TranslationModel.build_translator` returns, as tasks call it.
+
+    Row i of every output depends on row i of the inputs and on the weights only. Rows are padded on
+    the right, and padding changes nothing else.
+    """
+
+    def encode(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(rows, source length, size) what the decoder looks at, of ids and their numbers."""
+        ...
+
+    def decode(self, inputs: Tensor, memory: Tensor, lengths: Tensor) -> Tensor:
+        """(rows, target length, size) features of the tokens that follow each of the inputs.
+
+        Args:
+            inputs: (rows, target length) ids: start, and the target without its end.
+            memory: of `encode`.
+            lengths: (rows,) tokens of each source.
+        """
+        ...
+
+    def output_layer(self) -> tuple[Tensor, Tensor | None]:
+        """Weight (vocabulary, size) and bias (vocabulary,) or None: they make the logits."""
+        ...
+
+
+class TranslationModel(TextModel[P]):
+    """A network with an encoder and a decoder, whose vocabulary covers both languages."""
+
+    TAGS: ClassVar[tuple[str, str]] = ("<P>", "</P>")
+    """Words that mark the begin and the end of a fragment: entries of every vocabulary."""
+
+    @abstractmethod
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> PairVocabulary:
+        """Vocabulary made from texts of both languages, or the pretrained one."""
+
+    @abstractmethod
+    def load_vocabulary(self, folder: Path) -> PairVocabulary:
+        """See `TextModel`."""
+
+    @abstractmethod
+    def build_translator(self, vocabulary: PairVocabulary, seed: int) -> nn.Module:
+        """A `TranslationModule` with fresh (by `seed`) or pretrained weights, on the CPU."""
+
+    def save_translator(self, module: nn.Module, folder: Path) -> None:
+        """Writes the weights of a module that `build_translator` made."""
+        _save_weights(module, folder / "translator.pt")
+
+    def load_translator(self, vocabulary: PairVocabulary, folder: Path) -> nn.Module:
+        """The module with the weights that `save_translator` wrote, on the CPU."""
+        import torch
+
+        module = self.build_translator(vocabulary, seed=0)
+        module.load_state_dict(torch.load(folder / "translator.pt", weights_only=True))
+        return module
+
+
 def _save_weights(module: nn.Module, file: Path) -> None:
     import torch
 

@@ -248,6 +248,36 @@ class Tagger(Protocol):
         ...
 
 
+@capability(lambda asked, rows: _as_numbers(asked.translate(rows.texts)))
+@runtime_checkable
+class Translator(Protocol):
+    """Can be asked for the translation of a text."""
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """The translation of each text; it depends on that text alone.
+
+        Tags that mark fragments in training are never in it.
+        """
+        ...
+
+
+@capability(lambda asked, rows: asked.pair_losses(rows.texts, rows.targets or rows.texts))
+@runtime_checkable
+class PairScorer(Protocol):
+    """Can be asked how likely a translation of a text is, whoever wrote it.
+
+    It takes texts, not a corpus: an attacker asks about many translations of one text. The losses
+    of rows as training computes them, means over tokens, are those of a `RowScorer`.
+    """
+
+    def pair_losses(self, texts: Sequence[str], targets: Sequence[str]) -> FloatArray:
+        """(pairs,) negative log-likelihood (nats) of each target, and of its end, given the text.
+
+        It is the sum over the tokens of the target.
+        """
+        ...
+
+
 @capability(None)
 @runtime_checkable
 class Published(Protocol):
@@ -525,3 +555,8 @@ def _logprobs(scores: Sequence[TokenScores]) -> FloatArray:
 def _span_table(spans: Spans) -> FloatArray:
     """(spans, 4) row, start, end and type, as numbers that compare."""
     return np.array(spans.mentions(), dtype=np.float64).reshape(-1, 4)
+
+
+def _as_numbers(texts: Sequence[str]) -> FloatArray:
+    """(characters,) texts as numbers that compare, each with an end."""
+    return np.array([ord(sign) for text in texts for sign in f"{text}\0"], dtype=np.float64)

@@ -1,0 +1,1 @@
+"""`parallel-embedded`: invented medical sentences in simple German and English, by a grammar."""

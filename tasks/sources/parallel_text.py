@@ -1,0 +1,121 @@
+"""Parallel text in plain files: two a split, line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.corpus import SPLITS, Corpus, dense_ids
+from uedp_bench.errors import InputError
+from uedp_bench.files.regular_files import shown_path
+from uedp_bench.source import Source, SourceParams
+from uedp_bench.tasks.sources.reading.pairs import Pair, parallel_corpus, read_lines, read_pairs
+
+_NAMES = {
+    "train": ("train",),
+    "valid": ("valid", "dev"),
+    "test": ("test",),
+    "public": ("public",),
+}
+
+
+class ParallelTextParams(SourceParams):
+    """Where the files are, and what they are called."""
+
+    path: Path = Field(
+        description="folder with two files a split, such as train.de and train.en (plain or .gz; "
+        "splits train, valid or dev, test, public): line n of one is the translation of line n of "
+        "the other. A third file, train.doc, may name the document of each line: documents are "
+        "users, of train and test apart"
+    )
+    source_language: str = Field(default="de", min_length=1, description="ending of the texts")
+    target_language: str = Field(
+        default="en", min_length=1, description="ending of their translations"
+    )
+    clean: bool = Field(
+        default=False,
+        description="leave out pairs whose translation contains the whole text; `uedp-bench data "
+        "describe` counts them",
+    )
+
+
+class ParallelText(Source[ParallelTextParams]):
+    """Pairs of lines in two languages, with documents as users where a file names them.
+
+    Without a file of documents, rows have no user: mechanisms protect records.
+    """
+
+    name: ClassVar[str] = "parallel-text"
+    source: ClassVar[str] = "files of the user"
+    Params = ParallelTextParams
+
+    def read(self) -> Corpus:
+        """The corpus of the folder.
+
+        Raises:
+            InputError: if files are missing, or have other numbers of lines than their partners.
+        """
+        p, parameter = self.params, f"{self.name}.path"
+        pairs: list[Pair] = []
+        split: list[int] = []
+        documents: list[str | None] = []
+        for name in SPLITS:
+            sides = self._files(name)
+            if sides is None:
+                continue
+            found = read_pairs(*sides, parameter)
+            pairs += found
+            split += [SPLITS.index(name)] * len(found)
+            documents += self._documents(sides[0], len(found), name)
+        if SPLITS.index("train") not in split:
+            raise InputError(
+                f"{parameter}: {shown_path(p.path)} has no train.{p.source_language} and "
+                f"train.{p.target_language}"
+            )
+        named = dense_ids([name or "" for name in documents])
+        users = np.where([name is not None for name in documents], named, -1)
+        return parallel_corpus(pairs, split, users.tolist(), parameter, clean=p.clean)
+
+    def _files(self, split: str) -> tuple[Path, Path] | None:
+        """Both files of a split; None where it has none.
+
+        Raises:
+            InputError: if one of the two is missing.
+        """
+        languages = (self.params.source_language, self.params.target_language)
+        for name in _NAMES.get(split, ()):
+            sides = [_plain_or_packed(self.params.path / f"{name}.{end}") for end in languages]
+            there = [side for side in sides if side is not None]
+            if len(there) == 1:
+                missing = languages[1 if sides[0] is not None else 0]
+                raise InputError(
+                    f"{self.name}.path: {shown_path(there[0])} has no {name}.{missing} beside it"
+                )
+            if there:
+                return there[0], there[1]
+        return None
+
+    def _documents(self, text: Path, lines: int, split: str) -> list[str | None]:
+        """Names of the documents of lines, those of each split apart; None where no file says."""
+        name = text.name.partition(".")[0]
+        file = _plain_or_packed(text.with_name(f"{name}.doc"))
+        if file is None:
+            return [None] * lines
+        found = read_lines(file, f"{self.name}.path")
+        if len(found) != lines:
+            raise InputError(
+                f"{self.name}.path: {shown_path(file)} names the documents of {len(found)} lines, "
+                f"and {shown_path(text)} has {lines}"
+            )
+        # A document whose lines are in several splits is one user: its name decides.
+        return [document or f"{split} line {at}" for at, document in enumerate(found)]
+
+
+def _plain_or_packed(path: Path) -> Path | None:
+    for found in (path, path.with_name(f"{path.name}.gz")):
+        if found.is_file():
+            return found
+    return None

@@ -1,0 +1,150 @@
+"""What mechanisms train in translation: pairs of texts, and the loss of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import BoolArray, Corpus, IntArray
+from uedp_bench.learner import Batch, Learner, Losses, Schedule
+from uedp_bench.tasks.tokens.rows import IGNORED, TextRows
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.model import PairVocabulary, TranslationModel
+    from uedp_bench.tasks.translation.release import TranslatorRelease
+
+
+@dataclass(frozen=True, eq=False)
+class PairReader:
+    """How a translator reads texts and their translations, in training and when it is asked.
+
+    Attributes:
+        model: made the network.
+        vocabulary: of both languages.
+        max_tokens: tokens of a text, and of a translation, past this many are left out; the end of
+            a text is kept.
+        beams: hypotheses of a translation.
+        score_rows: rows at once, at most.
+    """
+
+    model: TranslationModel[Any]
+    vocabulary: PairVocabulary
+    max_tokens: int
+    beams: int = 1
+    score_rows: int = 512
+
+    def sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of texts, each with an end."""
+        room = self.max_tokens - 1
+        return [[*ids[:room], self.vocabulary.end] for ids in self.vocabulary.encode(texts)]
+
+    def targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of translations, each with an end unless it is too long."""
+        rows = self.vocabulary.encode_targets(texts)
+        return [[*ids, self.vocabulary.end][: self.max_tokens] for ids in rows]
+
+    def cut(self, texts: Sequence[str], targets: Sequence[str]) -> int:
+        """How many pairs lose tokens to the limit."""
+        sides = (self.vocabulary.encode(texts), self.vocabulary.encode_targets(targets))
+        return sum(
+            max(len(one), len(other)) >= self.max_tokens for one, other in zip(*sides, strict=True)
+        )
+
+
+def translated_rows(corpus: Corpus) -> BoolArray:
+    """(rows,) True where a row has a text and a translation."""
+    if corpus.targets is None:
+        return np.zeros(len(corpus), dtype=bool)
+    pairs = zip(corpus.texts, corpus.targets, strict=True)
+    return np.array([bool(text.strip() and target.strip()) for text, target in pairs], dtype=bool)
+
+
+class TranslationLearner(Learner):
+    """A translator and the pairs that it learns from; see `uedp_bench.learner.Learner`.
+
+    Args:
+        reader: reads both sides.
+        module: a `TranslationModule`, or several of them.
+        corpus: the rows, numbered from 0, each with a translation.
+        schedule: of the stage on public rows, how to train it; None for the private stage.
+
+    Attributes:
+        lengths: (rows,) tokens of both sides.
+    """
+
+    def __init__(
+        self,
+        reader: PairReader,
+        module: nn.Module,
+        corpus: Corpus,
+        *,
+        schedule: Schedule | None = None,
+    ) -> None:
+        self.module = module if schedule is None else reader.model.on_public_text(module)
+        self.corpus, self.vocabulary = corpus, reader.vocabulary
+        self.role = "private" if schedule is None else "public"
+        self.schedule = schedule
+        self.vectorised = reader.model.vectorised
+        self._reader = reader
+        self._sources = _rows(reader.sources(corpus.texts), reader.vocabulary)
+        self._targets = _rows(reader.targets(corpus.targets or ()), reader.vocabulary)
+        self.lengths: IntArray = self._sources.lengths + self._targets.lengths
+        self.row_lengths = self.lengths
+        longest = int(self._targets.lengths.max(initial=1))
+        self.row_size = longest * reader.vocabulary.size
+
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        """`tokens` (rows, source length) and `lengths` (rows,); `inputs`, `targets` (rows, length).
+
+        Both sides are padded to the longest of these rows; `seeds` (rows,) decide nothing.
+        """
+        import torch
+
+        chosen = np.asarray(rows, dtype=np.int64)
+        _, sources = self._sources.padded(chosen)
+        inputs, targets = self._targets.padded(chosen)
+        found = {
+            "tokens": np.where(sources == IGNORED, self._reader.vocabulary.end, sources),
+            "lengths": self._sources.lengths[chosen],
+            "inputs": inputs,
+            "targets": targets,
+            "seeds": seeds,
+        }
+        return {name: torch.from_numpy(value) for name, value in found.items()}
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """Cross-entropy of the target of each row and its end, given the text."""
+        from uedp_bench.models.module_set import ModuleSet
+        from uedp_bench.models.networks.cross_entropy import token_nats
+        from uedp_bench.models.networks.output_layer import OutputLayer, output_nats
+
+        targets, lengths, network = batch["targets"], batch["lengths"], _any(module)
+        if isinstance(module, ModuleSet):
+            logits = module(batch["tokens"], lengths, batch["inputs"])
+            nats = token_nats(logits, targets)
+        else:
+            memory = network.encode(batch["tokens"], lengths)
+            features = network.decode(batch["inputs"], memory, lengths)
+            nats = output_nats(features, OutputLayer(*network.output_layer()), targets)
+        return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
+
+    def release(self, module: nn.Module) -> TranslatorRelease:
+        """The translator as its users, and anybody with its weights, can ask it."""
+        from uedp_bench.tasks.translation.release import TranslatorRelease
+
+        return TranslatorRelease(self._reader, module)
+
+
+def _rows(ids: list[list[int]], vocabulary: PairVocabulary) -> TextRows:
+    flat = np.fromiter((token for row in ids for token in row), dtype=np.int64)
+    ends = np.cumsum([0, *(len(row) for row in ids)])
+    return TextRows(flat, ends.astype(np.int64), vocabulary.start, vocabulary.end)
+
+
+def _any(module: nn.Module) -> Any:
+    return module

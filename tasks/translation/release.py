@@ -1,0 +1,138 @@
+"""A released translator: what it makes of texts, and how likely it finds a translation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray
+from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.learner import on_device
+from uedp_bench.release import TrainedRelease
+from uedp_bench.tasks.tokens.saved_model import (
+    TrainedModel,
+    batches_by_length,
+    load_model,
+    save_model,
+)
+from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner, translated_rows
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.model import PairVocabulary
+
+_FILE = "translator.json"
+_KEPT = ("max_tokens", "beams", "score_rows")
+_NUMBERS_AT_ONCE = 2**23
+"""Numbers of the table of logits of one batch (32 MB)."""
+
+
+class TranslatorRelease(TrainedRelease):
+    """Translator, PairScorer and RowScorer; `events` are set by the harness.
+
+    Args:
+        reader: reads texts and translations.
+        module: the network; it is put into evaluation mode.
+    """
+
+    view = "model weights"
+
+    def __init__(self, reader: PairReader, module: nn.Module) -> None:
+        self.reader, self.module = reader, module.eval()
+
+    @property
+    def vocabulary(self) -> PairVocabulary:
+        """Of both languages."""
+        return self.reader.vocabulary
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """See `Translator`; a text without words has an empty translation."""
+        import torch
+
+        from uedp_bench.models.module_set import modules_of
+        from uedp_bench.models.networks.translation_search import Search, translated
+
+        vocabulary, reader = self.vocabulary, self.reader
+        search = Search(
+            vocabulary.start, vocabulary.end, vocabulary.never, reader.beams, reader.max_tokens
+        )
+        networks: Any = modules_of(self.module)
+        rows = reader.sources(texts)
+        # The end alone is no text: nothing is asked about it.
+        lengths = np.array([len(row) if len(row) > 1 else 0 for row in rows], dtype=np.int64)
+        found = [""] * len(texts)
+        for chosen in batches_by_length(lengths, self._rows_at_once, least=1):
+            table = np.full((len(chosen), int(lengths[chosen].max())), vocabulary.end)
+            for place, row in enumerate(chosen.tolist()):
+                table[place, : lengths[row]] = rows[row]
+            given, sizes = torch.from_numpy(table), torch.from_numpy(lengths[chosen])
+            ids_of = translated(networks, given.to(self._device), sizes.to(self._device), search)
+            for row, ids in zip(chosen.tolist(), ids_of, strict=True):
+                found[row] = vocabulary.decode(ids)
+        return found
+
+    def pair_losses(self, texts: Sequence[str], targets: Sequence[str]) -> FloatArray:
+        """See `PairScorer`.
+
+        Raises:
+            InputError: if there are not as many texts as targets.
+            UedpBenchError: if a loss is NaN.
+        """
+        if len(texts) != len(targets):
+            raise InputError(f"pair_losses: {len(texts)} texts and {len(targets)} targets")
+        import torch
+
+        rows = np.zeros(len(texts), dtype=np.int64)
+        corpus = Corpus(tuple(texts), {"user": rows - 1}, rows, targets=tuple(targets))
+        learner, out = self.learner(corpus), np.empty(len(texts))
+        with torch.no_grad():
+            for chosen in batches_by_length(learner.lengths, self._rows_at_once):
+                batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), str(self._device))
+                out[chosen] = learner.losses(self.module, batch).nats.double().cpu().numpy()
+        if np.isnan(out).any():
+            raise UedpBenchError(f"the loss of pair {int(np.isnan(out).argmax())} is NaN")
+        return out
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """See `RowScorer`: rows with a translation."""
+        return translated_rows(corpus)
+
+    def learner(self, corpus: Corpus) -> TranslationLearner:
+        """See `TrainedRelease`."""
+        return TranslationLearner(self.reader, self.module, corpus)
+
+    def save(self, folder: Path) -> None:
+        """Writes weights, vocabulary and how to read pairs; `load` reads them."""
+        reader = self.reader
+        content = {name: getattr(reader, name) for name in _KEPT}
+        trained = TrainedModel(reader.model, reader.vocabulary, self.module)
+        save_model(folder / _FILE, trained, reader.model.save_translator, content)
+
+    @staticmethod
+    def load(folder: Path) -> TranslatorRelease:
+        """The release that `save` wrote, on the CPU.
+
+        Raises:
+            InputError: if there is none in the folder.
+        """
+        from functools import partial
+
+        from uedp_bench.models.module_set import load_modules
+
+        model, vocabulary, content = load_model(folder / _FILE, "translator")
+        read: Any = vocabulary
+        reader = PairReader(model, read, **{name: content[name] for name in _KEPT})
+        module = load_modules(folder, partial(model.load_translator, vocabulary))
+        return TranslatorRelease(reader, module)
+
+    def _rows_at_once(self, length: int) -> int:
+        numbers = max(length, 1) * self.vocabulary.size * self.reader.beams
+        return max(1, min(self.reader.score_rows, _NUMBERS_AT_ONCE // numbers))
+
+    @property
+    def _device(self) -> Any:
+        return next(self.module.parameters()).device

@@ -1,0 +1,236 @@
+"""Translation: BLEU and chrF on whole sentences, whatever the mechanism published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.component import MayBePath, Params
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.learner import Role, Schedule
+from uedp_bench.model import PairVocabulary, TranslationModel
+from uedp_bench.release import PairScorer, RowScorer, Translator
+from uedp_bench.task import Task, Utility
+from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
+from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner, translated_rows
+from uedp_bench.tasks.translation.scores import (
+    Lexicon,
+    Translations,
+    clusters_of,
+    metrics,
+    unseen_terms,
+)
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+_NO_LEXICON = "no public row has a translation: there is no public lexicon to compare with"
+
+
+class TranslationParams(Params):
+    """How texts become tokens, and how translations are found."""
+
+    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
+        default="public", description=f"{DESCRIPTION}; it covers both languages"
+    )
+    max_tokens: int = Field(
+        default=128,
+        ge=4,
+        description="tokens of a text, or of a translation, past this many are left out; the "
+        "number of such training rows is in the cost",
+    )
+    beams: int = Field(
+        default=1,
+        ge=1,
+        description="hypotheses of beam search; 1 takes the most probable token at each step",
+    )
+    pretraining_epochs: int = Field(
+        default=0, ge=0, description="passes over the public pairs before private training"
+    )
+    pretraining_learning_rate: float = Field(
+        default=2e-3, gt=0, description="learning rate of Adam, on the public pairs"
+    )
+    pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
+
+
+class Translation(Task[TranslationParams]):
+    """Learn to translate texts into the targets of a corpus.
+
+    Scores are of the original test rows, whole sentences without tags, whatever was published:
+    `bleu` and `chrf` by sacrebleu (0 to 100, signatures are in the details), `length_ratio` of all
+    tokens, BLEU's `brevity_penalty`, and `term_recall`, the share of words that no public target
+    has and that are translated. Intervals are over users (documents); rows without a user are
+    resampled by distinct pair. Floors are the text as it is (`copy_bleu`) and its words by a
+    lexicon of public pairs (`lexicon_bleu`). `train_lexicon_bleu` has the lexicon of the training
+    pairs, counted without protection: what a dictionary of private words is worth.
+    """
+
+    name = "translation"
+    source = "Kim, Bisazza and Turkmen 2021, sections 3.2 and 4; Post 2018 (sacrebleu)"
+    Params = TranslationParams
+    needs: ClassVar[tuple[type, ...]] = (Translator,)
+    releases: ClassVar[tuple[type, ...]] = (Translator, PairScorer, RowScorer)
+    models = TranslationModel
+    default_model = "transformer-small"
+    utility = (
+        "bleu",
+        "chrf",
+        "length_ratio",
+        "brevity_penalty",
+        "term_recall",
+        "copy_bleu",
+        "lexicon_bleu",
+        "train_lexicon_bleu",
+    )
+    larger_is_better = True
+    optional = ("term_recall", "lexicon_bleu")
+    floors: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"copy": "copy_bleu", "lexicon": "lexicon_bleu"}
+    )
+    counted = ("train_lexicon_bleu",)
+    scores_original = True
+
+    def __init__(self, params: TranslationParams | None = None, model: Any = None) -> None:
+        super().__init__(params, model)
+        self._floors: tuple[Corpus, dict[str, Estimate], dict[str, Any]] | None = None
+
+    def reads(self) -> frozenset[str]:
+        """The translations of texts."""
+        return frozenset({"targets"})
+
+    def vocabulary(self, corpus: Corpus) -> Vocabulary:
+        """See `Task`: of texts and targets, those of the public split by default.
+
+        Raises:
+            InputError: if the corpus has no translations.
+        """
+        if corpus.targets is None:
+            raise InputError(
+                "translation needs a corpus with targets: use a parallel source, such as "
+                "parallel-text"
+            )
+        from dataclasses import replace
+
+        # Both languages, one text after the other.
+        twice = corpus.take(np.repeat(np.arange(len(corpus)), 2))
+        texts = [side for pair in zip(corpus.texts, corpus.targets, strict=True) for side in pair]
+        both = replace(twice.with_texts(texts), targets=None)
+        return make_vocabulary(self._model(), self.params.vocabulary, both, "none")
+
+    def stages(
+        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
+    ) -> Sequence[TranslationLearner]:
+        """See `Task`.
+
+        Raises:
+            InputError: if no training row has a translation, or no public row where pre-training
+                is asked for.
+        """
+        p, model = self.params, self._model()
+        read: PairVocabulary = vocabulary  # type: ignore[assignment]
+        most = min(p.max_tokens, model.max_length() or p.max_tokens)
+        reader = PairReader(model, read, most, p.beams, run.speed.score_rows)
+        corpus = corpus.take(np.flatnonzero(translated_rows(corpus)))
+        train = corpus.only("train", "valid")
+        if not train.where("train").any():
+            raise InputError("translation: no row of the split 'train' has a text and a target")
+        module = model.build_translator(read, run.shared_seed("init"))
+        stages = []
+        missing = "no public row has a translation; set it to 0"
+        if (before := public_stage(p, corpus, missing)) is not None:
+            stages.append(_learner(reader, module, before[0], run, before[1]))
+        stages.append(_learner(reader, module, train, run))
+        return stages
+
+    def roles(self) -> tuple[Role, ...]:
+        """See `Task`."""
+        return roles_of(self.params)
+
+    def score(self, release: Release, corpus: Corpus) -> Utility:
+        """See `Task`.
+
+        Raises:
+            InputError: if no test row has a text and a target.
+        """
+        if not isinstance(release, Translator):
+            raise CapabilityError("translation scores releases that are Translators")
+        test = corpus.only("test")
+        test = test.take(np.flatnonzero(translated_rows(test)))
+        if not len(test) or test.targets is None:
+            raise InputError("translation: no row of the split 'test' has a text and a target")
+        metric, found = metrics(), release.translate(test.texts)
+        told = Translations(found, test.targets, clusters_of(test))
+        utility, floors = told.scores(metric), self._counted(corpus, test)
+        terms = unseen_terms(corpus)
+        if corpus.where("public").any() and (recall := told.recall(terms)) is not None:
+            utility["term_recall"] = recall
+        details = {
+            "signatures": metric.signatures(),
+            "test_rows": len(test),
+            "distinct_test_pairs": len({*zip(test.texts, test.targets, strict=True)}),
+            "empty_translations": sum(not text for text in found),
+            "unseen_terms": len(terms),
+            **floors[1],
+        }
+        return Utility({**utility, **floors[0]}, details)
+
+    def load(self, folder: Path) -> Release:
+        """See `Task`."""
+        from uedp_bench.tasks.translation.release import TranslatorRelease
+
+        return TranslatorRelease.load(folder)
+
+    def _counted(self, corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str, Any]]:
+        """Floors and what stands behind them; a run asks twice where a public stage is scored."""
+        if self._floors is None or self._floors[0] is not corpus:
+            self._floors = (corpus, *_floors(corpus, test))
+        return self._floors[1:]
+
+    def _model(self) -> TranslationModel[Any]:
+        if not isinstance(self.model, TranslationModel):
+            raise CapabilityError("translation needs a translation model (transformer-small)")
+        return self.model
+
+
+def _floors(corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str, Any]]:
+    """BLEU of texts as they are, and word by word, with the sizes of the lexicons."""
+    metric, references, clusters = metrics(), test.targets or (), clusters_of(test)
+
+    def bleu(found: Sequence[str]) -> Estimate:
+        return Translations(found, references, clusters).bleu(metric)
+
+    floors, details = {"copy_bleu": bleu(test.texts)}, dict[str, Any]()
+    for split, name in (("public", "lexicon"), ("train", "train_lexicon")):
+        rows = corpus.only(split)
+        rows = rows.take(np.flatnonzero(translated_rows(rows)))
+        if not len(rows):
+            details["notes"] = [_NO_LEXICON]
+            continue
+        lexicon = Lexicon([*zip(rows.texts, rows.targets or (), strict=True)])
+        floors[f"{name}_bleu"] = bleu([lexicon.translate(text) for text in test.texts])
+        details[f"{name}_words"] = len(lexicon)
+    return floors, details
+
+
+def _learner(
+    reader: PairReader,
+    module: nn.Module,
+    corpus: Corpus,
+    run: Run,
+    schedule: Schedule | None = None,
+) -> TranslationLearner:
+    learner = TranslationLearner(reader, module, corpus, schedule=schedule)
+    run.count({"rows_truncated": reader.cut(corpus.texts, corpus.targets or ())})
+    return learner

@@ -1,0 +1,115 @@
+"""Marian translation models (OPUS-MT) from a local folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.model import PairVocabulary, TranslationModel
+from uedp_bench.models.vocabularies.marian_pieces import MarianPieces
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class MarianParams(Params):
+    """Where the weights are."""
+
+    pretrained: Path = Field(
+        description="local folder of a Marian model in the format of transformers: config.json, "
+        "weights, vocab.json, source.spm and target.spm (such as Helsinki-NLP/opus-mt-de-en)"
+    )
+
+
+class Marian(TranslationModel[MarianParams]):
+    """A pretrained transformer of Marian NMT, such as those of OPUS-MT (Tiedemann et al. 2020).
+
+    Tags of fragments are added to its vocabulary before anything is trained; their vectors are
+    drawn by the seed. There is no dropout: a row's loss must not depend on the rows beside it.
+    """
+
+    name = "marian"
+    source = "Junczys-Dowmunt et al. 2018 (Marian); Tiedemann and Thottingal 2020 (OPUS-MT)"
+    Params = MarianParams
+    vectorised = False
+
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> PairVocabulary:
+        """The pretrained tokenizer; the texts are not used.
+
+        Raises:
+            InputError: if the folder cannot be read.
+            MissingExtraError: if sentencepiece is not installed.
+        """
+        try:
+            import sentencepiece  # noqa: F401 - what is missing shall be named
+        except ImportError:
+            raise MissingExtraError(
+                "sentencepiece (reads Marian's pieces)", "pip install 'uedp-bench[translation]'"
+            ) from None
+        from transformers import MarianTokenizer
+
+        folder = self.params.pretrained
+        with _readable(folder):
+            tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
+            start = int(self._configuration().decoder_start_token_id)
+        return MarianPieces(tokenizer, self.TAGS, start, origin=f"tokenizer of {folder.name}")
+
+    def load_vocabulary(self, folder: Path) -> PairVocabulary:
+        """See `TextModel`."""
+        return MarianPieces.read(folder, self.TAGS)
+
+    def brings_vocabulary(self) -> bool:
+        """Marian comes with its tokenizer."""
+        return True
+
+    def max_length(self) -> int | None:
+        """Positions that the network has."""
+        with _readable(self.params.pretrained):
+            return int(self._configuration().max_position_embeddings)
+
+    def build_translator(self, vocabulary: PairVocabulary, seed: int) -> nn.Module:
+        """See `TranslationModel`.
+
+        Raises:
+            InputError: if the folder cannot be read.
+        """
+        import torch
+        from transformers import MarianMTModel
+
+        from uedp_bench.models.networks.marian import MarianNetwork
+        from uedp_bench.text.pretrained import no_progress_bars
+
+        with _readable(self.params.pretrained), no_progress_bars():
+            network = MarianMTModel.from_pretrained(
+                self.params.pretrained, dtype=torch.float32, local_files_only=True
+            )
+        if network.config.vocab_size < vocabulary.size:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                network.resize_token_embeddings(vocabulary.size)
+        return MarianNetwork(network)
+
+    def _configuration(self) -> Any:
+        from transformers import MarianConfig
+
+        return MarianConfig.from_pretrained(self.params.pretrained, local_files_only=True)
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """Turns what the library says of a folder into a message about the parameter."""
+    if not folder.is_dir():
+        raise InputError(f"marian.pretrained: {folder} is no folder")
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"marian.pretrained: {folder} holds no Marian model that can be read: {said}"
+        ) from None
