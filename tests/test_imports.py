@@ -76,6 +76,7 @@ BY_DESIGN = {
     ("tasks.language.release", "tasks.language.learner"),
     ("tasks.classification.release", "tasks.classification.learner"),
     ("tasks.tagging.release", "tasks.tagging.learner"),
+    ("tasks.translation.release", "tasks.translation.learner"),
 }
 """Pairs of beginnings of names that know each other."""
 
