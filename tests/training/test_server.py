@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from uedp_bench.training.server import AdagradServer, AdamServer, SgdServer, YogiServer
 
@@ -82,6 +83,38 @@ def test_a_server_that_is_pickled_between_rounds_goes_on_with_the_same_steps(ser
         theta = server.step(theta, estimate, step, ROUNDS)
         other = again.step(other, estimate, step, ROUNDS)
     assert torch.equal(theta, other)
+
+
+class _Large(TorchDispatchMode):
+    """Counts tensors of at least so many numbers that are made anew, and are no views."""
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self._numbers, self.made = numbers, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        new = all(returned.alias_info is None for returned in func._schema.returns)
+        if new and isinstance(found, Tensor) and found.numel() >= self._numbers:
+            self.made += 1
+        return found
+
+
+@pytest.mark.parametrize("server", ALL, ids=lambda server: type(server).__name__)
+def test_a_step_takes_the_memory_of_one_vector_and_blocks_change_no_bit(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, blocks = copy.deepcopy(server), copy.deepcopy(server)
+    generator = torch.Generator().manual_seed(3)
+    theta = other = torch.randn(103, generator=generator)
+    for step in range(3):
+        estimate = torch.randn(103, generator=generator)
+        theta = whole.step(theta, estimate, step, 3)
+        with monkeypatch.context() as patch, _Large(30) as seen:
+            patch.setattr("uedp_bench.training.server.weights_at_once", lambda device: 10)
+            other = blocks.step(other, estimate, step, 3)
+        assert torch.equal(theta, other)
+        assert seen.made == 1 or step == 0  # the first step makes its moments
 
 
 @pytest.mark.parametrize("kind", [SgdServer, AdamServer, YogiServer, AdagradServer])
