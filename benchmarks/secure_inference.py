@@ -19,11 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.models.networks.text_cnn import CNNLayout, TextCNN
-from uedp_bench.secure.compile import ArgMax, SecureConfig, Traffic, compile_network
+from uedp_bench.secure.compile import ArgMax, Branches, SecureConfig, Traffic, compile_network
 
 SIZE, CLASSES = 768, 2
-LAYOUT = CNNLayout(((4, 2, 3), (8, 3, 4), (16, 4, 5)), (2, 4, 6), (3, 4, 5))
+KERNELS, CHANNELS, POOLS = ((4, 2, 3), (8, 3, 4), (16, 4, 5)), (2, 4, 6), (3, 4, 5)
 LAN, WAN = (0.25e-3, 6.4e9), (40e-3, 100e6)
 """Seconds of a round, and bits a second."""
 
@@ -40,11 +39,22 @@ def vectors(rows: int, seed: int) -> Tensor:
     return torch.randn(rows, 1, SIZE, generator=generator).clamp(-8, 8)
 
 
+def branch(kernels: tuple[int, ...]) -> nn.Sequential:
+    """One of the three columns of figure 2."""
+    parts: list[nn.Module] = []
+    for inputs, outputs, kernel, pool in zip(
+        (1, *CHANNELS), CHANNELS, kernels, POOLS, strict=False
+    ):
+        parts += [nn.Conv1d(inputs, outputs, kernel), nn.ReLU(), nn.MaxPool1d(pool)]
+    return nn.Sequential(*parts, nn.Flatten())
+
+
 def trained() -> nn.Sequential:
     """The paper's network after 100 steps towards a linear rule."""
-    encoder = TextCNN(SIZE, LAYOUT, 32, 0.0, seed=0)
     torch.manual_seed(0)
-    network = nn.Sequential(*encoder.layers(), nn.Linear(32, CLASSES))
+    network = nn.Sequential(
+        Branches(map(branch, KERNELS)), nn.Linear(204, 32), nn.Linear(32, CLASSES)
+    )
     optimizer = torch.optim.Adam(network.parameters(), lr=0.002)
     inputs = vectors(1000, seed=1)
     labels = (inputs[:, 0, :64].sum(1) > 0).long()

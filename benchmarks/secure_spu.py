@@ -3,9 +3,9 @@
     python3.11 -m venv spu && spu/bin/pip install spu==0.9.5
     OMP_NUM_THREADS=1 spu/bin/python benchmarks/secure_spu.py
 
-SPU needs an older NumPy than this project, hence an environment of its own. Both parties run in this process;
-CPU seconds are of both, with what SPU's dealer expands. Weights are drawn by chance: cost does
-not depend on them. Max-pooling comes before ReLU, as in this project.
+SPU needs an older NumPy than this project, hence an environment of its own. Both parties run in
+this process; CPU seconds are of both, with what SPU's dealer expands. Weights are drawn by chance:
+cost does not depend on them. Max-pooling comes before ReLU, as in this project.
 """
 
 from __future__ import annotations
