@@ -155,6 +155,8 @@ from uedp_bench.transcript import Message, Messages, Sent, Size, Transcript
 
 if TYPE_CHECKING:
     from uedp_bench.models.module_set import ModuleSet, load_modules, modules_of, save_modules
+    from uedp_bench.secure.compile import SecureConfig, SecureNetwork, compile_network
+    from uedp_bench.secure.modules import ArgMax, Branches
     from uedp_bench.training.adaptive_bound import AdaptiveBound
     from uedp_bench.training.bounds import (
         Bound,
@@ -200,6 +202,7 @@ __all__ = [
     "Answer",
     "AnyEvent",
     "ApproximateDP",
+    "ArgMax",
     "Array",
     "Asked",
     "Attack",
@@ -208,6 +211,7 @@ __all__ = [
     "Batch",
     "BoolArray",
     "Bound",
+    "Branches",
     "CapabilityError",
     "Channel",
     "Claim",
@@ -318,6 +322,8 @@ __all__ = [
     "Scorer",
     "Scores",
     "SecureComputation",
+    "SecureConfig",
+    "SecureNetwork",
     "Seen",
     "Sent",
     "SentenceSampledGaussian",
@@ -376,6 +382,7 @@ __all__ = [
     "capability",
     "class_labels",
     "clients_of",
+    "compile_network",
     "concatenate",
     "cut_missing_splits",
     "dense_ids",
@@ -408,6 +415,8 @@ __all__ = [
 
 _WITH_TORCH: dict[str, tuple[str, ...]] = {
     "uedp_bench.models.module_set": ("ModuleSet", "load_modules", "modules_of", "save_modules"),
+    "uedp_bench.secure.compile": ("SecureConfig", "SecureNetwork", "compile_network"),
+    "uedp_bench.secure.modules": ("ArgMax", "Branches"),
     "uedp_bench.training.adaptive_bound": ("AdaptiveBound",),
     "uedp_bench.training.bounds": (
         "Bound",
