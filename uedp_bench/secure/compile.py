@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from uedp_bench.errors import InputError
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.secure import cost
+from uedp_bench.secure import cost, sigmoid
 from uedp_bench.secure.correlations import Shape
 from uedp_bench.secure.cost import Cost
 from uedp_bench.secure.dealer import Dealer, seeds_of
@@ -187,11 +187,12 @@ class SecureNetwork:
 
         0 with the dealer's help. A value x that each party truncates by itself is wrong with
         probability at most 2^(2 * 16 + 1 - 64) |x| (Mohassel and Zhang 2017, Theorem 1), and no |x|
-        exceeds the declared range.
+        exceeds the declared range, but the square of what a Sigmoid clips (`sigmoid.END`).
         """
         if self.config.truncation == "dealer":
             return 0.0
-        each = 2.0 ** (2 * FRACTION + 1 - RING_BITS) * self.config.value_range
+        largest = max(self.config.value_range, float(sigmoid.END**2))
+        each = 2.0 ** (2 * FRACTION + 1 - RING_BITS) * largest
         return min(1.0, self.cost(rows).truncations * each)
 
     def _checked(self, inputs: Tensor) -> Tensor:
@@ -235,7 +236,8 @@ def compile_network(
     config = config or SecureConfig()
     modules = read_network(network, keep_sigmoid=config.keep_sigmoid or config.reveals == "logits")
     reader = Reader(config.value_range)
-    layers, end = reader.sequence("", modules, Values(tuple(input_shape), config.input_range))
+    largest = config.input_range + 2.0 ** -(FRACTION + 1)  # inputs are rounded to the ring
+    layers, end = reader.sequence("", modules, Values(tuple(input_shape), largest))
     if len(end.shape) != 1:
         raise InputError(f"the network returns {end.shape} a row; ArgMax takes one dimension")
     program = Program(

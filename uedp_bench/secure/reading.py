@@ -165,6 +165,7 @@ def _pool(name: str, module: nn.MaxPool1d, shape: Shape, floor: bool) -> Pool:
     where = f"{name} (MaxPool1d)"
     _plain(where, {"padding": _one(module.padding), "ceil_mode": (module.ceil_mode,)}, 0)
     _plain(where, {"dilation": _one(module.dilation)}, 1)
+    _plain(where, {"return_indices": module.return_indices}, 0)
     (size,), (stride,) = _one(module.kernel_size), _one(module.stride)
     if shape[-1] < size:
         raise InputError(f"{where}: windows of {size:,} do not fit into {shape[-1]:,} positions")
