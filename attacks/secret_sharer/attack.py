@@ -24,11 +24,12 @@ from uedp_bench.attacks.secret_sharer.canary import (
     split_canary,
     word_numbers,
 )
+from uedp_bench.attacks.secret_sharer.pairs import PairCompleter
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
 from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
 from uedp_bench.pool_completer import by_pool
-from uedp_bench.release import Completer, Generator
+from uedp_bench.release import Completer, Generator, PairScorer
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.exposure import ranks
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
@@ -131,7 +132,7 @@ class SecretSharer(Attack[SecretSharerParams]):
     version = 2
     source = "Carlini et al. 2019; Thakkar et al. 2021, sections 1 and 3, appendix A.1"
     Params = SecretSharerParams
-    needs: ClassVar[tuple[type, ...]] = (Completer,)
+    needs: ClassVar[tuple[type, ...]] = (Completer, PairScorer)
     planted_type = PlantedCanaries
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedCanaries]:
@@ -143,14 +144,19 @@ class SecretSharer(Attack[SecretSharerParams]):
         return CanaryPlanter(self.params).plant(corpus, rng)
 
     def run(self, release: Release, planted: PlantedCanaries, corpus: Corpus, run: Run) -> Leakage:
-        """Ranks every canary among random suffixes, and looks for it by beam search."""
-        if not isinstance(release, Completer):
+        """Ranks every canary among random suffixes, and looks for it by beam search.
+
+        A canary that a translator learnt is its own translation (`secret_sharer.pairs`).
+        """
+        pairs = isinstance(release, PairScorer) and not isinstance(release, Completer)
+        asked = PairCompleter(release) if isinstance(release, PairScorer) and pairs else release
+        if not isinstance(asked, Completer):
             raise InputError(f"secret-sharer needs a Completer, not {type(release).__name__}")
         canaries, count = planted.canaries, len(planted.canaries)
         rankings = []
         for i in range(count):
             run.progress("secret-sharer: ranking", i, count)
-            rankings.append(self._rank(release, planted, i, run))
+            rankings.append(self._rank(asked, planted, i, run))
         word = np.array([c.kind == "word" for c in canaries])
         expected = np.array([c.expected_occurrences for c in canaries])
         most = word & np.isclose(expected, expected[word].max())
@@ -168,7 +174,7 @@ class SecretSharer(Attack[SecretSharerParams]):
         for spread in sorted({c.spread for c in canaries if c.spread is not None}):
             these = np.array([c.spread == spread for c in canaries])
             metrics[f"exposure_entity_spread_{spread}"] = mean_estimate(bits[these], rng)
-        notes = list(planted.notes)
+        notes = [*planted.notes, *([PairCompleter.NOTE] if pairs else [])]
         space = len(planted.words) ** (self.params.canary_words - self.params.prefix_words)
         if space <= self.params.exact_up_to:
             notes.append(f"exact ranks: each canary among all {space} suffixes of the words")

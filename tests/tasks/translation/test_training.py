@@ -1,0 +1,86 @@
+"""Mechanisms train translators; fragments come before them, and attacks follow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from parallel_rows import MODEL, SOURCE
+from tiny import runs
+
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
+from uedp_bench.results import Result
+
+USERS = {"rounds": 1, "users_per_round": 4}
+TRAINED: dict[str, dict[str, Any]] = {
+    "dp-sgd": {"steps": 1, "batch_size": 10},
+    "federated-dp-sgd": {"rounds": 1, "local_steps": 1, "batch_size": 5},
+    "noiseless": {"epochs": 1, "batch_size": 50},
+    "public-only": {},
+    "user-dp": USERS,
+}
+ONE_PASS = ("dp-sgd", "user-dp")
+PROVEN = (*ONE_PASS, "federated-dp-sgd")
+
+
+def ran(folder: Path, mechanism: Any, attacks: Any = (), **params: Any) -> Result:
+    (made,) = runs(
+        mechanism, source={"name": "parallel-embedded", "params": SOURCE},
+        task={"name": "translation", "params": {"max_tokens": 24, **params}},
+        model={"name": "transformer-small", "params": MODEL}, attacks=[*attacks],
+        clients={"count": 3},
+    )  # fmt: skip
+    result = execute(made, Execution(folder, "cpu"))
+    assert result.error is None, result.error
+    return result
+
+
+@pytest.mark.parametrize("name", sorted(TRAINED))
+def test_mechanisms_train_translators(name: str, tmp_path: Path) -> None:
+    pretraining = {"pretraining_epochs": 1} if name == "public-only" else {}
+    result = ran(tmp_path, {"name": name, "params": TRAINED[name]}, **pretraining)
+    assert 0.0 <= result.utility["bleu"].value <= 100.0
+    if name in PROVEN:
+        proven = [one.epsilon for one in result.guarantees if one.kind == "proven"]
+        assert np.isfinite(proven).all()
+    if name in ONE_PASS:
+        assert result.cost.model_extra is not None
+        assert result.cost.model_extra["clipping"] == "one backward pass"
+
+
+def test_fragments_train_translators_that_are_scored_on_whole_sentences(tmp_path: Path) -> None:
+    noiseless = {"name": "noiseless", "params": {"epochs": 1, "batch_size": 200}}
+    fragments = {"name": "phrase-fragments", "params": {"tags": True}}
+    result = ran(tmp_path, [fragments, noiseless])
+    scored = result.details["translation"]
+    assert scored["test_rows"] == 9
+    assert scored["signatures"]["bleu"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp")
+    (proven,) = {one.epsilon for one in result.guarantees if one.kind == "proven"}
+    assert proven == np.inf
+
+
+def test_publishers_that_lose_translations_are_refused_by_name(tmp_path: Path) -> None:
+    composed = ["deidentify", {"name": "noiseless", "params": {"epochs": 1}}]
+    with pytest.raises(AssertionError, match="translation reads targets, and deidentify"):
+        ran(tmp_path, composed)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        {"name": "membership", "params": {"held_out_users": 10, "shadow_models": 2}},
+        {"name": "audit", "params": {"canaries": 20}},
+        {
+            "name": "secret-sharer",
+            "params": {"p_u": [0.5], "canaries": 2, "entity_canaries": 0, "references": 20,
+                       "word_pool": 40, "p_e": [1.0]},
+        },
+    ],
+    ids=["membership", "audit", "secret-sharer"],
+)  # fmt: skip
+def test_attacks_ask_for_losses_of_pairs(attack: dict[str, Any], tmp_path: Path) -> None:
+    result = ran(tmp_path, {"name": "dp-sgd", "params": TRAINED["dp-sgd"]}, [attack])
+    assert {*result.leakage} == {attack["name"]}, result.skipped_attacks
