@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -14,7 +13,7 @@ from uedp_bench.randomness.streams import Stream
 from uedp_bench.secure import correlations
 from uedp_bench.secure.correlations import CLIENT, SERVER, Spec, unpack
 from uedp_bench.secure.dealer import Dealer, Supply, mask_of_weights, seeds_of
-from uedp_bench.secure.expansion import expand
+from uedp_bench.secure.expansion import Expansion
 from uedp_bench.secure.ring import product
 
 STREAM = Stream(b"s" * 32)
@@ -25,6 +24,7 @@ def handed_out(correlation, weights=None):
     seeds = seeds_of(STREAM)
     supplies = [Supply(party, seed) for party, seed in enumerate(seeds)]
     supplies[SERVER].begin(0, Dealer(STREAM, weights or {}).deal(0, [correlation]))
+    supplies[CLIENT].begin(0)
     return [supply.take(correlation) for supply in supplies]
 
 
@@ -67,28 +67,34 @@ def test_the_mask_of_weights_is_one_for_all_batches():
 def test_every_number_is_taken_once():
     triple = correlations.multiplication((3,))
     supply = Supply(CLIENT, STREAM)
-    supply.begin(0)
-    first = supply.take(triple)
-    assert not torch.equal(first[0], supply.take(triple)[0])
-    assert Counter(place.batch for place in supply.taken) == {0: 2}
-    supply.begin(0)
-    with pytest.raises(PrivacyError, match="used before"):
+    with pytest.raises(PrivacyError, match="begins before"):
         supply.take(triple)
+    supply.begin(0)
+    taken = [supply.take(triple), supply.take(triple)]
     supply.begin(1)
-    assert not torch.equal(first[0], supply.take(triple)[0])
+    taken.append(supply.take(triple))
+    assert supply.taken == {0: 2, 1: 1}
+    numbers = torch.stack([x for tensors in taken for x in tensors]).flatten()
+    assert len(numbers.unique()) == len(numbers)
+    for batch in (0, 1):
+        with pytest.raises(PrivacyError, match="used before"):
+            supply.begin(batch)
 
 
 def test_expansion_is_the_counter_mode_of_aes_under_a_key_for_each_name():
     seed, size = Stream(b"k" * 32), (1 << 18) + 24
-    (found,) = expand(seed, ("a", 1), [Spec((size,), torch.uint8)])
     for name, same in ((("a", 1), True), (("a", 2), False)):
         aes = Cipher(algorithms.AES(seed.child(*name).key), modes.CTR(bytes(16))).encryptor()
-        assert (aes.update(bytes(size)) == found.numpy().tobytes()) is same
+        stream = Expansion(seed, "a", 1)
+        for length in (8, size, 3):  # what is drawn goes on where it stopped
+            (found,) = stream.draw([Spec((length,), torch.uint8)])
+            expected = aes.update(bytes(-(-length // 8) * 8))[:length]
+            assert (expected == found.numpy().tobytes()) is same
 
 
 def test_expanded_numbers_do_not_overlap():
     specs = [Spec((3,), torch.uint8), Spec((5,)), Spec((7,), torch.int32), Spec((2, 2))]
-    parts = expand(STREAM, ("x",), specs)
+    parts = Expansion(STREAM, "x").draw(specs)
     assert [(tuple(x.shape), x.dtype) for x in parts] == specs
     starts = [(x.data_ptr(), x.data_ptr() + x.nbytes) for x in parts]
     assert all(end <= start for (_, end), (start, _) in pairwise(starts))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,14 +11,7 @@ from torch import Tensor
 from uedp_bench.errors import PrivacyError
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.secure.correlations import CLIENT, SERVER, Correlation, Shape, Spec
-from uedp_bench.secure.expansion import expand
-
-
-class Place(NamedTuple):
-    """Which use of randomness: the batch, and the number of the correlation within it."""
-
-    batch: int
-    number: int
+from uedp_bench.secure.expansion import Expansion
 
 
 class Dealer:
@@ -38,16 +31,14 @@ class Dealer:
 
     def deal(self, batch: int, plan: Sequence[Correlation]) -> list[Tensor]:
         """Corrections for all correlations of a batch, in order."""
+        streams = [Expansion(seed, batch) for seed in self._seeds]
         found: list[Tensor] = []
-        for number, correlation in enumerate(plan):
-            found += self._corrections(Place(batch, number), correlation)
+        for correlation in plan:
+            found += self._corrections(streams, correlation)
         return found
 
-    def _corrections(self, place: Place, correlation: Correlation) -> list[Tensor]:
-        held = [
-            expand(seed, place, correlation.expanded_by(party))
-            for party, seed in enumerate(self._seeds)
-        ]
+    def _corrections(self, streams: list[Expansion], correlation: Correlation) -> list[Tensor]:
+        held = [stream.draw(correlation.expanded_by(party)) for party, stream in enumerate(streams)]
         server, client = (iter(tensors) for tensors in held)
         free = [
             number.opened(*(next(side) if number.held_by(party) else None
@@ -70,44 +61,49 @@ def seeds_of(stream: Stream) -> tuple[Stream, Stream]:
 
 def mask_of_weights(seed: Stream, name: str, shape: Shape) -> Tensor:
     """What the server adds to a weight before it shows it, once and for all batches."""
-    (mask,) = expand(seed, ("weights", name), [Spec(shape)])
+    (mask,) = Expansion(seed, "weights", name).draw([Spec(shape)])
     return mask
 
 
 class Supply:
-    """A party's side: its numbers of each correlation, each of which is taken once.
+    """A party's side: its numbers of each correlation, in the order of the protocol, each once.
 
     Args:
         party: `SERVER` or `CLIENT`.
         seed: the party's.
 
     Attributes:
-        taken: places of the correlations that were taken.
+        taken: correlations that were taken, by batch.
     """
 
     def __init__(self, party: int, seed: Stream) -> None:
         self.party, self.seed = party, seed
-        self.taken: set[Place] = set()
-        self._batch, self._number = 0, 0
+        self.taken: Counter[int] = Counter()
+        self._batch = -1
+        self._stream: Expansion | None = None
         self._corrections: Iterator[Tensor] = iter(())
 
     def begin(self, batch: int, corrections: Sequence[Tensor] = ()) -> None:
-        """Goes to a batch; the server brings the dealer's corrections for it."""
-        self._batch, self._number = batch, 0
-        self._corrections = iter(corrections)
+        """Goes to a new batch; the server brings the dealer's corrections for it.
+
+        Raises:
+            PrivacyError: the batch was begun before: masks that are used twice hide nothing.
+        """
+        if batch in self.taken:
+            raise PrivacyError(f"the masks of batch {batch} were used before")
+        self.taken[batch], self._batch = 0, batch
+        self._stream, self._corrections = Expansion(self.seed, batch), iter(corrections)
 
     def take(self, correlation: Correlation) -> list[Tensor]:
         """The party's free numbers and then its dependent ones.
 
         Raises:
-            PrivacyError: the place was taken before: masks that are used twice hide nothing.
+            PrivacyError: no batch was begun.
         """
-        place = Place(self._batch, self._number)
-        if place in self.taken:
-            raise PrivacyError(f"the {correlation.kind} of {place} was used before")
-        self.taken.add(place)
-        self._number += 1
-        found = expand(self.seed, place, correlation.expanded_by(self.party))
+        if self._stream is None:
+            raise PrivacyError("a batch begins before its masks are taken")
+        self.taken[self._batch] += 1
+        found = self._stream.draw(correlation.expanded_by(self.party))
         if self.party == SERVER:
             found += [next(self._corrections) for _ in correlation.dependent]
         return found

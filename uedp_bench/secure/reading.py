@@ -109,7 +109,7 @@ class Reader:
         if not (weights.isfinite().all() and bias.isfinite().all()):
             raise InputError(f"{where}: a weight is not a finite number")
         sizes = weights.abs().flatten(1) + _ULP  # rounded to the ring
-        reach = float((sizes.sum(1) * values.bound + bias.double().abs()).max()) + 2 * _ULP
+        reach = float((sizes.sum(1) * (values.bound + _ULP) + bias.double().abs()).max()) + 2 * _ULP
         if reach > self.largest:
             raise InputError(
                 f"{where} may return values up to {reach:,.6g}, and the declared range ends at "
