@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from secure_networks import LENGTH, small, texts
+from secure_networks import LENGTH, papers, small, texts
 from torch import nn
 
 from uedp_bench.errors import InputError
@@ -23,6 +23,7 @@ CONFIGS = [
 
 
 def compiled(network=None, shape=(1, LENGTH), **options):
+    options.setdefault("stream", Stream(b"c" * 32))
     return compile_network(small() if network is None else network, shape, SecureConfig(**options))
 
 
@@ -68,6 +69,22 @@ def test_activations_alone_and_nested_sequences():
     answer = compiled(network, (6,), reveals="logits").infer(inputs)
     assert (answer.logits - network[:-1](inputs)).abs().max() < 2e-3
     assert torch.equal(answer.labels, answer.logits.argmax(1))
+
+
+def test_the_papers_network():
+    network = papers()
+    assert sum(weights.numel() for weights in network.parameters()) == 7078
+    secure = compiled(network, (1, 768), reveals="logits")
+    inputs = torch.randn(6, 1, 768).clamp(-8, 8)
+    answer = secure.infer(inputs)
+    assert (answer.logits - network[:-1](inputs)).abs().max() < 5e-4  # the sigmoid's error
+    label = compiled(network, (1, 768), value_range=2.0**20)
+    assert torch.equal(label.infer(inputs).labels, network(inputs))
+    # Of one text: windows of 3, 4 and 5 with 0 as one more entry, and two logits.
+    assert label.cost(1).comparisons == 1518 * 3 + 748 * 4 + 204 * 5 + 1
+    assert label.cost(1).truncations == 4558 + 3012 + 1068 + 32 + 2
+    assert label.cost(200).rounds == 1 + 3 * 2 + (2 + 3 + 3) * 8 + 2 * 2 + 8 + 1
+    assert compiled(network, (1, 768)).cost(200).rounds == 75
 
 
 def test_logits_are_those_of_plain_numbers():

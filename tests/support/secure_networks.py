@@ -32,3 +32,20 @@ def texts(rows: int, seed: int = 1) -> Tensor:
     """Inputs (rows, 1, LENGTH) between -4 and 4."""
     generator = torch.Generator().manual_seed(seed)
     return (2 * torch.randn(rows, 1, LENGTH, generator=generator)).clamp(-4, 4)
+
+
+def papers() -> nn.Sequential:
+    """The network of Adams et al. 2021, figure 2: 7,078 weights on vectors of 768 numbers."""
+    torch.manual_seed(0)
+    branches = []
+    for kernels in ((4, 2, 3), (8, 3, 4), (16, 4, 5)):
+        parts: list[nn.Module] = []
+        for inputs, outputs, kernel, pool in zip(
+            (1, 2, 4), (2, 4, 6), kernels, (3, 4, 5), strict=True
+        ):
+            parts += [nn.Conv1d(inputs, outputs, kernel), nn.ReLU(), nn.MaxPool1d(pool)]
+        branches.append(nn.Sequential(*parts, nn.Flatten()))
+    return nn.Sequential(
+        Branches(branches), nn.Dropout(0.25), nn.Linear(204, 32), nn.Linear(32, 2), nn.Sigmoid(),
+        ArgMax(),
+    ).eval()  # fmt: skip
