@@ -51,6 +51,7 @@ def test_no_party_holds_what_is_the_others(monkeypatch):
     parties = [party for party in parties if party.supply.taken]
     held = [reachable(party) for party in parties]
     assert [party.supply.party for party in parties] == [SERVER, CLIENT]
+    assert not any(isinstance(x, Tensor) for x in reachable(network.program))
     keys = [seed.key for seed in seeds_of(STREAM)]
     weights = {name: encode(x) for name, x in small().named_parameters()}
     assert any(torch.equal(weights["2.weight"], x) for x in held[SERVER] if isinstance(x, Tensor))
