@@ -160,6 +160,11 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
         ("exposure_without_model", "without model"),
         ("exposure_held_out", "of others"),
     ),
+    "fragment-reassembly": (
+        ("sentences_recovered", "sentences reassembled %"),
+        ("sentences_recovered_floor", "of other documents %"),
+        ("longest_run_90", "words in a row, 90th percentile"),
+    ),
     "reidentify": (
         ("recall_at_1", "reidentified %"),
         ("recall_at_10", "reidentified % in 10"),

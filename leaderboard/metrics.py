@@ -203,6 +203,20 @@ _LEAKAGE = (
            "out", unit="bits", low=0.0, main=True),
     _rate("rows_recovered", "rows read", "share of short messages whose row is read word by word",
           "lower", main=True),
+    _rate("sentences_recovered", "sentences reassembled", "share of sentences that published "
+          "phrases give back whole", "lower", main=True),
+    _rate("sentences_recovered_floor", "of other documents", "the same of phrases of other "
+          "documents alone"),
+    Metric("longest_run_median", "words in a row, median", "of a sentence, put together from "
+           "published phrases", "lower", low=0.0),
+    Metric("longest_run_90", "words in a row, 90th percentile", "the same of the tenth of sentences "
+           "that are put together best", "lower", low=0.0),
+    Metric("longest_run_median_floor", "words in a row of other documents", "the median, of phrases "
+           "of other documents alone", low=0.0),
+    _rate("run_precision", "right runs", "share of runs of eight words or more that stand in a "
+          "sentence", "lower"),
+    _rate("facts_joined", "facts joined", "share of pairs of entities of a sentence that one run "
+          "has both of", "lower"),
     Metric("epsilon_*", "epsilon", "refuted from below by this audit", "lower", low=0.0),
 )  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""Sentences put together from published fragments."""

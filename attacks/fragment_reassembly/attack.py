@@ -1,0 +1,163 @@
+"""Fragment reassembly: how much of the sentences can be put together from published phrases?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks.fragment_reassembly.assembly import Fragment, Rules, assemble
+from uedp_bench.attacks.fragment_reassembly.common_runs import CommonRuns
+from uedp_bench.attacks.fragment_reassembly.scores import Sentences, measured
+from uedp_bench.component import Params
+from uedp_bench.corpus import or_alone
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.release import Published, published_of, seen_of
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import BoolArray, Corpus, IntArray
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+NO_ORIGIN = "left out: no published row says which row it was made from"
+ONE_DOCUMENT = "left out: there is one document"
+
+
+class FragmentReassemblyParams(Params):
+    """When fragments are joined."""
+
+    overlap: int = Field(
+        default=2,
+        ge=1,
+        description="words that two fragments share where they are joined, at least",
+    )
+    bilingual: bool = Field(
+        default=True, description="translations of fragments that are joined must overlap, too"
+    )
+
+
+class FragmentReassembly(Attack[FragmentReassemblyParams]):
+    """Puts sentences together from published phrases by overlap.
+
+    The attacker sees the published rows without the rows that they were made from. Sentences that
+    it looks for are those of more words than any published phrase: shorter ones are published as
+    they are. A half of the documents, drawn at random, is looked for; the floor is the same attack
+    on the fragments of the other half alone.
+    """
+
+    name = "fragment-reassembly"
+    source = "Galle and Tealdi 2015 (KDD), with translations that must agree"
+    Params = FragmentReassemblyParams
+    needs: ClassVar[tuple[type, ...]] = (Published,)
+
+    def reads(self) -> frozenset[str]:
+        """Translations."""
+        return frozenset({"targets"})
+
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """Says so where nothing was published that is shorter than what it was made from."""
+        shown = published_of(release)
+        if shown is None or shown.targets is None:
+            return "fragment-reassembly reads published translations, and there are none"
+        if not len(_private(shown)):
+            return "fragment-reassembly joins published phrases, and none was published"
+        return None
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Nothing."""
+        return corpus, Planted()
+
+    def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
+        """See the class; metrics of the translations are in the details.
+
+        Raises:
+            InputError: if no sentence has more words than the longest published phrase.
+        """
+        seen, shown = seen_of(release), published_of(release)
+        if seen is None or shown is None or corpus.targets is None:
+            raise CapabilityError(f"{self.name} needs what was published, with translations")
+        fragments = _fragments(_private(seen))
+        origin = _private(shown).origin
+        rows = corpus.only("train", "valid")
+        documents = or_alone(rows.users)
+        sought = _half(documents, run.shared(self.name, "half"))
+        others = _of_others(origin, rows, sought)
+        found: dict[str, dict[str, Estimate]] = {}
+        told: dict[str, Any] = {"floor": ONE_DOCUMENT if sought.all() else NO_ORIGIN}
+        for number, side in enumerate(("text", "target")):
+            run.progress(f"reassemble: {side}", number, 2)
+            found[side] = self._measured(fragments, (rows, documents, sought), side, told, run)
+            if others is not None and not sought.all():
+                fewer = [fragments[at] for at in np.flatnonzero(others).tolist()]
+                floor = self._measured(fewer, (rows, documents, sought), side, told, run)
+                name = "sentences_recovered"
+                found[side][f"{name}_floor"] = floor[name]
+                found[side]["longest_run_median_floor"] = floor["longest_run_median"]
+                told["floor"] = (
+                    f"{int(others.sum())} fragments of documents that are not looked for"
+                )
+        details = {
+            **told,
+            "fragments": len(fragments),
+            "different_fragments": len(set(fragments)),
+            "documents": len(np.unique(documents)),
+            "targets": {n: e.model_dump(mode="json") for n, e in found["target"].items()},
+        }
+        return Leakage(found["text"], details)
+
+    def _measured(
+        self,
+        fragments: list[Fragment],
+        sought: tuple[Corpus, IntArray, BoolArray],
+        side: str,
+        told: dict[str, Any],
+        run: Run,
+    ) -> dict[str, Estimate]:
+        rows, documents, among = sought
+        texts = rows.texts if side == "text" else rows.targets or ()
+        turned = fragments if side == "text" else [(b, a) for a, b in fragments]
+        longest = max((len(words) for words, _ in turned), default=0)
+        looked = rows.take(np.flatnonzero(among))
+        its = looked.texts if side == "text" else looked.targets or ()
+        sentences = Sentences.of(looked, its, documents[among], longest)
+        if not sentences.words:
+            raise InputError(
+                f"{self.name}: no sentence has more words than the longest fragment, {longest}"
+            )
+        runs = assemble(turned, Rules(self.params.overlap, self.params.bilingual))
+        told[f"{side}s_looked_for"] = len(sentences.words)
+        told[f"longest_fragment_of_{side}"] = longest
+        every = CommonRuns({tuple(text.split()) for text in texts})
+        return measured(runs, sentences, every, run.shared(self.name, "bootstrap"))
+
+
+def _private(shown: Corpus) -> Corpus:
+    return shown.only("train", "valid")
+
+
+def _fragments(rows: Corpus) -> list[Fragment]:
+    """Words of published rows, without the tags that stand around all of them."""
+    sides = [[tuple(text.split()) for text in side] for side in (rows.texts, rows.targets or ())]
+    return list(zip(*(_untagged(side) for side in sides), strict=True))
+
+
+def _untagged(side: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    ends = {(words[0], words[-1]) if len(words) > 2 else None for words in side}
+    return [words[1:-1] for words in side] if len(ends) == 1 and None not in ends else side
+
+
+def _half(documents: IntArray, rng: np.random.Generator) -> BoolArray:
+    """(rows,) True for rows of half of the documents; of all, where there is one document."""
+    every = np.unique(documents)
+    drawn = rng.permutation(every)[: max(1, len(every) // 2)]
+    return np.isin(documents, drawn)
+
+
+def _of_others(origin: IntArray, rows: Corpus, sought: BoolArray) -> BoolArray | None:
+    """(fragments,) True for those of rows that are not looked for; None where nobody knows."""
+    if (origin < 0).all():
+        return None
+    return ~np.isin(origin, rows.origin[sought])
