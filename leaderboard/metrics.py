@@ -209,10 +209,10 @@ _LEAKAGE = (
           "documents alone"),
     Metric("longest_run_median", "words in a row, median", "of a sentence, put together from "
            "published phrases", "lower", low=0.0),
-    Metric("longest_run_90", "words in a row, 90th percentile", "the same of the tenth of sentences "
-           "that are put together best", "lower", low=0.0),
-    Metric("longest_run_median_floor", "words in a row of other documents", "the median, of phrases "
-           "of other documents alone", low=0.0),
+    Metric("longest_run_90", "words in a row, 90th percentile", "the same of the tenth of "
+           "sentences that are put together best", "lower", low=0.0),
+    Metric("longest_run_median_floor", "words in a row of other documents", "the median, of "
+           "phrases of other documents alone", low=0.0),
     _rate("run_precision", "right runs", "share of runs of eight words or more that stand in a "
           "sentence", "lower"),
     _rate("facts_joined", "facts joined", "share of pairs of entities of a sentence that one run "
