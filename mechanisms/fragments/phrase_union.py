@@ -47,7 +47,10 @@ class PhraseUnionParams(PhraseParams):
         gt=0.0, description="deviation of the noise on each sum of votes; votes have norm 1"
     )
     most: int = Field(
-        default=100, ge=1, description="m: different phrases that a document votes for, at most"
+        default=100,
+        ge=1,
+        le=1_000_000,
+        description="m: different phrases that a document votes for, at most",
     )
     choose: Literal["random", "frequent"] = Field(
         default="frequent",

@@ -126,3 +126,10 @@ def test_grow_diag_final_and() -> None:
     # (2, 1) and (1, 2) touch a common link and each has a free word; (6, 0) touches none, and its
     # target has a link; (5, 4) joins at the end, after which (4, 4) has a linked word.
     assert grow_diag_final_and(forward, backward) == {(0, 0), (1, 1), (2, 1), (1, 2), (5, 4)}
+
+
+def test_a_row_that_would_fill_the_memory_teaches_nothing_and_has_no_links() -> None:
+    long = (["a"] * 20_000, ["b"] * 20_000)
+    model = DirectedModel.train([(["a"], ["b"]), long])
+    assert (model.align([long])[0] == -1).all()
+    assert model.align([(["a"], ["b"])])[0].tolist() == [0]

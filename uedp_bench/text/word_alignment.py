@@ -65,14 +65,15 @@ class DirectedModel:
         """The model of some pairs.
 
         Args:
-            pairs: words of both sides; pairs with an empty side teach nothing.
+            pairs: words of both sides; pairs with an empty side teach nothing, and neither do those
+                of more than two million pairs of words (1,400 words on both sides).
             weights: (pairs,) how often each occurs; once by default.
 
         Raises:
             InputError: if no pair has words on both sides.
         """
         weight = np.ones(len(pairs)) if weights is None else weights.astype(np.float64)
-        some = [at for at, (source, target) in enumerate(pairs) if source and target]
+        some = [at for at, pair in enumerate(pairs) if 0 < _cells(pair) <= _CELLS]
         if not some:
             raise InputError("no pair to learn an alignment from has words on both sides")
         told = [pairs[at] for at in some]
@@ -94,13 +95,14 @@ class DirectedModel:
         """The most probable source word of each target word.
 
         Args:
-            pairs: words of both sides; they may be unknown.
+            pairs: words of both sides; they may be unknown. Pairs that are too long to learn from
+                get no links.
 
         Returns:
             For each pair (target words,) places of source words, -1 where it is nothing.
         """
         links = [np.full(len(target), -1, dtype=np.int64) for _, target in pairs]
-        some = [at for at, (source, target) in enumerate(pairs) if source and target]
+        some = [at for at, pair in enumerate(pairs) if 0 < _cells(pair) <= _CELLS]
         for batch in _batches([pairs[at] for at in some]):
             told = [pairs[some[at]] for at in batch]
             cells = _Cells.of(told, np.ones(len(told)), self.sources, self.targets)
@@ -260,11 +262,17 @@ def _ids(sides: Iterable[Words]) -> dict[str, int]:
     return ids
 
 
+def _cells(pair: tuple[Words, Words]) -> int:
+    """Cells of a pair of sentences; 0 where a side is empty."""
+    source, target = pair
+    return (len(source) + 1) * len(target) if source else 0
+
+
 def _batches(pairs: Sequence[tuple[Words, Words]]) -> Iterator[range]:
     """Ranges of pairs with a bounded number of cells, one pair at least."""
     start, size = 0, 0
-    for at, (source, target) in enumerate(pairs):
-        more = (len(source) + 1) * len(target)
+    for at, pair in enumerate(pairs):
+        more = _cells(pair)
         if at > start and size + more > _CELLS:
             yield range(start, at)
             start, size = at, 0
