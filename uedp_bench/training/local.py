@@ -7,6 +7,7 @@ move, so the result is that of training each user alone (a test compares).
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.models.networks.descent import descending, in_place
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local_steps import Steps, schedule, sgd_move
 from uedp_bench.training.vector import FlatModule
@@ -136,6 +138,7 @@ class LocalTrainer:
         self._learner, self._local, self._device = learner, local, device
         self._wrapped = LossModule(learner, self.flat.module)
         self._first_losses: list[Tensor] = []
+        self._in_place: bool | None = None
 
     @property
     def losses(self) -> list[float]:
@@ -150,9 +153,11 @@ class LocalTrainer:
         """(units, d) weights after local training minus `theta` (d,)."""
         if side_by_side(self._learner, len(theta), self._device):
             return self._side_by_side(theta, cohort)
-        found = theta.new_zeros(len(cohort.rows), len(theta))
+        if len(cohort.rows) == 1:
+            return self._alone(theta, cohort)[None]
+        found = theta.new_empty(len(cohort.rows), len(theta))
         for unit, update in enumerate(found):
-            self._alone(theta, cohort.take(np.array([unit])), update)
+            update.copy_(self._alone(theta, cohort.take(np.array([unit]))))
         return found
 
     def _loss(self, losses: Losses, weights: Tensor) -> Tensor:
@@ -189,36 +194,58 @@ class LocalTrainer:
             steps.move(flat, active)
         return torch.zeros_like(theta).expand(units, -1) if steps is None else steps.weights - theta
 
-    def _alone(self, theta: Tensor, cohort: Cohort, update: Tensor) -> None:
-        """Fills the update (d,) of a cohort of one; it is that unit's memory of gradients too."""
-        local, weights = self._local, self.flat.weights
-        steps = Steps(local, self.flat.vector[None])  # the weights of the module move in place
+    def _alone(self, theta: Tensor, cohort: Cohort) -> Tensor:
+        """The update (d,) of a cohort of one, whose weights are those of the module."""
+        local = self._local
         plain = local.optimizer == "sgd" and not local.momentum and local.gradient_clip is None
+        update = None if plain else torch.empty_like(theta)  # until the end, memory of gradients
+        steps = Steps(local, self.flat.vector[None])
         active = torch.ones(1, dtype=torch.bool, device=self._device)
         self.flat.load(theta)
         for step, (rows, row_weights, seeds) in enumerate(schedule(cohort, local)):
             if not row_weights.any():
                 continue
-            gradients, value = self._gradients(rows, row_weights, seeds)
+            if update is None:
+                value = self._descend(rows, row_weights, seeds)
+            else:
+                value = self._gradients(rows, row_weights, seeds, update)
+                steps.move(update[None], active)
             if step == 0:
                 self._first_losses.append(value[None])
-            if plain:
-                with torch.no_grad():
-                    torch._foreach_add_(weights, gradients, alpha=-local.learning_rate)
-                continue
-            torch.cat([gradient.reshape(-1) for gradient in gradients], out=update)
-            steps.move(update[None], active)
-        torch.sub(self.flat.vector, theta, out=update)
+        return torch.sub(self.flat.vector, theta, out=update)
+
+    def _descend(self, rows: IntArray, row_weights: FloatArray, seeds: IntArray) -> Tensor:
+        """Moves one unit's weights by a step of SGD; its loss before."""
+        rate = self._local.learning_rate
+        with nullcontext() if self._in_place is False else descending(rate):
+            value = self._value(rows, row_weights, seeds)
+        if self._in_place is None:
+            self._in_place = in_place(value)
+            if not self._in_place:
+                value = self._value(rows, row_weights, seeds)
+        value.backward()  # type: ignore[no-untyped-call]
+        left = [(w, w.grad) for w in self.flat.weights if w.grad is not None]
+        if left:
+            weights, gradients = zip(*left, strict=True)
+            with torch.no_grad():
+                torch._foreach_add_(weights, gradients, alpha=-rate)
+            for weight in weights:
+                weight.grad = None
+        return value.detach()
 
     def _gradients(
-        self, rows: IntArray, row_weights: FloatArray, seeds: IntArray
-    ) -> tuple[tuple[Tensor, ...], Tensor]:
-        """Gradients of one unit's step by weight, and its loss."""
+        self, rows: IntArray, row_weights: FloatArray, seeds: IntArray, out: Tensor
+    ) -> Tensor:
+        """Fills `out` (d,) with the gradient of one unit's step; its loss."""
+        value = self._value(rows, row_weights, seeds)
+        found = torch.autograd.grad(value, self.flat.weights, materialize_grads=True)
+        torch.cat([gradient.reshape(-1) for gradient in found], out=out)
+        return value.detach()
+
+    def _value(self, rows: IntArray, row_weights: FloatArray, seeds: IntArray) -> Tensor:
         batch = {name: value[0] for name, value in self._batch(rows, seeds).items()}
         weight = torch.as_tensor(row_weights[0], dtype=self.flat.vector.dtype, device=self._device)
-        value = self._loss(self._wrapped(batch), weight)
-        found = torch.autograd.grad(value, self.flat.weights, materialize_grads=True)
-        return found, value.detach()
+        return self._loss(self._wrapped(batch), weight)
 
     def _batch(self, rows: IntArray, seeds: IntArray) -> dict[str, Tensor]:
         batch = self._learner.batch(rows.reshape(-1), seeds.reshape(-1))

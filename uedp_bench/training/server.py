@@ -58,9 +58,13 @@ class SgdServer(_Scheduled):
 
     def step(self, theta: Tensor, estimate: Tensor, step: int, rounds: int) -> Tensor:
         """See `ServerStep.step`."""
+        moved, rate = torch.empty_like(theta), self.rate(step, rounds)
+        if not self.momentum:  # a velocity would be the estimate again
+            for now, along, out in _blocks(theta, estimate, moved):
+                torch.add(now, rate * along, out=out)
+            return moved
         if self._velocity is None:
             self._velocity = torch.zeros_like(theta)
-        moved, rate = torch.empty_like(theta), self.rate(step, rounds)
         for velocity, now, along, out in _blocks(self._velocity, theta, estimate, moved):
             velocity.mul_(self.momentum).add_(along)
             torch.add(now, rate * velocity, out=out)

@@ -133,6 +133,7 @@ def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
             updates.append(part.updates)
         if part.injected is not None:
             injected = (injected or 0) + part.injected
+        del part  # its sum would be held while the next is computed
     sent = torch.cat(updates) if updates else None
     total = torch.zeros_like(zero) if total is None else total
     return UnitSum(

@@ -8,13 +8,14 @@ library's own weights. It computes what the library computes, to rounding (a tes
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
+from uedp_bench.models.networks.descent import current_rate, lookup, sgd_moved
 from uedp_bench.models.networks.products import outer, product, transformed
 
 _SLOPE = 2.0 * math.sqrt(2.0 / math.pi)
@@ -29,12 +30,14 @@ class Attention(NamedTuple):
         heads: of attention.
         scale: that products of queries and keys are multiplied by.
         eps: of both layer norms.
+        rate: see `descent.current_rate`.
     """
 
     rows: int
     heads: int
     scale: float
     eps: tuple[float, float]
+    rate: float | None = None
 
 
 def features(transformer: Any, tokens: Tensor) -> Tensor | None:
@@ -53,12 +56,13 @@ def features(transformer: Any, tokens: Tensor) -> Tensor | None:
         return None
     rows, length = tokens.shape
     positions = torch.arange(length, device=tokens.device).expand(rows, -1)
-    values = nn.functional.embedding(tokens, transformer.wte.weight)
-    values = values + nn.functional.embedding(positions, transformer.wpe.weight)
+    values = lookup(tokens, transformer.wte.weight) + lookup(positions, transformer.wpe.weight)
     flat = values.view(rows * length, -1)
+    # A weight of two blocks cannot be moved between them.
+    rate = current_rate() if len({id(weight) for weight in weights}) == len(weights) else None
     for found in known:
         if found is not None:
-            flat = _Block.apply(flat, *found[0], found[1]._replace(rows=rows))  # type: ignore[no-untyped-call]
+            flat = _Block.apply(flat, *found[0], found[1]._replace(rows=rows, rate=rate))  # type: ignore[no-untyped-call]
     out: Tensor = transformer.ln_f(flat.view(rows, length, -1))
     return out
 
@@ -139,7 +143,7 @@ class _Block(torch.autograd.Function):
         again, *stats_2 = torch.native_layer_norm(middle, size, norm_2, shift_2, how.eps[1])
         wide = product(again, of_wide.t(), bias_wide)
         gate = _gate(wide)
-        ctx.how = how
+        ctx.how, ctx.rate = how, how.rate
         ctx.save_for_backward(
             *weights[::2], *weights[1::2], values, normed, *stats_1, table, mixed, sums,
             middle, again, *stats_2, wide, gate,
@@ -153,35 +157,71 @@ class _Block(torch.autograd.Function):
         shift_1, shift_2 = saved[6], saved[9]
         values, normed, mean_1, scale_1, table, mixed, sums = saved[12:19]
         middle, again, mean_2, scale_2, wide, gate = saved[19:]
-        needs, how, size = ctx.needs_input_grad, ctx.how, [values.shape[1]]
-        found: list[Tensor | None] = []
-
-        def note(inputs: Tensor, gradient: Tensor, weight: int) -> None:
-            found.append(gradient.sum(dim=0) if needs[weight + 1] else None)
-            found.append(outer(inputs, gradient) if needs[weight] else None)
+        how, size = ctx.how, [values.shape[1]]
+        found = _Gradients(ctx.needs_input_grad[1:], how.rate, saved[:12])
 
         of_values = gradients[0]
-        note(wide * gate, of_values, 11)
         inner = _through_gelu(product(of_values, of_back), wide, gate)
-        note(again, inner, 9)
-        of_middle, of_norm, of_shift = torch.ops.aten.native_layer_norm_backward(
-            product(inner, of_wide), middle, size, mean_2, scale_2, norm_2, shift_2, [True] * 3
+        found.add(5, wide * gate, of_values)
+        through = product(inner, of_wide)
+        found.add(4, again, inner)
+        of_middle, *ends = torch.ops.aten.native_layer_norm_backward(
+            through, middle, size, mean_2, scale_2, norm_2, shift_2, [True] * 3
         )
-        found += [of_shift, of_norm]
+        found.add_norm(3, *ends)
         of_middle += of_values
-        note(mixed, of_middle, 5)
         of_mixed = product(of_middle, of_out).view(how.rows, -1, how.heads, size[0] // how.heads)
+        found.add(2, mixed, of_middle)
         parts = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
             of_mixed.transpose(1, 2), *_by_head(table, how),
             mixed.view_as(of_mixed).transpose(1, 2), sums, 0.0, True, scale=how.scale,
         )  # fmt: skip
         of_table = torch.cat([p.transpose(1, 2).reshape(values.shape) for p in parts], dim=1)
-        note(normed, of_table, 3)
-        of_values, of_norm, of_shift = torch.ops.aten.native_layer_norm_backward(
-            product(of_table, of_all), values, size, mean_1, scale_1, norm_1, shift_1, [True] * 3
+        through = product(of_table, of_all)
+        found.add(1, normed, of_table)
+        of_values, *ends = torch.ops.aten.native_layer_norm_backward(
+            through, values, size, mean_1, scale_1, norm_1, shift_1, [True] * 3
         )
-        found += [of_shift, of_norm]
-        return (of_values.add_(of_middle), *reversed(found), None)
+        found.add_norm(0, *ends)
+        return (of_values.add_(of_middle), *found.all, None)
+
+
+class _Gradients:
+    """Gradients of a block's weights, or their moves.
+
+    Args:
+        needed: of the 12 weights, which are trained.
+        rate: see `descent.current_rate`.
+        weights: the six that multiply, and their six shifts.
+
+    Attributes:
+        all: by weight, in the order of `_Block`; None where it is frozen or was moved.
+    """
+
+    def __init__(
+        self, needed: Sequence[bool], rate: float | None, weights: Sequence[Tensor]
+    ) -> None:
+        self._needed, self._rate, self._weights = needed, rate, weights
+        self.all: list[Tensor | None] = [None] * 12
+
+    def add(self, layer: int, inputs: Tensor, gradient: Tensor) -> None:
+        """Those of a product and its bias; nothing reads the weight after this."""
+        weight, needed = self._weights[layer], self._needed[2 * layer]
+        if not sgd_moved(needed, self._rate, weight, inputs, gradient) and needed:
+            self.all[2 * layer] = outer(inputs, gradient)
+        self._shift(layer, gradient.sum(dim=0) if self._needed[2 * layer + 1] else gradient)
+
+    def add_norm(self, layer: int, of_norm: Tensor, of_shift: Tensor) -> None:
+        """Those of a layer norm."""
+        needed = self._needed[2 * layer]
+        if not sgd_moved(needed, self._rate, self._weights[layer], of_norm, None) and needed:
+            self.all[2 * layer] = of_norm
+        self._shift(layer, of_shift)
+
+    def _shift(self, layer: int, gradient: Tensor) -> None:
+        shift, needed = self._weights[6 + layer], self._needed[2 * layer + 1]
+        if not sgd_moved(needed, self._rate, shift, gradient, None) and needed:
+            self.all[2 * layer + 1] = gradient
 
 
 def _by_head(table: Tensor, how: Attention) -> Iterator[Tensor]:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.models.networks.descent import lookup
 from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.products import product
 from uedp_bench.models.networks.recurrence import recurrence
@@ -259,7 +260,7 @@ class RecurrentNetwork(nn.Module):
 
     def _features(self, tokens: Tensor, state: State, seeds: Tensor | None) -> tuple[Tensor, State]:
         rates = self.shape.dropout
-        values = nn.functional.embedding(tokens, self.embedding)
+        values = lookup(tokens, self.embedding)
         words = word_mask(seeds, tokens, rates.embedding)
         values = values if words is None else values * words
         after = []

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from uedp_bench.models.networks.cross_entropy import token_nats
-from uedp_bench.models.networks.products import outer, product
+from uedp_bench.models.networks.descent import current_rate
+from uedp_bench.models.networks.products import descend, outer, product
 
 _SMALL = 1e-30
 """Probabilities below lose digits in float32: their logarithm is taken from the logits."""
@@ -80,10 +81,13 @@ class _OutputNats(torch.autograd.Function):
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
         ctx.has_bias = bias is not None
+        ctx.rate = current_rate() if features.dim() == 2 and not ctx.has_bias else None
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         needs = (*ctx.needs_input_grad[:2], ctx.has_bias and ctx.needs_input_grad[2])
+        if ctx.rate is not None and needs[1]:
+            return _descent(ctx.rate, needs[0], gradients[0], *ctx.saved_tensors), *[None] * 3
         found = iter(_OutputBackward.apply(needs, gradients[0], *ctx.saved_tensors))  # type: ignore[no-untyped-call]
         return *(next(found) if need else None for need in needs), None
 
@@ -161,7 +165,7 @@ def _gradients(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Those of features, weight and bias that are needed, given that of the nats (tokens,)."""
     at = (targets >= 0).nonzero()[:, 0]
-    scale, chosen, found = scale[at], targets[at], []
+    scale, chosen, found = scale[at], targets[at], list[Tensor]()
     if needs[0]:
         inner = product(p, weight.t()).sub_(weight[chosen]).mul_(scale[:, None])
         found.append(torch.zeros_like(features).index_copy_(0, at, inner))
@@ -171,3 +175,18 @@ def _gradients(
     if needs[2]:
         found.append((scale @ p).index_add_(0, chosen, scale, alpha=-1.0))
     return tuple(found)
+
+
+def _descent(
+    rate: float, needed: bool, scale: Tensor, features: Tensor, weight: Tensor, targets: Tensor,
+    p: Tensor,
+) -> Tensor | None:  # fmt: skip
+    """The gradient of features if it is needed; moves the weight by SGD (`descent`)."""
+    found = None
+    if needed:
+        (found,) = _gradients((True, False, False), scale, features, weight, targets, p)
+    at = (targets >= 0).nonzero()[:, 0]
+    scaled = features[at] * scale[at, None]
+    descend(weight, p, scaled, rate)
+    weight.index_add_(0, targets[at], scaled, alpha=rate)
+    return found

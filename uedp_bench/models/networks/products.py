@@ -7,6 +7,7 @@ is tried once, and `torch.nn.functional.linear` takes its place where it is miss
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -37,6 +38,42 @@ def onednn_works() -> bool:
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return found
+
+
+@cache
+def strided_works() -> bool:
+    """True where torch's own products go through oneDNN under its flag for bfloat16, in float32.
+
+    The flag lets oneDNN round factors to bfloat16. On processors without tiles (AMX) it has no
+    kernels that do, and multiplies in float32, whatever the strides of the factors are. That is
+    measured here: factors in bfloat16 would be wrong in the third digit.
+    """
+    try:
+        if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
+            return False
+        if torch.cpu._is_amx_tile_supported():
+            return False
+        draw = torch.Generator().manual_seed(1)
+        for rows, inputs, outputs in ((160, 128, 96), (33, 65, 40), (8, 48, 300)):
+            x, y = (torch.randn(rows, n, generator=draw) for n in (inputs, outputs))
+            exact = x.double().t() @ y.double()
+            apart = _strided(torch.mm, x.t(), y) - exact
+            if float(apart.abs().max()) > 1e-6 * rows * float(exact.abs().max()) ** 0.5:
+                return False
+    except (RuntimeError, AttributeError, TypeError):
+        return False
+    return onednn_works()
+
+
+def _strided(function: Callable[..., Tensor], *factors: Tensor, **options: Any) -> Tensor:
+    """A product of torch by oneDNN."""
+    flags: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = flags.fp32_precision
+    flags.fp32_precision = "bf16"
+    try:
+        return function(*factors, **options)
+    finally:
+        flags.fp32_precision = before
 
 
 def _pays(x: Tensor, columns: int) -> bool:
@@ -76,9 +113,20 @@ def outer(gradients: Tensor, inputs: Tensor) -> Tensor:
     if not _pays(gradients, inputs.shape[1]):
         return gradients.t() @ inputs
     if more := _more_rows(len(gradients)):
-        left = functional.pad(gradients.t(), (0, more))
-        return _onednn(left, functional.pad(inputs, (0, 0, 0, more)).t(), None)
+        gradients, inputs = (functional.pad(x, (0, 0, 0, more)) for x in (gradients, inputs))
+    if strided_works():
+        return _strided(torch.mm, gradients.t(), inputs)
     return _onednn(gradients.t(), inputs.t(), None)
+
+
+def descend(weight: Tensor, gradients: Tensor, inputs: Tensor, rate: float) -> None:
+    """Subtracts `rate` times `outer(gradients, inputs)` from a weight (outputs, inputs)."""
+    if not (_pays(gradients, inputs.shape[1]) and strided_works()):
+        weight.add_(outer(gradients, inputs), alpha=-rate)
+        return
+    if more := _more_rows(len(gradients)):
+        gradients, inputs = (functional.pad(x, (0, 0, 0, more)) for x in (gradients, inputs))
+    _strided(weight.addmm_, gradients.t(), inputs, alpha=-rate)
 
 
 def transformed() -> bool:
