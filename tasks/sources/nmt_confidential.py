@@ -16,7 +16,8 @@ from uedp_bench.files.regular_files import shown_path
 from uedp_bench.files.text_files import open_text
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.files import find_file
-from uedp_bench.tasks.sources.reading.pairs import Pair, parallel_corpus, read_pairs
+from uedp_bench.tasks.sources.reading.pairs import parallel_corpus, read_pairs
+from uedp_bench.text.pairs import Pair
 
 Domain = Literal["EMEA", "GNOME", "JRC"]
 

@@ -12,7 +12,8 @@ from uedp_bench.corpus import SPLITS, Corpus, dense_ids
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources.reading.pairs import Pair, parallel_corpus, read_lines, read_pairs
+from uedp_bench.tasks.sources.reading.pairs import parallel_corpus, read_lines, read_pairs
+from uedp_bench.text.pairs import Pair
 
 _NAMES = {
     "train": ("train",),

@@ -11,6 +11,7 @@ import numpy as np
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, Layer
 from uedp_bench.errors import InputError
+from uedp_bench.text.pairs import Pair, holds_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,6 +68,8 @@ class SplitDescription:
         reach: None where nothing is mentioned.
         layers: annotations by name.
         targets: rows with a target text; None where the corpus has none.
+        distinct_pairs: different pairs of a text and its target among them.
+        targets_with_text: of the rows, those whose target holds the whole text and more.
         records: users of whom facts are known; None where the corpus has no records.
     """
 
@@ -82,6 +85,8 @@ class SplitDescription:
     reach: EntityReach | None
     layers: Mapping[str, LayerDescription]
     targets: int | None
+    distinct_pairs: int | None
+    targets_with_text: int | None
     records: int | None
 
 
@@ -151,6 +156,7 @@ def describe_split(part: Corpus) -> SplitDescription:
     # Each (type, row) and (type, entity) once: a row with two places is one row with a place.
     by_row = np.unique(np.stack([spans.type, spans.row]), axis=1)[0]
     by_entity = np.unique(np.stack([spans.type, spans.entity]), axis=1)[0]
+    pairs = _pairs(part)
     return SplitDescription(
         rows=len(part),
         users=_distinct(part.users),
@@ -163,9 +169,18 @@ def describe_split(part: Corpus) -> SplitDescription:
         labels={} if part.labels is None else _tally(part.labels, part.label_names),
         reach=_reach(part.users_of_entity),
         layers={name: _layer(layer) for name, layer in part.layers.items()},
-        targets=None if part.targets is None else sum(bool(text) for text in part.targets),
+        targets=None if pairs is None else len(pairs),
+        distinct_pairs=None if pairs is None else len({*pairs}),
+        targets_with_text=None if pairs is None else sum(map(holds_text, pairs)),
         records=None if part.records is None else sum(bool(facts) for facts in part.records),
     )
+
+
+def _pairs(part: Corpus) -> list[Pair] | None:
+    """Texts and their targets, of the rows that have one; None where the corpus has none."""
+    if part.targets is None:
+        return None
+    return [pair for pair in zip(part.texts, part.targets, strict=True) if pair[1]]
 
 
 def _layer(layer: Layer) -> LayerDescription:
@@ -220,7 +235,13 @@ def _counts(description: DataDescription) -> Table:
     for label in description.label_names:
         counts = (f"{split.labels.get(label, 0):,}" for split in description.splits.values())
         table.add_row(escape(f"label {label}"), *counts)
-    for field, name in (("targets", "rows with a target"), ("records", "users with records")):
+    named = {
+        "targets": "rows with a target",
+        "distinct_pairs": "different pairs",
+        "targets_with_text": "targets that hold their text",
+        "records": "users with records",
+    }
+    for field, name in named.items():
         found = [getattr(split, field) for split in description.splits.values()]
         if None not in found:
             table.add_row(name, *(f"{count:,}" for count in found))

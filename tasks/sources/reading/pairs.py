@@ -1,4 +1,4 @@
-"""Parallel text: two files of as many lines, and what is wrong with some pairs."""
+"""Parallel text: two files of as many lines, and the corpus of their pairs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.files.text_files import open_text
-
-Pair = tuple[str, str]
-"""A text and its translation."""
+from uedp_bench.text.pairs import Pair, holds_text
 
 
 def read_lines(path: Path, parameter: str) -> list[str]:
@@ -35,20 +33,6 @@ def read_pairs(text: Path, target: Path, parameter: str) -> list[Pair]:
             f"{len(targets)}: line n of one must be the translation of line n of the other"
         )
     return [*zip(texts, targets, strict=True)]
-
-
-LEAST_WORDS = 3
-"""Words of a text that is in its translation by more than chance: names and numbers often are."""
-
-
-def holds_text(pair: Pair) -> bool:
-    """True if the translation contains the whole text and more: then it is not alone there.
-
-    A text of fewer than `LEAST_WORDS` words may be part of its translation ("in"), and one that is
-    its translation may need none (a name, a code): these are not meant.
-    """
-    text, target = pair
-    return text != target and text in target and len(text.split()) >= LEAST_WORDS
 
 
 def parallel_corpus(

@@ -1,0 +1,113 @@
+"""Marian from a folder: a tiny random model with pieces of its own, in the library's format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import parallel_rows
+import pytest
+import torch
+
+from uedp_bench.errors import InputError
+from uedp_bench.models.marian import Marian, MarianParams
+from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner
+from uedp_bench.tasks.translation.release import TranslatorRelease
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Marian model of two layers of 16, with sentencepiece models of the generated pairs."""
+    import sentencepiece
+    from transformers import MarianConfig, MarianMTModel
+
+    out = tmp_path_factory.mktemp("marian")
+    rows = parallel_rows.corpus()
+    pieces = {"</s>": 0, "<unk>": 1}
+    for name, texts in (("source", rows.texts), ("target", rows.targets or ())):
+        (out / f"{name}.txt").write_text("\n".join(texts), encoding="utf-8")
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(out / f"{name}.txt"), model_prefix=str(out / name), vocab_size=120,
+            bos_id=-1, eos_id=0, unk_id=1, minloglevel=2,
+        )  # fmt: skip
+        (out / f"{name}.model").rename(out / f"{name}.spm")
+        model = sentencepiece.SentencePieceProcessor(str(out / f"{name}.spm"))
+        for at in range(2, model.get_piece_size()):
+            pieces.setdefault(model.id_to_piece(at), len(pieces))
+    pieces["<pad>"] = len(pieces)
+    (out / "vocab.json").write_text(json.dumps(pieces), encoding="utf-8")
+    languages = {"source_lang": "de", "target_lang": "en"}
+    (out / "tokenizer_config.json").write_text(json.dumps(languages), encoding="utf-8")
+    torch.manual_seed(1)
+    sizes = {"layers": 1, "attention_heads": 2, "ffn_dim": 16}
+    config = MarianConfig(
+        vocab_size=len(pieces),
+        d_model=16,
+        max_position_embeddings=40,
+        pad_token_id=len(pieces) - 1,
+        eos_token_id=0,
+        decoder_start_token_id=len(pieces) - 1,
+        scale_embedding=True,
+        **{f"encoder_{name}": size for name, size in sizes.items()},
+        **{f"decoder_{name}": size for name, size in sizes.items()},
+    )
+    MarianMTModel(config).save_pretrained(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def release(folder: Path) -> TranslatorRelease:
+    model = Marian(MarianParams(pretrained=folder))
+    vocabulary = model.vocabulary((), origin="", private=False)
+    return TranslatorRelease(
+        PairReader(model, vocabulary, max_tokens=30), model.build_translator(vocabulary, seed=1)
+    )
+
+
+def test_tags_are_entries_that_no_translation_has(release: TranslatorRelease) -> None:
+    vocabulary = release.vocabulary
+    plain, tagged = vocabulary.encode(["der Arzt", "<P> der Arzt </P>"])
+    assert len({tagged[0], tagged[-1], *plain}) == len({*plain}) + 2
+    assert {tagged[0], tagged[-1], vocabulary.start} <= {*vocabulary.never}
+    assert vocabulary.decode(vocabulary.encode_targets(["a doctor ."])[0]) == "a doctor ."
+    assert release.module.output_layer().weight.shape[0] == vocabulary.size
+
+
+def test_losses_are_those_of_the_library(release: TranslatorRelease) -> None:
+    rows = parallel_rows.corpus().only("test")
+    reader, network = release.reader, release.module.network
+    for text, target in zip(rows.texts[:3], rows.targets or (), strict=False):
+        labels = torch.tensor(reader.targets([target]))
+        told = network(input_ids=torch.tensor(reader.sources([text])), labels=labels)
+        mine = release.pair_losses([text], [target])[0]
+        assert mine == pytest.approx(told.loss.item() * labels.shape[1], rel=1e-4)
+
+
+def test_rows_are_translated_by_themselves_and_a_saved_model_answers_as_before(
+    release: TranslatorRelease, tmp_path: Path
+) -> None:
+    texts = [*parallel_rows.corpus().only("test").texts[:3], ""]
+    together = release.translate(texts)
+    assert together == [release.translate([text])[0] for text in texts]
+    release.save(tmp_path)
+    again = TranslatorRelease.load(tmp_path)
+    assert again.translate(texts) == together
+    assert again.vocabulary.fingerprint == release.vocabulary.fingerprint
+
+
+def test_gradients_of_rows_are_their_own(release: TranslatorRelease) -> None:
+    rows = parallel_rows.corpus().only("test").take(np.arange(3))
+    learner = TranslationLearner(release.reader, release.module, rows)
+    together = learner.losses(learner.module, learner.batch([0, 1, 2], np.zeros(3, np.int64)))
+    one = learner.losses(learner.module, learner.batch([1], np.zeros(1, np.int64)))
+    weight = learner.module.network.model.encoder.layers[0].fc1.weight
+    both = [torch.autograd.grad(nats, weight)[0] for nats in (together.nats[1], one.nats[0])]
+    assert both[0] == pytest.approx(both[1], abs=1e-5)
+
+
+def test_folders_that_hold_no_model_are_named(tmp_path: Path) -> None:
+    for where, said in ((tmp_path / "none", "is no folder"), (tmp_path, "no Marian model")):
+        model = Marian(MarianParams(pretrained=where))
+        with pytest.raises(InputError, match=f"marian.pretrained: .*{said}"):
+            model.vocabulary((), origin="", private=False)
