@@ -107,7 +107,6 @@ from uedp_bench.registry import attacks, events, mechanisms, models, sources, ta
 from uedp_bench.release import (
     Channel,
     Classifier,
-    Compilable,
     Completer,
     Deidentified,
     Encoder,
@@ -115,7 +114,6 @@ from uedp_bench.release import (
     Generator,
     LabelOnly,
     PairScorer,
-    PlainNetwork,
     Published,
     PublishedOnly,
     Question,
@@ -136,6 +134,13 @@ from uedp_bench.release import (
 )
 from uedp_bench.results import Estimate, LowerBound
 from uedp_bench.run import Progress, Retrain, Run, Speed
+from uedp_bench.served_release import (
+    Compilable,
+    OpenedMessages,
+    PlainNetwork,
+    PublicInputs,
+    ServedRelease,
+)
 from uedp_bench.source import Source, SourceParams, SourceRef
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
 from uedp_bench.statistics.roc import Rate, Scores, auc, auc_estimate, tpr_at_fpr
@@ -277,6 +282,7 @@ __all__ = [
     "Noise",
     "NonPrivate",
     "Notion",
+    "OpenedMessages",
     "PairScorer",
     "Parallel",
     "Params",
@@ -295,6 +301,7 @@ __all__ = [
     "Progress",
     "Promise",
     "Protected",
+    "PublicInputs",
     "PublicUnits",
     "Published",
     "PublishedOnly",
@@ -327,6 +334,7 @@ __all__ = [
     "Seen",
     "Sent",
     "SentenceSampledGaussian",
+    "ServedRelease",
     "ServerStep",
     "ServingMechanism",
     "SgdServer",

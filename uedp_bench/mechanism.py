@@ -197,6 +197,17 @@ class ServingMechanism(Mechanism[P]):
     def serve(self, release: Release, run: Run) -> Release:
         """The release as its users see it; its events are those of `release`, then its own."""
 
+    def serve_again(self, release: Release) -> Release:
+        """The release as its users see it, where what `serve` gave was saved and loaded again.
+
+        A mechanism whose release is a `ServedRelease` has it. Numbers that hide something are drawn
+        from the operating system: those of the run were used.
+
+        Raises:
+            TypeError: of mechanisms whose releases save themselves.
+        """
+        raise TypeError(f"{self.name} does not serve a release that was saved")
+
 
 class RepresentationChannel(Protocol):
     """What happens to a representation between the encoder and the head.

@@ -32,8 +32,6 @@ from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Layer, Sp
 from uedp_bench.errors import CapabilityError, InputError, PluginError, UedpBenchError
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
     from uedp_bench.learner import Learner
     from uedp_bench.mechanism import RepresentationMechanism
     from uedp_bench.model import Vocabulary
@@ -363,34 +361,6 @@ class Updates(Protocol):
     """
 
     update: NDArray[np.float32]
-
-
-class PlainNetwork(NamedTuple):
-    """A classifier as plain layers, behind what everybody may compute.
-
-    Attributes:
-        layers: from an input to one logit for each class, without anything that is drawn.
-        input_shape: of one row of what they read.
-        read: (rows, *input_shape) float32 on the CPU, of rows of a corpus. Nothing that was trained
-            on private rows is in it: the owner of a text computes it alone.
-    """
-
-    layers: nn.Sequential
-    input_shape: tuple[int, ...]
-    read: Callable[[Corpus], Tensor]
-
-
-@runtime_checkable
-class Compilable(Protocol):
-    """Shows what it computes as plain layers, which a protocol between parties can compute."""
-
-    def network(self) -> PlainNetwork:
-        """The layers, and what they read.
-
-        Raises:
-            CapabilityError: if what was trained on private rows is more than plain layers.
-        """
-        ...
 
 
 @runtime_checkable

@@ -10,11 +10,16 @@ import numpy as np
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.membership.shadow_scores import LEAST_LOGP, logit_confidence, true_logprobs
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Classifier, RowScorer
+from uedp_bench.release import Classifier, RowScorer, class_labels
+from uedp_bench.served_release import ServedRelease
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
     from uedp_bench.release import Release
+
+
+SURE = 0.99
+"""Probability of the truth that a right label stands for."""
 
 
 class Confidences(NamedTuple):
@@ -36,9 +41,11 @@ class Asked(ABC):
         corpus: the planted corpus.
         known: (rows,) rows with a truth to ask about.
         truth: what other rows lack, in words.
+        own: name of the score that needs no other model.
     """
 
     truth: str
+    own: str = "loss"
 
     def __init__(self, corpus: Corpus, known: BoolArray) -> None:
         self.corpus, self.known = corpus, known
@@ -67,6 +74,30 @@ class AskedClasses(Asked):
             raise _other_kind(release, Classifier)
         logprobs, labels = release.class_logprobs(self.corpus.take(rows)), self._labels[rows]
         return Confidences(true_logprobs(logprobs, labels), logit_confidence(logprobs, labels))
+
+
+class AskedLabels(Asked):
+    """Whether the label is the true class: all that a release tells that gives labels alone.
+
+    A right label stands for the probability `SURE` of the truth, and a wrong one for the rest. The
+    loss is then the gap attack (Yeom et al. 2018), and scores beside shadow models ask whether the
+    record is right more often than under models that never saw it.
+    """
+
+    truth = "class"
+    own = "gap"
+
+    def __init__(self, release: Release, corpus: Corpus) -> None:
+        self._release, self._labels = release, true_classes(release, corpus, "membership")
+        super().__init__(corpus, self._labels >= 0)
+
+    def of(self, release: object, rows: IntArray) -> Confidences:
+        """See `Asked`."""
+        if isinstance(release, ServedRelease) and release is not self._release:
+            release = release.behind  # the attacker trained it, and needs no protocol to ask it
+        right = class_labels(release, self.corpus.take(rows)) == self._labels[rows]
+        logp = np.log(np.where(right, SURE, 1.0 - SURE))
+        return Confidences(logp, logp - np.log(np.where(right, 1.0 - SURE, SURE)))
 
 
 class AskedLosses(Asked):

@@ -15,14 +15,14 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.attack import Attack, Leakage
-from uedp_bench.attacks.membership.asked_rows import Asked, AskedClasses, AskedLosses
+from uedp_bench.attacks.membership.asked_rows import Asked, AskedClasses, AskedLabels, AskedLosses
 from uedp_bench.attacks.membership.records import PlantedMembership, digest, records_of
 from uedp_bench.attacks.membership.reference_model import language_scores
 from uedp_bench.attacks.membership.score_metrics import report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Classifier, RowScorer, Scorer, published_of
+from uedp_bench.release import Classifier, LabelOnly, RowScorer, Scorer, published_of
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
@@ -89,7 +89,9 @@ class Membership(Attack[MembershipParams]):
 
     `auc` is of a score that is fixed in advance. For language models: the loss relative to a
     reference model that saw neither side, or the loss where there is nobody to train a reference
-    on. For classifiers, and for whatever else gives the losses of its rows: RMIA.
+    on. For classifiers, and for whatever else gives the losses of its rows: RMIA. For releases that
+    tell labels alone: RMIA on whether the label is right, or the gap attack where there are no
+    shadow models.
     """
 
     name = "membership"
@@ -98,7 +100,7 @@ class Membership(Attack[MembershipParams]):
         "Zhang et al. 2025 (Min-K%++); Carlini et al. 2022 (LiRA); Zarifzadeh et al. 2024 (RMIA)"
     )
     Params = MembershipParams
-    needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier, RowScorer)
+    needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier, RowScorer, LabelOnly)
     holds_out = True
     planted_type = PlantedMembership
 
@@ -174,8 +176,11 @@ def _asked(release: Release, corpus: Corpus) -> Asked:
         return AskedClasses(release, corpus)
     if isinstance(release, RowScorer):
         return AskedLosses(release, corpus)
+    if isinstance(release, LabelOnly):
+        return AskedLabels(release, corpus)
     raise CapabilityError(
-        f"membership needs a Scorer, a Classifier or a RowScorer, not {type(release).__name__}"
+        "membership needs a Scorer, a Classifier, a RowScorer or a LabelOnly, not "
+        f"{type(release).__name__}"
     )
 
 

@@ -65,7 +65,7 @@ def shadow_scores(
     """The records with a truth to ask about, their scores by name, and the name of the main one.
 
     Scores are high for members. The main one is the first that can be computed: `rmia`, which needs
-    shadow models and test rows; `lira`, which needs shadow models; `loss`.
+    shadow models and test rows; `lira`, which needs shadow models; `Asked.own`.
 
     Args:
         release: that is attacked.
@@ -81,12 +81,12 @@ def shadow_scores(
     known = asked.known[before.rows]
     records = before.only(known, f"rows without a {asked.truth} are")
     mine = asked.of(release, records.rows)
-    high = {"loss": mine.logp}
+    high = {asked.own: mine.logp}
     details: dict[str, Any] = {f"records_without_{asked.truth}": int((~known).sum()), "notes": []}
     if not shadows.models or run.retrainer is None:
         why = "attack.membership.shadow_models is 0" if run.retrainer else "this run cannot retrain"
-        details |= {"shadows": None, "notes": [f"no shadow models: {why}; auc is of loss"]}
-        return records, high, "loss", details
+        details |= {"shadows": None, "notes": [f"no shadow models: {why}; auc is of {asked.own}"]}
+        return records, high, asked.own, details
     population = _population(asked, run)
     found = _trained((records, planted), asked, population, shadows, run)
     inside, odds = found.inside, np.stack([each.odds for each in found.records])
@@ -102,7 +102,7 @@ def shadow_scores(
     means = [np.where(side, sure, 0.0).sum(axis=0) / side.sum(axis=0) for side in (inside, ~inside)]
     slope = offline_slope(*means)
     there = np.exp(asked.of(release, population).logp)
-    mine_sure, others = Confidence(np.exp(high["loss"]), means[1]), found.population.mean(axis=0)
+    mine_sure, others = Confidence(np.exp(high[asked.own]), means[1]), found.population.mean(axis=0)
     shares = rmia(mine_sure, Confidence(there, others), slope)
     high["rmia"] = without_ties(shares, mine_sure.ratio(slope), len(there))
     details["shadows"]["rmia_a"] = slope

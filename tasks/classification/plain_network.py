@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from uedp_bench.errors import CapabilityError
 from uedp_bench.models.module_set import modules_of
-from uedp_bench.release import PlainNetwork
+from uedp_bench.served_release import PlainNetwork
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus

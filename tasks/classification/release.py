@@ -14,7 +14,8 @@ import numpy as np
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray
 from uedp_bench.errors import CapabilityError, InputError, UedpBenchError
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.release import PlainNetwork, TrainedRelease
+from uedp_bench.release import TrainedRelease
+from uedp_bench.served_release import PlainNetwork
 from uedp_bench.tasks.classification.inputs import InputReader, Rows
 from uedp_bench.tasks.classification.targets import classes_of, with_target
 from uedp_bench.tasks.tokens.saved_model import (

@@ -38,7 +38,7 @@ def test_pooling_before_relu_gives_the_numbers_of_the_papers_order() -> None:
     module = network(200).eval()
     vectors = torch.randn(5, 200, generator=torch.Generator().manual_seed(1))
     parts = []
-    for branch in module.branches:
+    for branch in module.branches.branches:
         values = vectors[:, None]
         convolutions = [layer for layer in branch if isinstance(layer, nn.Conv1d)]
         for layer, pool in zip(convolutions, (3, 4, 5), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uedp_bench.release import Classifier, Release, RowScorer, capabilities, published_of
+from uedp_bench.release import Classifier, LabelOnly, Release, RowScorer, capabilities, published_of
 
 
 def lacks(needs: tuple[type, ...], release: Release) -> str | None:
@@ -22,6 +22,6 @@ def withheld(needs: tuple[type, ...], release: Release) -> str | None:
     if published_of(release) is not None or not release.takes_vectors:
         return None
     asked = {need for need in needs if isinstance(release, need)}
-    if not asked or not asked <= {Classifier, RowScorer}:
+    if not asked or not asked <= {Classifier, LabelOnly, RowScorer}:
         return None
     return "the classifier takes vectors that only the mechanism makes, and none were released"

@@ -18,6 +18,7 @@ from uedp_bench.release import (
     declared_capabilities,
     protected_rows,
 )
+from uedp_bench.served_release import served_again
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ def save_release(release: Release, folder: Path) -> None:
 
 def load_release(task: Task[Any], folder: Path) -> Release:
     """The release that `save_release` wrote."""
-    release = task.load(folder)
+    release = served_again(task.load(folder), folder)
     if (folder / UPDATE).is_file():
         return release.showing(update=np.load(folder / UPDATE, allow_pickle=False))
     return release

@@ -18,8 +18,9 @@ from uedp_bench.harness.scoring import utility_of
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.registry import mechanisms, models, tasks
-from uedp_bench.release import Compilable, LabelOnly, Release, class_labels
+from uedp_bench.release import LabelOnly, Release, class_labels
 from uedp_bench.run import Run
+from uedp_bench.served_release import Compilable
 
 ROWS = 12
 

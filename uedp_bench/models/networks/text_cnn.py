@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.errors import InputError
-from uedp_bench.models.networks.branches import Branches
 from uedp_bench.models.networks.lstm import keep_mask
+from uedp_bench.secure.modules import Branches
 
 _STREAM = 0
 """Number of the dropout mask: those of a classifier's head are larger."""
@@ -74,7 +74,7 @@ class TextCNN(nn.Module):
         self.input_shape, self.width, self.dropout = (1, size), width, dropout
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.branches = Branches(*(_branch(kernels, layout) for kernels in layout.kernels))
+            self.branches = Branches(_branch(kernels, layout) for kernels in layout.kernels)
             self.linear = nn.Linear(joined, width)
 
     def forward(self, vectors: Tensor, seeds: Tensor | None = None) -> Tensor:

@@ -1,0 +1,157 @@
+"""How well is a classifier copied by whoever may ask for classes of texts of their own?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.attacks._true_classes import true_classes
+from uedp_bench.component import Params
+from uedp_bench.corpus import or_alone
+from uedp_bench.errors import InputError
+from uedp_bench.release import Classifier, LabelOnly, class_labels
+from uedp_bench.served_release import PublicInputs
+from uedp_bench.statistics.intervals import mean_estimate
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
+    from uedp_bench.run import Run
+
+NO_PUBLIC = "there is no public row to ask about: the source has no split 'public'"
+"""Reason."""
+
+_TERMS = 20_000
+
+
+class ModelExtractionParams(Params):
+    """How much is asked."""
+
+    queries: int = Field(
+        default=500, ge=2, description="public texts whose class is asked for, at most"
+    )
+    test_rows: int = Field(
+        default=2000, ge=1, description="test rows on which the copy is judged, at most"
+    )
+
+
+class _Asked(NamedTuple):
+    """What the attack knows, and what it is judged on.
+
+    Attributes:
+        queries, test: features of public rows and of test rows.
+        answers, told: (rows,) classes that the release gives them.
+    """
+
+    queries: Any
+    test: Any
+    answers: IntArray
+    told: IntArray
+
+
+class ModelExtraction(Attack[ModelExtractionParams]):
+    """Trains a copy of a classifier on its answers about public texts.
+
+    The copy is a logistic regression on what the owner of a text computes alone, where the release
+    says so (the vectors of a public encoder), else on TF-IDF of the texts. Two floors stand beside
+    it: the most frequent answer, and the same copy trained on the public rows' own labels, for
+    which nobody was asked. A protocol that hides everything but the class hides none of this.
+    """
+
+    name = "model-extraction"
+    source = "Tramer et al. 2016, Stealing machine learning models via prediction APIs"
+    Params = ModelExtractionParams
+    needs: ClassVar[tuple[type, ...]] = (LabelOnly, Classifier)
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Nothing."""
+        return corpus, Planted()
+
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """Without public text there is nothing to ask about."""
+        if release.takes_vectors:
+            return "the classifier takes vectors that only the mechanism makes"
+        return None if corpus.where("public").any() else NO_PUBLIC
+
+    def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
+        """Asks, trains the copy, and compares it with the release and with the truth.
+
+        Raises:
+            InputError: if there is no test row.
+        """
+        p = self.params
+        public = _drawn(corpus.only("public"), p.queries, run.shared("extraction", "queries"))
+        test = _drawn(corpus.only("test"), p.test_rows, run.shared("extraction", "test"))
+        if not len(test):
+            raise InputError("model-extraction: there is no test row to judge the copy on")
+        run.progress("model extraction", 0, 2)
+        features, what = _features(release, public, test)
+        asked = _Asked(*features, class_labels(release, public), class_labels(release, test))
+        run.progress("model extraction", 1, 2)
+        truth = true_classes(release, test, self.name)
+        users = or_alone(test.users)
+        known = true_classes(release, public, self.name)
+        guesses = {
+            "": _copy(asked, asked.answers),
+            "_majority": np.full(len(test), np.bincount(asked.answers).argmax()),
+        }
+        if len(np.unique(known[known >= 0])) > 1:
+            guesses["_public_labels"] = _copy(asked, known)
+        metrics = {}
+        for name, guessed in guesses.items():
+            metrics[f"agreement{name}"] = _share(guessed == asked.told, users, run)
+            metrics[f"accuracy{name}"] = _share((guessed == truth)[truth >= 0],
+                                                users[truth >= 0], run)  # fmt: skip
+        details = {
+            "queries": len(public),
+            "test_rows": len(test),
+            "features": what,
+            "answers": np.bincount(asked.answers, minlength=len(release.classes)).tolist(),
+            "accuracy_of_the_release": float((asked.told == truth)[truth >= 0].mean()),
+        }
+        return Leakage(metrics, details)
+
+
+def _drawn(rows: Corpus, most: int, rng: np.random.Generator) -> Corpus:
+    return rows.take(np.sort(rng.permutation(len(rows))[:most]))
+
+
+def _features(release: Release, public: Corpus, test: Corpus) -> tuple[tuple[Any, Any], str]:
+    """Features of public and of test rows, and what they are."""
+    if isinstance(release, PublicInputs):
+        return (_flat(release, public), _flat(release, test)), "what the text's owner computes"
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=_TERMS)
+    return (vectorizer.fit_transform(public.texts), vectorizer.transform(test.texts)), "tf-idf"
+
+
+def _flat(release: PublicInputs, rows: Corpus) -> FloatArray:
+    read = np.asarray(release.public_inputs(rows), dtype=np.float64)
+    return read.reshape(len(read), -1)
+
+
+def _copy(asked: _Asked, labels: IntArray) -> IntArray:
+    """(test,) classes by a model that learnt labels (queries,); -1 is none."""
+    from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.preprocessing import MaxAbsScaler
+
+    some = labels >= 0
+    found = np.unique(labels[some])
+    if len(found) < 2 or np.bincount(labels[some])[found].min() < _FOLDS:
+        return np.full(len(asked.told), np.bincount(labels[some]).argmax())
+    scaler = MaxAbsScaler().fit(asked.queries)
+    model = LogisticRegressionCV(Cs=5, cv=_FOLDS, max_iter=500)
+    model.fit(scaler.transform(asked.queries)[some], labels[some])
+    return np.asarray(model.predict(scaler.transform(asked.test)), dtype=np.int64)
+
+
+_FOLDS = 3
+
+
+def _share(hits: Any, users: IntArray, run: Run) -> Estimate:
+    return mean_estimate(hits.astype(np.float64), run.shared("extraction", "bootstrap"), users)

@@ -1,0 +1,1 @@
+"""Mechanisms that answer at inference by a protocol between two parties."""

@@ -1,0 +1,134 @@
+"""A classifier whose answers two parties compute."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.randomness.streams import Stream
+from uedp_bench.secure.compile import (
+    ArgMax,
+    SecureAnswer,
+    SecureNetwork,
+    Traffic,
+    compile_network,
+)
+from uedp_bench.secure.correlations import CLIENT, SERVER
+from uedp_bench.served_release import PlainNetwork, ServedRelease
+
+if TYPE_CHECKING:
+    from uedp_bench.mechanisms.secure_inference.mpc import MPC
+
+Draw = Callable[[str], Stream]
+"""A fresh secret stream for a question of this digest."""
+
+LAN = (0.25e-3, 6.4e9)
+"""Seconds of a round and bits a second between two machines of one data centre."""
+
+WAN = (40e-3, 100e6)
+"""The same between two homes."""
+
+
+def costs(rows: int, traffic: Traffic) -> dict[str, float]:
+    """Counters of the cost: what answering so many rows took, and would take on two networks."""
+    return {
+        "mpc_texts": rows,
+        "mpc_rounds": traffic.rounds,
+        "mpc_bytes_party": traffic.bytes_party,
+        "mpc_bytes_dealer": traffic.bytes_dealer,
+        "mpc_offline_seconds": traffic.offline_seconds,
+        "mpc_online_seconds": traffic.online_seconds,
+        "mpc_lan_seconds": traffic.seconds(*LAN),
+        "mpc_wan_seconds": traffic.seconds(*WAN),
+    }
+
+
+class ComputedAnswers(ServedRelease):
+    """What both parties can do with it; a subclass says what is revealed.
+
+    Every question is answered with fresh randomness: by the run's streams, keyed by the question
+    and by how often it was asked, or by the operating system's once it was saved.
+
+    Args:
+        behind: the classifier; nobody sees it.
+        network: of it.
+        mechanism: that serves it.
+        draw: where the parties' and the dealer's seeds come from.
+
+    Attributes:
+        count: takes what questions cost.
+    """
+
+    view: ClassVar[str] = "answers that two parties computed"
+
+    def __init__(self, behind: Any, network: PlainNetwork, mechanism: MPC, draw: Draw) -> None:
+        super().__init__(behind, mechanism)
+        self._network, self._draw = network, draw
+        self._config = mechanism.params.config()
+        ending = [nn.Sigmoid(), ArgMax()] if mechanism.params.sigmoid else [ArgMax()]
+        self._layers = nn.Sequential(*network.layers, *ending).eval()
+        self.count: Callable[[Mapping[str, float]], None] = lambda values: None
+
+    def compiled(self, question: str) -> SecureNetwork:
+        """The protocol of one question, with a stream that nothing else uses."""
+        config = replace(self._config, stream=self._draw(question))
+        return compile_network(self._layers, self._network.input_shape, config)
+
+    def public_inputs(self, corpus: Corpus) -> NDArray[np.float32]:
+        """See `PublicInputs`."""
+        return self._network.read(corpus).numpy()
+
+    def opened(
+        self, corpus: Corpus, *, party: Literal["server", "client"], most: int
+    ) -> NDArray[np.uint8]:
+        """See `OpenedMessages`; these questions are not counted."""
+        inputs, number = self._network.read(corpus), SERVER if party == "server" else CLIENT
+        seen = []
+        for at in range(len(inputs)):
+            row = inputs[at : at + 1]
+            secure = self.compiled(_digest(row))
+            told = secure.infer(row, transcript_of=number).opened
+            content = np.concatenate([values.numpy().view(np.uint8).ravel() for values in told])
+            places = np.linspace(0, len(content) - 1, min(most, len(content))).astype(np.int64)
+            seen.append(content[places])
+        return np.stack(seen) if seen else np.empty((0, 0), dtype=np.uint8)
+
+    def _answered(self, corpus: Corpus) -> SecureAnswer | None:
+        inputs = self._network.read(corpus)
+        if not len(inputs):
+            return None
+        found = self.compiled(_digest(inputs)).infer(inputs)
+        self.count(costs(len(inputs), found.traffic))
+        return found
+
+
+class ComputedLabels(ComputedAnswers):
+    """`LabelOnly`: the label is all that is opened."""
+
+    def labels(self, corpus: Corpus) -> IntArray:
+        """See `LabelOnly`."""
+        found = self._answered(corpus)
+        return np.empty(0, dtype=np.int64) if found is None else found.labels.numpy()
+
+
+class ComputedScores(ComputedAnswers):
+    """`Classifier`: the logits are opened."""
+
+    def class_logprobs(self, corpus: Corpus) -> FloatArray:
+        """See `Classifier`."""
+        found = self._answered(corpus)
+        if found is None or found.logits is None:
+            return np.empty((0, len(self.classes)))
+        return torch.log_softmax(found.logits.double(), dim=-1).numpy()
+
+
+def _digest(inputs: Tensor) -> str:
+    return hashlib.sha256(inputs.contiguous().numpy().tobytes()).hexdigest()

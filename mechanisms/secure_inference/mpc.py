@@ -1,0 +1,196 @@
+"""Two parties compute a class from the model of one and the text of the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit, Repeated
+from uedp_bench.accounting.secure_computation import SecureComputation
+from uedp_bench.component import Params
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.mechanism import CorpusStats, Events, ServingMechanism
+from uedp_bench.served_release import Compilable
+
+if TYPE_CHECKING:
+    from uedp_bench.mechanisms.secure_inference.computed_labels import ComputedAnswers, Draw
+    from uedp_bench.release import Release
+    from uedp_bench.run import Run
+    from uedp_bench.secure.compile import SecureConfig
+
+ASSUMPTIONS = (
+    "what comes before the network (a public encoder, its normalisation) is public, and the owner "
+    "of the text computes it alone",
+    "the server's numbers that the dealer sends are read by nobody else",
+    "inputs and all values between layers are within the declared ranges (others are refused)",
+)
+
+
+class MPCParams(Params):
+    """What is revealed, and how two parties compute; all of it is public."""
+
+    reveals: Literal["label", "logits"] = Field(
+        default="label",
+        description="what the owner of the text learns: the label, or a score of each class too",
+    )
+    truncation: Literal["dealer", "local"] = Field(
+        default="dealer",
+        description="how products lose their last bits: with the dealer's help, which never fails, "
+        "or by each party alone, which takes fewer rounds and is rarely wrong by 2^48",
+    )
+    truncations: int = Field(
+        default=0,
+        ge=0,
+        description="for local: products of one text that are truncated, at most; the network's "
+        "layers tell it, and one that needs more is refused",
+    )
+    texts: int = Field(
+        default=1,
+        ge=1,
+        description="for local: the probability of failure is that of so many texts",
+    )
+    input_range: float = Field(
+        default=8.0, gt=0, description="inputs of the network are between -this and this"
+    )
+    value_range: float = Field(
+        default=2.0**29,
+        gt=0,
+        le=2.0**29,
+        description="no value of any layer exceeds it, whatever the input; a network that could is "
+        "refused. Below 16,382 numbers are compared at 32 bits, above at 64",
+    )
+    batch_rows: int = Field(
+        default=200, ge=1, description="texts that are answered in the same rounds"
+    )
+    sigmoid: bool = Field(
+        default=False,
+        description="computes a sigmoid of every logit, as in the paper; it cannot change a label",
+    )
+    processes: bool = Field(
+        default=False,
+        description="each party in a process of its own, over a local socket: the same bits",
+    )
+
+    @model_validator(mode="after")
+    def _fit(self) -> MPCParams:
+        if self.truncation == "local" and not self.truncations:
+            raise ValueError(
+                "truncation is 'local': say how many truncations a text takes, at most"
+            )
+        if self.truncation == "dealer" and (self.truncations or self.texts > 1):
+            raise ValueError("truncations and texts are for truncation 'local', which can fail")
+        if self.input_range > self.value_range:
+            raise ValueError(
+                f"input_range {self.input_range:g} is above value_range {self.value_range:g}"
+            )
+        if self.sigmoid and self.reveals == "logits":
+            raise ValueError("sigmoid is for a label: logits tell its values anyway")
+        return self
+
+    def config(self) -> SecureConfig:
+        """How the parties compute, without a stream."""
+        from uedp_bench.secure.compile import SecureConfig
+
+        return SecureConfig(
+            input_range=self.input_range,
+            value_range=self.value_range,
+            truncation=self.truncation,
+            reveals=self.reveals,
+            keep_sigmoid=self.sigmoid,
+            batch_rows=self.batch_rows,
+            processes=self.processes,
+        )
+
+
+class MPC(ServingMechanism[MPCParams]):
+    """Answers by a protocol in which neither party sees the other's numbers.
+
+    The server has the trained network, the client the text. Both hold shares in Z_2^64 (16 bits
+    behind the point), and a dealer who sees neither hands out correlated random numbers. Nothing is
+    promised of what the answer tells, nor of those whose text trained the network: that is the
+    trainer's guarantee, which stands beside this one.
+    """
+
+    name = "mpc"
+    unit: ClassVar[PrivacyUnit | None] = "computation"
+    source = "Adams, Melanson and De Cock 2021, section 3; Knott et al. 2021 (CrypTen)"
+    Params = MPCParams
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """One protocol; whom it protects from whom is in the event."""
+        p = self.params
+        what = "the label" if p.reveals == "label" else "one score of each class"
+        local = p.truncation == "local"
+        event = SecureComputation(
+            parties=2,
+            setup="trusted-dealer",
+            truncations=p.truncations if local else 0,
+            largest=p.value_range if local else 0.0,
+            reveals=f"{what} (the owner of the text), nothing (the owner of the model)",
+        )
+        return (
+            PrivacyEvent(
+                unit="computation",
+                adjacency="replace-one",
+                event=Repeated(count=p.texts, event=event) if p.texts > 1 else event,
+                assumptions=ASSUMPTIONS,
+            ),
+        )
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """The paper's: a view that shows nothing, and no failure."""
+        event = SecureComputation(parties=2, setup="trusted-dealer", reveals="the label")
+        return (
+            Claim(
+                unit="computation",
+                adjacency="replace-one",
+                event=event,
+                accountant="basic",
+                source="Adams, Melanson and De Cock 2021, section 3",
+                note="the paper truncates shares locally, and does not count what then fails",
+            ),
+        )
+
+    def serve(self, release: Release, run: Run) -> Release:
+        """The release as who owns a text meets it.
+
+        Raises:
+            CapabilityError: if it has no network of plain layers.
+            InputError: for layers that no protocol computes, values that may leave their range, or
+                more truncations than were declared.
+        """
+        served = self._served(release, lambda asked: run.fresh(self.name, asked))
+        served.count = run.count
+        served.events = (*release.events, *self.plan(run.stats))
+        return served
+
+    def serve_again(self, release: Release) -> Release:
+        """See `ServingMechanism`."""
+        import os
+
+        from uedp_bench.randomness.streams import Stream
+
+        return self._served(release, lambda asked: Stream(os.urandom(32), "os"))
+
+    def _served(self, release: Release, draw: Draw) -> ComputedAnswers:
+        from uedp_bench.mechanisms.secure_inference.computed_labels import (
+            ComputedLabels,
+            ComputedScores,
+        )
+
+        if not isinstance(release, Compilable):
+            raise CapabilityError(
+                f"{self.name} computes networks of plain layers, and a {type(release).__name__} "
+                "does not show one: use it for text-classification"
+            )
+        kind = ComputedLabels if self.params.reveals == "label" else ComputedScores
+        served = kind(release, release.network(), self, draw)
+        needed = served.compiled("check").cost(1).truncations
+        declared = self.params.truncations
+        if self.params.truncation == "local" and needed > declared:
+            raise InputError(
+                f"{self.name}.truncations is {declared:,}, and a text takes {needed:,}: set it to "
+                f"{needed}"
+            )
+        return served
