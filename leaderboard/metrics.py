@@ -136,6 +136,21 @@ _LEAKAGE = (
           "membership must exceed to mean anything", main=True),
     _share("auc_retrainings", "AUC over retrainings", "of telling trainings with the canary from "
           "those without", "lower", nothing=0.5),
+    _share("auc_inputs", "transcript AUC", "of telling two inputs apart from what the owner of the "
+           "model sees opened; 0.5 where nothing leaks", "lower", main=True, nothing=0.5),
+    _share("auc_models", "transcript AUC, models", "of telling two models apart from what the "
+           "owner of the text sees opened", "lower", nothing=0.5),
+    _rate("p_inputs", "p, inputs", "of the two-sample test on transcripts of two inputs"),
+    _rate("p_models", "p, models", "of the two-sample test on transcripts of two models"),
+    _rate("p_uniform", "p, uniform", "of the chi-square test of all opened bytes"),
+    _rate("agreement", "copy agrees", "share of test rows to which a copy that was trained on "
+          "answers gives the class of the release", "lower", main=True),
+    _rate("agreement_majority", "copy agrees, majority", "of saying the most frequent answer"),
+    _rate("agreement_public_labels", "copy agrees, public labels", "of a copy that was trained on "
+          "public labels and asked nobody", main=True),
+    _rate("accuracy_majority", "copy's accuracy, majority", "of saying the most frequent answer"),
+    _rate("accuracy_public_labels", "copy's accuracy, public labels", "of a model of public "
+          "labels"),
     _share("auc", "member AUC", "of telling training records from others; 0.5 where nothing "
            "leaks", "lower", main=True, nothing=0.5),
     _rate("tpr_at_1pct_fpr", "TPR at 1 % FPR", "share of members found at one false alarm in a "
@@ -232,6 +247,17 @@ _COST = (
            low=0.0),
     Metric("bytes_received_by_each_*", "bytes received by each", "mean over parties of this role",
            "lower", low=0.0),
+    Metric("mpc_rounds", "rounds", "messages of the protocol, one after the other", "lower",
+           low=0.0),
+    Metric("mpc_bytes_party", "bytes a party", "sent by the party that sends more", "lower",
+           low=0.0),
+    Metric("mpc_bytes_dealer", "bytes of the dealer", "corrections that the dealer sent", "lower",
+           low=0.0),
+    Metric("mpc_texts", "texts computed on", "answered by the protocol", low=0.0),
+    Metric("mpc_lan_seconds", "LAN s", "modelled: CPU seconds, rounds of 0.25 ms, 6.4 Gbit/s",
+           "lower", unit="s", low=0.0),
+    Metric("mpc_wan_seconds", "WAN s", "modelled: CPU seconds, rounds of 40 ms, 100 Mbit/s",
+           "lower", unit="s", low=0.0),
     Metric("resumed", "resumed", "times that the run went on from a checkpoint", "lower", low=0.0),
     Metric("*_seconds", "", "seconds of this phase", "lower", unit="s", low=0.0),
 )  # fmt: skip

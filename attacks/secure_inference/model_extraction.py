@@ -26,6 +26,7 @@ NO_PUBLIC = "there is no public row to ask about: the source has no split 'publi
 """Reason."""
 
 _TERMS = 20_000
+_FOLDS = 3
 
 
 class ModelExtractionParams(Params):
@@ -137,7 +138,8 @@ def _flat(release: PublicInputs, rows: Corpus) -> FloatArray:
 
 def _copy(asked: _Asked, labels: IntArray) -> IntArray:
     """(test,) classes by a model that learnt labels (queries,); -1 is none."""
-    from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
     from sklearn.preprocessing import MaxAbsScaler
 
     some = labels >= 0
@@ -145,12 +147,10 @@ def _copy(asked: _Asked, labels: IntArray) -> IntArray:
     if len(found) < 2 or np.bincount(labels[some])[found].min() < _FOLDS:
         return np.full(len(asked.told), np.bincount(labels[some]).argmax())
     scaler = MaxAbsScaler().fit(asked.queries)
-    model = LogisticRegressionCV(Cs=5, cv=_FOLDS, max_iter=500)
+    strengths = {"C": np.logspace(-1, 3, 5)}
+    model = GridSearchCV(LogisticRegression(max_iter=500), strengths, cv=_FOLDS)
     model.fit(scaler.transform(asked.queries)[some], labels[some])
     return np.asarray(model.predict(scaler.transform(asked.test)), dtype=np.int64)
-
-
-_FOLDS = 3
 
 
 def _share(hits: Any, users: IntArray, run: Run) -> Estimate:

@@ -51,7 +51,10 @@ class MPCParams(Params):
         description="for local: the probability of failure is that of so many texts",
     )
     input_range: float = Field(
-        default=8.0, gt=0, description="inputs of the network are between -this and this"
+        default=32.0,
+        gt=0,
+        description="inputs of the network are between -this and this; a standardised vector of up "
+        "to 1,024 numbers always is",
     )
     value_range: float = Field(
         default=2.0**29,

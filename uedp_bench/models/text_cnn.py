@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.model import Vocabulary
+from uedp_bench.model import FeatureArray, Vocabulary
 from uedp_bench.models.sentence_encoder import FrozenSentences, SentenceParams
 
 if TYPE_CHECKING:
     from torch import nn
 
     from uedp_bench.models.networks.text_cnn import CNNLayout
+
+_LEAST = 1e-12
+"""Of a variance: a vector of equal numbers becomes 0."""
 
 Size = Annotated[int, Field(ge=1, le=4096)]
 
@@ -35,6 +40,11 @@ class TextCNNParams(SentenceParams):
     )
     width: int = Field(
         default=32, ge=1, description="outputs of the linear layer: size of the representation"
+    )
+    standardise: bool = Field(
+        default=True,
+        description="each vector is first brought to mean 0 and variance 1, for encoders whose "
+        "vectors have length 1",
     )
     dropout: float = Field(
         default=0.25, ge=0, lt=1, description="dropout of its inputs, in training"
@@ -68,6 +78,15 @@ class TextCNN(FrozenSentences[TextCNNParams]):
     name = "text-cnn"
     source = "Adams, Melanson and De Cock 2021, section 4 and figure 2; Kim 2014"
     Params = TextCNNParams
+
+    def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
+        """The vectors of `sentence-encoder`, standardised one by one unless told otherwise."""
+        vectors = super().features(texts, device, cache=cache)
+        if not self.params.standardise:
+            return vectors
+        centred = vectors - vectors.mean(axis=1, keepdims=True)
+        scale = np.sqrt((centred**2).mean(axis=1, keepdims=True) + _LEAST)
+        return np.asarray(centred / scale, dtype=np.float32)
 
     def row_numbers(self, tokens: int, width: int) -> int:
         """Outputs of the first convolutions are the largest."""

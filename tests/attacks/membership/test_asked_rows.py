@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import PublishedOnly, Release, RowScorer
 from uedp_bench.run import Run
+from uedp_bench.served_release import ServedRelease
 
 
 class Losses(Release):
@@ -75,3 +77,47 @@ def test_a_shadow_model_of_another_kind_is_refused() -> None:
     ):
         with pytest.raises(CapabilityError, match=f"PublishedOnly, not a {kind}"):
             asked.of(PublishedOnly(), np.array([0]))
+
+
+class _Labels(Release):
+    """Right about the rows of some users, and about half of the others'."""
+
+    classes = ("a", "b")
+
+    def __init__(self, users: np.ndarray, seed: int) -> None:
+        self.users, self.seed = users, seed
+
+    def labels(self, corpus: Corpus) -> np.ndarray:
+        assert corpus.labels is not None
+        hard = np.array([zlib.crc32(text.encode()) % 2 for text in corpus.texts]) == 1
+        right = ~hard | self.users[corpus.users]
+        return np.where(right, corpus.labels, 1 - corpus.labels)
+
+
+@pytest.mark.parametrize("shadows", [0, 4])
+def test_labels_alone_tell_members_where_shadow_models_are_wrong(
+    development_corpus: Corpus, make_run: Callable[..., Run], shadows: int
+) -> None:
+    rng = np.random.default_rng(5)
+    labels = rng.integers(2, size=len(development_corpus))
+    attack = Membership.create({"shadow_models": shadows})
+    corpus = replace(development_corpus, labels=labels, label_names=("a", "b"))
+    corpus, planted = attack.plant(corpus, np.random.default_rng(1))
+    members = np.zeros(corpus.user_count, dtype=bool)
+    members[corpus.users[corpus.where("train")]] = True
+
+    def retrain(users: np.ndarray, **_: object) -> Release:
+        # What it serves answers by a protocol, and the attacker need not ask it.
+        return ServedRelease(_Labels(users.copy(), 0), _NoMechanism())  # type: ignore[arg-type]
+
+    found = attack.run(_Labels(members, 0), planted, corpus, make_run(3, retrain))
+    assert found.details["main_score"] == ("rmia" if shadows else "gap")
+    assert found.details["scores"]["gap"]["auc"]["value"] == pytest.approx(0.75, abs=0.05)
+    auc = found.metrics["auc"].value
+    # A right label on a row that other models get wrong says more than one on an easy row.
+    assert auc == pytest.approx(0.875 if shadows else 0.75, abs=0.04)
+    assert found.metrics["auc_bag_of_words"].high < auc
+
+
+class _NoMechanism:
+    name = "none"

@@ -1,0 +1,92 @@
+"""A copy of a classifier from its answers: how well it agrees, beside what nobody was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uedp_bench.attacks.secure_inference.model_extraction import NO_PUBLIC, ModelExtraction
+from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.release import Release
+from uedp_bench.run import Run
+
+ROWS = 600
+RUN = Run(1, CorpusStats(1, 1, 0, 0, public=True))
+
+
+class Rule(Release):
+    """The class of a row is the sign of its first coordinate, and whoever owns a text has both."""
+
+    classes = ("low", "high")
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors, self.asked = vectors, 0
+
+    def labels(self, corpus: Corpus) -> Any:
+        self.asked += len(corpus)
+        return (self.vectors[corpus.origin][:, 0] > 0).astype(np.int64)
+
+
+class Told(Rule):
+    def public_inputs(self, corpus: Corpus) -> Any:
+        return self.vectors[corpus.origin][:, None].astype(np.float32)
+
+
+def setting() -> tuple[Corpus, np.ndarray]:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(ROWS, 5))
+    split = np.where(np.arange(ROWS) < 300, SPLITS.index("public"), SPLITS.index("test"))
+    # Labels of the source say something else than the release.
+    labels = (vectors[:, 1] - 0.3 * vectors[:, 0] > 0).astype(np.int64)
+    texts = tuple("up here" if x > 0 else "down there" for x in vectors[:, 0])
+    return Corpus(texts, {"user": np.arange(ROWS)}, split, labels=labels,
+                  label_names=("low", "high")), vectors  # fmt: skip
+
+
+def found(release: Release, corpus: Corpus, **params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    attack = ModelExtraction.create(params)
+    leakage = attack.run(release, attack.plant(corpus, np.random.default_rng(0))[1], corpus, RUN)
+    return leakage.metrics, leakage.details
+
+
+@pytest.mark.parametrize("kind", [Rule, Told])
+def test_answers_make_a_copy_that_public_labels_do_not(kind: type[Rule]) -> None:
+    corpus, vectors = setting()
+    metrics, details = found(kind(vectors), corpus)
+    assert metrics["agreement"].value > 0.95
+    assert metrics["agreement"].value > metrics["agreement_public_labels"].high
+    assert metrics["agreement"].value > metrics["agreement_majority"].high
+    assert metrics["agreement_majority"].value == pytest.approx(0.5, abs=0.08)
+    assert details["features"] == ("tf-idf" if kind is Rule else "what the text's owner computes")
+    assert sum(details["answers"]) == details["queries"] == 300
+
+
+def test_it_asks_about_so_many_rows() -> None:
+    corpus, vectors = setting()
+    release = Told(vectors)
+    _, details = found(release, corpus, queries=20, test_rows=50)
+    assert (details["queries"], details["test_rows"], release.asked) == (20, 50, 70)
+
+
+def test_answers_of_one_class_are_copied_by_it() -> None:
+    corpus, vectors = setting()
+    metrics, _ = found(Told(np.abs(vectors)), corpus)
+    assert metrics["agreement"].value == metrics["agreement_majority"].value == 1.0
+
+
+def test_what_it_cannot_attack() -> None:
+    corpus, vectors = setting()
+    attack = ModelExtraction.create({})
+    release = Told(vectors)
+    private = replace(corpus, split=np.full(ROWS, SPLITS.index("test")))
+    assert attack.refuses(release, private) == NO_PUBLIC
+    assert attack.refuses(release, corpus) is None
+    release.takes_vectors = True
+    assert "only the mechanism" in str(attack.refuses(release, corpus))
+    with pytest.raises(InputError, match="no test row"):
+        found(Told(vectors), replace(corpus, split=np.full(ROWS, SPLITS.index("public"))))

@@ -1,0 +1,80 @@
+"""Two inputs are told apart where a dealer repeats itself, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import text_encoders  # noqa: F401
+
+from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.registry import attacks, mechanisms, models, tasks
+from uedp_bench.run import Run
+
+STATS = CorpusStats(20, 20, 0, 0, public=True)
+
+
+def corpus_of(rows: int = 20) -> Corpus:
+    texts = tuple(f"w{i} w{i + 1} w{i + 2}" for i in range(rows))
+    split = np.full(rows, SPLITS.index("train"))
+    split[rows // 2 :] = SPLITS.index("test")
+    return Corpus(texts, {"user": np.arange(rows)}, split, labels=np.arange(rows) % 2,
+                  label_names=("a", "b"))  # fmt: skip
+
+
+def served(seed: int = 1) -> Any:
+    model = models.create("hashed-words", {"width": 24})
+    task = tasks.create("text-classification", {"hidden": [4]}, model=model)
+    run = Run(seed, STATS)
+    (learner,) = task.stages(corpus_of(), None, run)
+    return mechanisms.create("mpc", {}).serve(learner.release(learner.module), run)
+
+
+def found(release: Any, retrain: Any = None, **params: Any) -> dict[str, Any]:
+    attack = attacks.create("transcript", {"executions": 40, "bytes": 512, **params})
+    run = Run(1, STATS, retrainer=retrain)
+    corpus, planted = attack.plant(corpus_of(), np.random.default_rng(0))
+    return dict(attack.run(release, planted, corpus, run).metrics)
+
+
+def test_neither_inputs_nor_models_are_told_apart() -> None:
+    asked: list[str] = []
+
+    def retrain(users: Any, *, mechanism: str, seed: int, splits: Any) -> Any:
+        asked.append(mechanism)
+        return served(seed=2)
+
+    metrics = found(served(), retrain, models=True)
+    for name in ("inputs", "models"):
+        assert metrics[f"auc_{name}"].low < 0.5 < metrics[f"auc_{name}"].high
+        assert metrics[f"p_{name}"].value > 1e-3
+    assert metrics["p_uniform"].value > 1e-3
+    assert asked == ["same"]
+
+
+def test_masks_that_are_used_twice_tell_everything() -> None:
+    release = served()
+    once = release._draw("the dealer")
+    release._draw = lambda question: once
+    metrics = found(release)
+    assert metrics["auc_inputs"].value == 1.0
+    assert metrics["p_inputs"].value < 1e-6
+
+
+def test_words_that_are_not_uniform_are_found() -> None:
+    release = served()
+    opened = release.opened
+    # Every eighth byte loses its top bit, as if a mask ended below the ring.
+    release.opened = lambda *given, **more: (
+        opened(*given, **more) & np.resize(np.array([255] * 7 + [127], dtype=np.uint8), 512)
+    )
+    assert found(release)["p_uniform"].value < 1e-6
+
+
+def test_two_rows_that_are_equal_cannot_be_told_apart() -> None:
+    attack = attacks.create("transcript", {})
+    with pytest.raises(InputError, match="no two different test rows"):
+        attack.run(served(), None, corpus_of().take(np.array([0, 15, 15])), Run(1, STATS))

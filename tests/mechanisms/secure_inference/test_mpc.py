@@ -1,0 +1,228 @@
+"""Labels that two parties compute: those of the network, in runs, beside what training promises."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import hashed_cnn  # noqa: F401
+import numpy as np
+import pytest
+import text_encoders  # noqa: F401
+
+from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.runner import execute
+from uedp_bench.harness.saved_release import load_release
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.registry import mechanisms, models, tasks
+from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer, class_labels
+from uedp_bench.results import Result
+from uedp_bench.run import Run
+from uedp_bench.served_release import OpenedMessages, PublicInputs
+
+ROWS = 40
+STATS = CorpusStats(ROWS, ROWS, 0, 0, public=True)
+CNN = ("hashed-cnn", {"standardise": False})
+LINEAR = ("hashed-words", {"width": 24})
+
+
+def corpus_of() -> Corpus:
+    rng = np.random.default_rng(0)
+    texts = tuple(" ".join(f"w{i}" for i in rng.integers(60, size=6)) for _ in range(ROWS))
+    split = np.full(ROWS, SPLITS.index("train"))
+    split[20:] = SPLITS.index("test")
+    return Corpus(texts, {"user": np.arange(ROWS)}, split, labels=np.arange(ROWS) % 3,
+                  label_names=("a", "b", "c"))  # fmt: skip
+
+
+def classifier(model: tuple[str, dict[str, Any]] = LINEAR, **task: Any) -> Any:
+    made = tasks.create("text-classification", task, model=models.create(*model))
+    (learner,) = made.stages(corpus_of(), None, Run(1, STATS))
+    return learner.release(learner.module)
+
+
+def served(release: Any, run: Run | None = None, **params: Any) -> Any:
+    return mechanisms.create("mpc", params).serve(release, run or Run(1, STATS))
+
+
+@pytest.mark.parametrize("model", [CNN, LINEAR])
+@pytest.mark.parametrize("params", [{}, {"sigmoid": True}, {"batch_rows": 7}])
+def test_labels_are_those_of_the_network(model: Any, params: dict[str, Any]) -> None:
+    release, corpus = classifier(model), corpus_of()
+    run = Run(1, STATS)
+    found = served(release, run, **params)
+    assert found.labels(corpus).tolist() == class_labels(release, corpus).tolist()
+    assert run.counts["mpc_texts"] == ROWS
+    assert run.counts["mpc_rounds"] > 1
+    cost = found.compiled("formula").cost(ROWS)
+    assert run.counts["mpc_rounds"] == cost.rounds
+    assert run.counts["mpc_bytes_party"] == cost.bytes_party
+    assert run.counts["mpc_bytes_dealer"] == cost.bytes_dealer
+    assert run.counts["mpc_wan_seconds"] > 0.04 * cost.rounds > run.counts["mpc_lan_seconds"]
+
+
+def test_a_label_is_all_that_is_offered_by_default() -> None:
+    found = served(classifier())
+    assert isinstance(found, LabelOnly)
+    assert isinstance(found, OpenedMessages)
+    assert isinstance(found, PublicInputs)
+    for more in (Classifier, Encoder, RowScorer):
+        assert not isinstance(found, more)
+    assert found.labels(corpus_of().take(np.arange(0))).shape == (0,)
+
+
+def test_logits_are_revealed_where_asked_for() -> None:
+    release, corpus = classifier(), corpus_of()
+    found = served(release, reveals="logits")
+    assert not isinstance(found, LabelOnly)
+    np.testing.assert_allclose(
+        found.class_logprobs(corpus), release.class_logprobs(corpus), atol=2e-3
+    )
+    (event,) = found.events
+    assert "one score of each class" in event.event.reveals
+
+
+def test_every_question_has_randomness_of_its_own() -> None:
+    found, corpus = served(classifier()), corpus_of().take(np.zeros(2, dtype=np.int64))
+    one, other = found.opened(corpus, party="server", most=500)
+    assert (one != other).mean() > 0.95
+    keys = {found._draw(name).key for name in ("a", "a", "b")}
+    again = {served(classifier())._draw(name).key for name in ("a", "b")}
+    assert len(keys) == 3
+    assert keys >= again  # the same run draws the same
+
+
+def test_truncation_by_the_parties_alone_is_bounded() -> None:
+    release = classifier()
+    with pytest.raises(InputError, match="say how many"):
+        mechanisms.create("mpc", {"truncation": "local"})
+    with pytest.raises(InputError, match=r"mpc.truncations is 2, and a text takes 3: set it to 3"):
+        served(release, truncation="local", truncations=2)
+    params = {"truncation": "local", "truncations": 3, "value_range": 4096.0, "texts": 10}
+    found = served(release, **params)
+    assert found.labels(corpus_of()).tolist() == class_labels(release, corpus_of()).tolist()
+    event = found.events[-1].event
+    assert event.count == 10
+    assert event.event.failure == pytest.approx(3 * 4096 * 2.0**-31)
+    assert event.count * event.event.failure == pytest.approx(10 * found.compiled("").failure(1))
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"texts": 5}, "for truncation 'local'"),
+        ({"input_range": 64.0, "value_range": 16.0}, "above value_range"),
+        ({"reveals": "logits", "sigmoid": True}, "sigmoid is for a label"),
+    ],
+)
+def test_parameters_that_contradict_are_refused(params: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        mechanisms.create("mpc", params)
+
+
+def test_ranges_and_networks_that_do_not_fit_are_refused_when_it_is_served() -> None:
+    with pytest.raises(InputError, match="value_range"):
+        served(classifier(), value_range=33.0)
+    with pytest.raises(InputError, match="input_range"):
+        served(classifier(CNN), input_range=0.01).labels(corpus_of())
+    with pytest.raises(CapabilityError, match="plain layers"):
+        served(object())
+
+
+def test_parameters_become_the_parties_configuration() -> None:
+    mechanism = mechanisms.create("mpc", {"processes": True, "sigmoid": True, "batch_rows": 9})
+    config = mechanism.params.config()
+    assert (config.processes, config.keep_sigmoid, config.batch_rows) == (True, True, 9)
+    assert (config.truncation, config.reveals) == ("dealer", "label")
+
+
+def test_what_was_saved_draws_anew(tmp_path: Path) -> None:
+    release, corpus = classifier(), corpus_of()
+    found = served(release, batch_rows=5)
+    found.save(tmp_path)
+    task = tasks.create("text-classification", {}, model=models.create(*LINEAR))
+    again = load_release(task, tmp_path)
+    assert again.mechanism.params == found.mechanism.params
+    assert again.labels(corpus).tolist() == found.labels(corpus).tolist()
+    assert again._draw("a").source == "os"
+    assert again._draw("a").key != again._draw("a").key
+
+
+# --------------------------------------------------------------------------------------- in a run
+
+FILE = "user,text,label,split\n"
+NOISELESS = {"name": "noiseless", "params": {"epochs": 8, "learning_rate": 0.05}}
+DP_SGD = {"name": "dp-sgd", "params": {"steps": 6, "batch_size": 30, "records": 180}}
+
+
+def result_of(folder: Path, *mechanism: Any, attacks: tuple[Any, ...] = ()) -> Result:
+    rng = np.random.default_rng(3)
+    lines = []
+    for user in range(100):
+        split = "public" if user < 10 else "train" if user < 70 else "test"
+        for _ in range(3):
+            label = int(rng.integers(2))
+            words = rng.choice(["up", "rise", "gain"] if label else ["down", "fall", "loss"], 3)
+            lines.append(f"{user},{' '.join(words)} w{rng.integers(50)},{label},{split}")
+    file = folder / "rows.csv"
+    file.write_text(FILE + "\n".join(lines) + "\n")
+    spec = parse_spec({
+        "task": "text-classification",
+        "source": {"name": "text", "params": {
+            "path": str(file), "user_column": "user", "label_column": "label",
+            "split_column": "split", "label_names": ["0", "1"],
+        }},
+        "model": {"name": LINEAR[0], "params": LINEAR[1]},
+        "mechanisms": [list(mechanism)],
+        "attacks": list(attacks),
+        "seeds": [1],
+    })  # fmt: skip
+    (run,) = expand(spec)
+    found = execute(run, Execution(out=folder / "runs", device="cpu"))
+    assert found.status == "finished", found.error
+    return found
+
+
+def test_noiseless_training_behind_it_protects_nobody_and_is_computed_privately(
+    tmp_path: Path,
+) -> None:
+    attacks = (
+        {"name": "membership", "params": {"held_out_users": 10, "shadow_models": 2}},
+        {"name": "model-extraction", "params": {"queries": 30}},
+        {"name": "transcript", "params": {"executions": 10, "bytes": 256}},
+        "embedding-inversion",
+    )
+    found = result_of(tmp_path, NOISELESS, {"name": "mpc"}, attacks=attacks)
+    proofs = {g.unit: g for g in found.guarantees if g.kind == "proven"}
+    assert proofs["user"].epsilon == math.inf
+    assert (proofs["computation"].epsilon, proofs["computation"].delta) == (0.0, 0.0)
+    assert proofs["computation"].notion == "simulation"
+    assert any("computes it alone" in text for text in proofs["computation"].assumptions)
+    assert found.utility["accuracy"].value > 0.9
+    assert found.cost.model_dump()["mpc_texts"] > 90
+    assert found.leakage["model-extraction"]["agreement"].value > 0.8
+    assert {"auc_inputs", "p_inputs", "p_uniform"} == set(found.leakage["transcript"])
+    assert 0.0 <= found.leakage["membership"]["auc"].value <= 1.0
+    (skipped,) = found.skipped_attacks
+    assert skipped.name == "embedding-inversion"
+    assert "LabelOnly" in skipped.reason
+
+
+def test_dp_training_behind_it_keeps_its_epsilon(tmp_path: Path) -> None:
+    (tmp_path / "alone").mkdir()
+    alone = result_of(tmp_path / "alone", DP_SGD)
+    found = result_of(tmp_path, DP_SGD, {
+        "name": "mpc",
+        "params": {"truncation": "local", "truncations": 2, "value_range": 4096.0},
+    })  # fmt: skip
+    of_data = [g for g in found.guarantees if g.unit != "computation"]
+    assert of_data == list(alone.guarantees)
+    (proof,) = (g for g in found.guarantees if g.unit == "computation" and g.kind == "proven")
+    assert proof.epsilon == 0.0
+    assert proof.delta == pytest.approx(2 * 4096 * 2.0**-31)
+    assert found.utility["accuracy"].value > 0.7
