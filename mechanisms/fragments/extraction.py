@@ -123,6 +123,7 @@ class PhraseMechanism(PublishingMechanism[Q]):
             out,
             targets=(*targets, *self._tagged([target for _, target in phrases])),
             groups={name: np.where(of_nobody, -1, ids) for name, ids in out.groups.items()},
+            attributes={n: np.where(of_nobody, -1, ids) for n, ids in out.attributes.items()},
         )
 
     def of_nobody(self, corpus: Corpus, phrases: Sequence[Phrase]) -> Corpus:
@@ -137,7 +138,6 @@ class PhraseMechanism(PublishingMechanism[Q]):
             split=np.where(new, SPLITS.index("train"), out.split),
             origin=np.where(new, -1, out.origin),
             labels=labels,
-            attributes={name: np.where(new, -1, ids) for name, ids in out.attributes.items()},
         )
 
     def _tagged(self, side: list[str]) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uedp_bench.corpus import SPLITS, Corpus, dense_ids
 from uedp_bench.errors import InputError
@@ -41,6 +41,15 @@ class ParallelTextParams(SourceParams):
         description="leave out pairs whose translation contains the whole text; `uedp-bench data "
         "describe` counts them",
     )
+
+    @model_validator(mode="after")
+    def _two_languages(self) -> Self:
+        if self.source_language == self.target_language:
+            raise ValueError(
+                f"source_language and target_language are both {self.source_language!r}: a text "
+                "would be its own translation"
+            )
+        return self
 
 
 class ParallelText(Source[ParallelTextParams]):

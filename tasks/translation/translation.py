@@ -145,7 +145,10 @@ class Translation(Task[TranslationParams]):
         corpus = corpus.take(np.flatnonzero(translated_rows(corpus)))
         train = corpus.only("train", "valid")
         if not train.where("train").any():
-            raise InputError("translation: no row of the split 'train' has a text and a target")
+            raise InputError(
+                "translation: no row of the split 'train' has a text and a target; a mechanism "
+                "that publishes phrases publishes none where none passes its threshold"
+            )
         module = model.build_translator(read, run.shared_seed("init"))
         stages = []
         missing = "no public row has a translation; set it to 0"
