@@ -48,6 +48,9 @@ PRIVATE_TEXT = {
     "paper/deepcandidate-20news-quick": 9,
     "paper/deepcandidate-imdb": 22,
     "paper/deepcandidate-imdb-quick": 10,
+    "paper/secure-inference": 4,
+    "paper/secure-inference-quick": 3,
+    "paper/secure-inference-linear-quick": 3,
 }
 
 # Specs of taggers, with the number of runs of a seed.
