@@ -68,6 +68,9 @@ TAGGERS = {
     "paper/wikipii-noise-quick": 6,
 }
 
+# Specs of translators, with the number of runs of a seed.
+TRANSLATORS = {"paper/translation-fragments": 42}
+
 
 def spec_of(name: str, **settings: Any) -> Spec:
     spec = parse_spec(read_spec(name))
@@ -88,7 +91,7 @@ def claims_of(run: RunSpec) -> dict[tuple[str, str], tuple[Any, float]]:
 
 
 def test_every_paper_spec_is_checked() -> None:
-    assert set(NAMES) == set(PAPER) | set(PRIVATE_TEXT) | set(TAGGERS)
+    assert set(NAMES) == set(PAPER) | set(PRIVATE_TEXT) | set(TAGGERS) | set(TRANSLATORS)
 
 
 @pytest.mark.parametrize("name", TAGGERS)
@@ -98,6 +101,16 @@ def test_specs_of_taggers_build_every_run(name: str) -> None:
         spec = apply_setting(spec, ["source", "path"], "x")
     runs = [run for run in expand(spec) if run.seed == 1]
     assert len(runs) == TAGGERS[name]
+    for run in runs:
+        build(run)
+
+
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_specs_of_translators_build_every_run(name: str) -> None:
+    spec = apply_setting(spec_of(name), ["source", "path"], "x")
+    spec = apply_setting(spec, ["model", "pretrained"], "y")
+    runs = [run for run in expand(spec) if run.seed == 1]
+    assert len(runs) == TRANSLATORS[name]
     for run in runs:
         build(run)
 
