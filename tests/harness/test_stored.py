@@ -94,8 +94,24 @@ def test_only_what_is_proven_and_finite_counts():
     given = Guarantee(kind="proven", epsilon=1.0, **values)
     refused = {"status": "refused", "epsilon": math.inf}
     assert proves_something([given])
-    for other in ({"kind": "claimed"}, {"epsilon": math.inf}, refused):
+    computed = {"unit": "computation", "notion": "simulation", "epsilon": 0.0}
+    for other in ({"kind": "claimed"}, {"epsilon": math.inf}, refused, computed):
         assert not proves_something([given.model_copy(update=other)])
+
+
+@pytest.mark.parametrize("trainer", [NOISELESS, USER_DP])
+def test_a_model_that_a_protocol_hides_is_for_its_owner_alone(tmp_path, trainer):
+    """Its file holds weights, and no guarantee of computation is about those."""
+    result, folder = made(
+        tmp_path, [trainer, {"name": "mpc"}],
+        task={"name": "text-classification", "params": {"target": "label"}},
+        model={"name": "tfidf", "params": {}},
+    )  # fmt: skip
+    assert result.error is None
+    assert modes(folder / "release") == {0o700, 0o600}
+    assert result.stored["release"].startswith("the model behind answers")
+    assert ("nothing is proven" in result.stored["release"]) == (trainer is NOISELESS)
+    assert "hides the model" in result.stored["protocol"]
 
 
 def test_a_folder_whose_links_lead_elsewhere_is_refused(tmp_path, capsys):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
 
 
@@ -79,8 +80,14 @@ class Guarantee(BaseModel):
 
 
 def proves_something(guarantees: Iterable[Guarantee]) -> bool:
-    """True if a guarantee is proven and finite: only then may others read the release."""
+    """True if a guarantee of data is proven and finite: only then may others read the release.
+
+    Computation that nobody sees promises nothing of what it computes with.
+    """
     return any(
-        one.kind == "proven" and one.status == "given" and math.isfinite(one.epsilon)
+        one.kind == "proven"
+        and one.status == "given"
+        and math.isfinite(one.epsilon)
+        and one.unit != COMPUTATION
         for one in guarantees
     )

@@ -24,6 +24,7 @@ from uedp_bench.harness.protecting import Protected
 from uedp_bench.harness.saved_release import check_saved, save_release
 from uedp_bench.release import Release
 from uedp_bench.results import Result, write_result
+from uedp_bench.served_release import ServedRelease
 from uedp_bench.task import Task
 from uedp_bench.transcript import Transcript
 
@@ -90,13 +91,15 @@ class Keeper:
         out: dict[str, str] = {}
         where = self.folder / "release"
         proven = proves_something(guarantees)
-        if proven and where.is_dir() and not release.draws_noise:
+        hidden = isinstance(release, ServedRelease)
+        what = f"the model behind {release.view}" if hidden else release.view
+        if proven and where.is_dir() and not (release.draws_noise or hidden):
             make_readable(where)
         if where.is_dir() and any(where.iterdir()):
             if not release.events:
-                out["release"] = f"{release.view}, from public data alone"
+                out["release"] = f"{what}, from public data alone"
             elif proven:
-                out["release"] = f"{release.view}, as protected as the guarantees prove"
+                out["release"] = f"{what}, as protected as the guarantees prove"
                 if release.draws_noise:
                     out["noise"] = (
                         "key of the noise that the release draws when it is asked, which takes it "
@@ -106,8 +109,12 @@ class Keeper:
                     out["seed"] = "draws the noise of the release again, which takes it off"
             else:
                 out["release"] = (
-                    f"{release.view} made from private rows; nothing is proven about it, and only "
+                    f"{what} made from private rows; nothing is proven about it, and only "
                     "the owner of the files can read it"
+                )
+            if hidden:
+                out["protocol"] = (
+                    "hides the model from those who ask it; only the owner can read the model"
                 )
             if vocabulary is not None and vocabulary.private:
                 out["vocabulary"] = f"{vocabulary.size} words and tokens of private text"
