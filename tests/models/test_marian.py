@@ -14,6 +14,10 @@ from uedp_bench.errors import InputError
 from uedp_bench.models.marian import Marian, MarianParams
 from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner
 from uedp_bench.tasks.translation.release import TranslatorRelease
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +115,26 @@ def test_folders_that_hold_no_model_are_named(tmp_path: Path) -> None:
         model = Marian(MarianParams(pretrained=where))
         with pytest.raises(InputError, match=f"marian.pretrained: .*{said}"):
             model.vocabulary((), origin="", private=False)
+
+
+def test_places_are_not_trained(release: TranslatorRelease) -> None:
+    frozen = [name for name, p in release.module.named_parameters() if not p.requires_grad]
+    assert {name.rpartition("embed_positions")[1] for name in frozen} == {"embed_positions"}
+
+
+def test_a_share_of_pairs_is_the_sum_of_clipped_updates(release: TranslatorRelease) -> None:
+    rows = parallel_rows.corpus().only("train").take(np.arange(6))
+    learner = TranslationLearner(release.reader, release.module, rows)
+    worker = ShareWorker(WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4))
+    units = np.arange(6)
+    cohort = Cohort.build(units, units, np.ones(6), 6)
+    cohort = cohort._replace(seeds=np.zeros((1, *cohort.rows.shape), np.int64))
+    work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.05))
+    together = worker.unit_sum(work, Share(cohort, np.ones(6)))
+    # How they are clipped is said, in one pass or update by update.
+    assert sum(together.clipping.values()) == 6
+    alone = [worker.unit_sum(work, Share(cohort.take(units[[at]]), np.ones(1))) for at in range(6)]
+    assert all(float(one.total.norm()) <= 0.05 * (1 + 1e-6) for one in alone)
+    total = torch.stack([one.total for one in alone]).sum(dim=0)
+    assert together.total.numpy() == pytest.approx(total.numpy(), abs=1e-6)
+    assert together.clipped == 6

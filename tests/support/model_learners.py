@@ -21,6 +21,7 @@ USERS = [[0], [1, 2], [3, 4, 5], [6], [7, 8, 9]]
 STATS = CorpusStats(len(USERS), len(ROWS), 0, 0, public=True)
 
 LANGUAGE, CLASSES, LABELS = "next-word", "text-classification", "tagging"
+PAIRS = "translation"
 _SMALL = {"embedding_size": 6, "units": 4, "dropout": 0.5}
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lstm-small": (LANGUAGE, "lstm-small", {"units": 7, "embedding": 5}),
@@ -38,6 +39,11 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "words of vectors, crf": (LABELS, "hashed-words", {"width": 6}),
     "words of bert": (LABELS, "bert", {"configuration": "tiny", "projection": 5}),
     "words of bert, adapters, crf": (LABELS, "bert", {"configuration": "tiny", "lora_rank": 2}),
+    "transformer-small": (
+        PAIRS,
+        "transformer-small",
+        {"vocabulary_size": 300, "layers": 1, "width": 8, "inner": 6, "heads": 2},
+    ),
 }
 """Task, model and parameters by name; `hashed-words` is frozen, and its head is what is trained."""
 
@@ -64,6 +70,8 @@ def learner_of_model(name: str, more: Sequence[str] = ()) -> Learner:
         label_names=("no", "yes"),
         entities=Spans.build(texts, _mentions(texts)),
         entity_types=("even", "odd"),
+        # Each is the translation of the row after it.
+        targets=(*texts[1:], texts[0]) if task_name == PAIRS else None,
     )
     kind = tasks.get(task_name)
     asked = {"decoder": "crf"} if "crf" in name else {}

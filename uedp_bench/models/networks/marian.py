@@ -14,7 +14,7 @@ class MarianNetwork(nn.Module):
     """See `TranslationModule`.
 
     The wrapped network stays in evaluation mode: the library draws dropout for whole batches, and
-    the loss of a row must not depend on the rows beside it.
+    the loss of a row must not depend on the rows beside it. Vectors of places stay as they are.
 
     Args:
         network: a `MarianMTModel`.
@@ -23,6 +23,9 @@ class MarianNetwork(nn.Module):
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.network: Any = network.eval()
+        # Waves, not weights: the library would let them be trained.
+        for part in (network.get_encoder(), network.get_decoder()):
+            part.embed_positions.weight.requires_grad_(False)
 
     def train(self, mode: bool = True) -> MarianNetwork:
         """Sets the mode of this module, not of the wrapped network."""
