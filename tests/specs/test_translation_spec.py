@@ -1,0 +1,35 @@
+"""The packaged comparison of translators: what is in it, what it proves and what attacks ask."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uedp_bench.accounting.ledger import proven
+from uedp_bench.harness.components import build
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.registry import sources
+
+
+def test_the_comparison_has_whole_sentences_fragments_votes_and_noise() -> None:
+    made = expand(parse_spec(read_spec("translation")))
+    assert [run.label for run in made] == [
+        "public-only", "noiseless", *["phrase-fragments"] * 3,
+        "phrase-union", "dp-sgd",
+    ]  # fmt: skip
+    names = {"fragment-reassembly", "membership", "secret-sharer"}
+    assert all({part.name for part in run.attacks} == names for run in made)
+    stats = sources.create("parallel-embedded", {}).documented()
+    assert stats is not None
+    epsilons = {}
+    for run in made:
+        pipeline = build(run).pipeline
+        assert pipeline.refusals(stats) == ()
+        given = {g.unit: g.epsilon for g in proven(pipeline.plan(stats), delta=run.delta)}
+        epsilons[run.label] = given
+    assert epsilons["public-only"] == {"user": 0.0}
+    assert epsilons["dp-sgd"]["record"] < 8.0
+    assert epsilons["phrase-union"]["user"] < 8.0
+    assert np.isinf(list(epsilons["phrase-fragments"].values())).all()
+    assert np.isinf(list(epsilons["noiseless"].values())).all()
