@@ -33,6 +33,21 @@ def test_adding_one_unit_never_changes_the_sum_by_more_than_the_bound(
     assert float(change) <= bound + slack
 
 
+@pytest.mark.parametrize("units", [1, 3])
+def test_units_are_added_to_the_sum_of_others(units: int) -> None:
+    updates = torch.randn(units + 2, 50, generator=torch.Generator().manual_seed(1))
+    updates[-1, 3] = torch.nan
+    weights = torch.linspace(0.2, 1.0, units + 2)
+    others, before = clipped_sum(updates[units:], 0.5, weights[units:])
+    found, norms = clipped_sum(updates[:units], 0.5, weights[:units], others)
+    whole, all_norms = clipped_sum(updates, 0.5, weights)
+    torch.testing.assert_close(found, whole)
+    assert torch.equal(torch.cat([norms, before]), all_norms)
+    assert found is others
+    nothing, _ = clipped_sum(updates[-1:], 0.5, weights[-1:], others.clone())
+    assert torch.equal(nothing, others)
+
+
 def test_short_updates_pass_and_long_ones_end_at_the_bound() -> None:
     updates = torch.tensor([[0.3, 0.4], [30.0, 40.0]])
     short, _ = clipped_sum(updates[:1], 1.0, torch.ones(1))

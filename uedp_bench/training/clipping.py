@@ -60,20 +60,28 @@ def norm_factors(norms: Tensor, bound: float, dtype: torch.dtype) -> tuple[Tenso
     return torch.where(exact, factors, torch.zeros_like(factors)), norms
 
 
-def clipped_sum(updates: Tensor, bound: float, weights: Tensor) -> tuple[Tensor, Tensor]:
+def clipped_sum(
+    updates: Tensor, bound: float, weights: Tensor, into: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Sum over units of weight times clipped update, and the norms before clipping.
 
     Args:
         updates: (units, d).
         bound: the l2 norm that no unit's update exceeds; infinity clips nothing.
         weights: (units,) in [0, 1].
+        into: (d,) the sum over other units, which these are added to in place; None for none.
 
     Returns:
         (d,) the sum: adding or removing one unit changes it by at most `bound` times its weight;
         (units,) norms.
     """
     factors, norms = clip_factors(updates, bound)
-    return (factors * weights) @ finite_rows(updates, norms), norms
+    factors, rows = factors * weights, finite_rows(updates, norms)
+    if into is None:
+        return factors @ rows, norms
+    if len(rows) == 1 and rows.device.type == "cpu":  # in one pass; a GPU would be waited for
+        return into.add_(rows[0], alpha=float(factors[0])), norms
+    return into.add_(factors @ rows), norms
 
 
 def finite_rows(updates: Tensor, norms: Tensor) -> Tensor:

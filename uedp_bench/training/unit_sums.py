@@ -294,21 +294,21 @@ class ShareWorker:
     ) -> UnitSum:
         """The sum by way of the update of each unit, some units at a time."""
         limits, marks = work.limits, _Marks(work.limits)
-        total, injected, kept = None, None, list[Tensor]()
+        total: Tensor | None = None
+        injected, kept = None, list[Tensor]()
         units = rows = 0
         for part in parts:
             updates, dropped_rows = updates_of(part)
             updates, replaced = self._injected(updates, part.cohort, limits.total)
             weights = torch.as_tensor(part.weights, dtype=updates.dtype, device=updates.device)
-            added, norms, over = self._clipped_sum(updates, limits, weights)
-            total = added if total is None else total.add_(added)
+            total, norms, over = self._clipped_sum(updates, limits, weights, total)
             marks.add(norms, over, dropped_rows)
             units += len(norms)
             rows += int((part.cohort.weights > 0).sum())
             injected = injected if replaced is None else (injected or 0) + replaced
             if work.keep_updates:
                 kept.append(self._each(updates, limits))
-            del updates, added  # the next ones take their place
+            del updates  # the next ones take their place
         losses, self.trainer.losses = self.trainer.losses, []
         return replace(
             marks.read(torch.zeros_like(work.theta) if total is None else total),
@@ -321,13 +321,14 @@ class ShareWorker:
         )
 
     def _clipped_sum(
-        self, updates: Tensor, limits: Limits, weights: Tensor
+        self, updates: Tensor, limits: Limits, weights: Tensor, into: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The sum, the norms before, and which units were clipped."""
+        """The sum (added to `into`), the norms before, and which units were clipped."""
         if limits.layers:
             sizes = [layer.size for layer in self.layers()]
-            return layered_sum(updates, sizes, limits.layers, weights)
-        total, norms = clipped_sum(updates, limits.total, weights)
+            added, norms, over = layered_sum(updates, sizes, limits.layers, weights)
+            return added if into is None else into.add_(added), norms, over
+        total, norms = clipped_sum(updates, limits.total, weights, into)
         return total, norms, norms > limits.total
 
     def _each(self, updates: Tensor, limits: Limits) -> Tensor:

@@ -54,12 +54,11 @@ def strided_works() -> bool:
         if torch.cpu._is_amx_tile_supported():
             return False
         draw = torch.Generator().manual_seed(1)
-        for rows, inputs, outputs in ((160, 128, 96), (33, 65, 40), (8, 48, 300)):
-            x, y = (torch.randn(rows, n, generator=draw) for n in (inputs, outputs))
-            exact = x.double().t() @ y.double()
-            apart = _strided(torch.mm, x.t(), y) - exact
-            if float(apart.abs().max()) > 1e-6 * rows * float(exact.abs().max()) ** 0.5:
-                return False
+        x, y = (torch.randn(160, size, generator=draw) for size in (96, 128))
+        exact = x.double().t() @ y.double()
+        apart = (_strided(torch.mm, x.t(), y) - exact).abs().max()
+        if float(apart) > 1e-5 * float(exact.abs().max()):
+            return False
     except (RuntimeError, AttributeError, TypeError):
         return False
     return onednn_works()
