@@ -123,11 +123,11 @@ class TranslationLearner(Learner):
         from uedp_bench.models.networks.cross_entropy import token_nats
         from uedp_bench.models.networks.output_layer import OutputLayer, output_nats
 
-        targets, lengths, network = batch["targets"], batch["lengths"], _any(module)
+        targets, lengths = batch["targets"], batch["lengths"]
         if isinstance(module, ModuleSet):
-            logits = module(batch["tokens"], lengths, batch["inputs"])
-            nats = token_nats(logits, targets)
+            nats = token_nats(module(batch["tokens"], lengths, batch["inputs"]), targets)
         else:
+            network: Any = module
             memory = network.encode(batch["tokens"], lengths)
             features = network.decode(batch["inputs"], memory, lengths)
             nats = output_nats(features, OutputLayer(*network.output_layer()), targets)
@@ -144,7 +144,3 @@ def _rows(ids: list[list[int]], vocabulary: PairVocabulary) -> TextRows:
     flat = np.fromiter((token for row in ids for token in row), dtype=np.int64)
     ends = np.cumsum([0, *(len(row) for row in ids)])
     return TextRows(flat, ends.astype(np.int64), vocabulary.start, vocabulary.end)
-
-
-def _any(module: nn.Module) -> Any:
-    return module

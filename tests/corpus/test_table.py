@@ -317,6 +317,14 @@ def test_other_texts_take_no_content_along():
         assert (len(out.entities), out.layers, out.targets, out.records) == (0, {}, None, None)
 
 
+def test_new_texts_may_come_with_new_targets() -> None:
+    out = full().with_texts(["x"] * 5, targets=["a", "b", "c", "d", ""])
+    assert out.targets == ("a", "b", "c", "d", "")
+    assert out.fingerprint != full().with_texts(["x"] * 5, targets=["b"] * 5).fingerprint
+    with pytest.raises(InputError, match="targets"):
+        full().with_texts(["x"] * 5, targets=["a"])
+
+
 def test_no_rows_at_all():
     empty = small().only("public")
     assert len(empty) == 0

@@ -221,12 +221,14 @@ class Corpus:
         entity_types: tuple[str, ...] | None = None,
         *,
         alignment: Alignment | None = None,
+        targets: Sequence[str] | None = None,
     ) -> Corpus:
         """The same rows with other texts and the mentions (row, start, end, type) in them.
 
         With an alignment, mentions that are not given are the old ones where they went, and layers
         follow. Whatever else told what the rows said is gone: without an alignment, old mentions
-        and layers; targets and records always. Labels, attributes, groups and splits stay.
+        and layers; targets unless new ones are given; records always. Labels, attributes, groups
+        and splits stay.
         """
         if mentions is not None or alignment is None:
             entities = Spans.build(texts, mentions or ())
@@ -239,7 +241,7 @@ class Corpus:
             entities=entities,
             entity_types=self.entity_types if entity_types is None else entity_types,
             layers={n: alignment.layer(layer, texts) for n, layer in layers.items() if alignment},
-            targets=None,
+            targets=None if targets is None else tuple(targets),
             records=None,
         )
 
