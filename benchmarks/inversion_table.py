@@ -2,8 +2,8 @@
 
     python benchmarks/inversion_table.py leaderboard/results/tagging/gradient-inversion
 
-A row for word vectors and noise at the clients; percent, a mean over seeds with half of the 95 %
-interval (Student's t). A dash stands where no update shows words.
+A row for word vectors and noise at the clients; percent, a mean over seeds with the 95 % interval
+(Student's t, within 0 and 100). A dash stands where no update shows words.
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ def shown(results: Sequence[Result], metric: str) -> str:
     some = "" if len(values) == len(results) else f" ({len(values)} of {len(results)} seeds)"
     if found.low is None or found.high is None:
         return f"{found.value:.1f}{some}"
-    return f"{found.value:.1f} ±{(found.high - found.low) / 2:.1f}{some}"
+    low, high = max(found.low, 0.0), min(found.high, 100.0)
+    exact = high - low < 0.05
+    return (
+        f"{found.value:.1f}{some}"
+        if exact
+        else f"{found.value:.1f} ({low:.1f} to {high:.1f}){some}"
+    )
 
 
 def key(result: Result) -> tuple[bool, float]:
