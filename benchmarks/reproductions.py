@@ -7,6 +7,7 @@
     python ../../../benchmarks/reproductions.py deepcandidate deepcandidate-imdb
     python ../../../benchmarks/reproductions.py federated-tagging federated-tagging-dp
     python ../../../benchmarks/reproductions.py wikipii wikipii
+    python ../../../benchmarks/reproductions.py secure-inference secure-inference
 
 Numbers of rows are means over seeds, with half of the 95 % interval (Student's t) where there are
 several; all in percent but epsilon and inference errors.
@@ -21,7 +22,7 @@ from typing import Any
 
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.results import ComponentSpec, Result
+from uedp_bench.results import ComponentSpec, Estimate, Result
 from uedp_bench.statistics.intervals import seed_estimate
 
 # Lyu, He and Li 2020, Tables 2 to 7: accuracy of the main task, empirical privacy (percent).
@@ -76,7 +77,7 @@ def main(paper: str, folder: Path) -> None:
     results = [r for r in load_results([folder]) if r.status == "finished"]
     tables = {"dpnr": dpnr, "dpnr-maps": dpnr_maps, "vickrey": vickrey,
               "deepcandidate": deepcandidate, "federated-tagging": federated_tagging,
-              "wikipii": wikipii}  # fmt: skip
+              "wikipii": wikipii, "secure-inference": secure_inference}  # fmt: skip
     tables[paper](results)
 
 
@@ -302,6 +303,32 @@ def _scenario_name(part: ComponentSpec) -> str:
     visits = f"epochs {part.params['epochs']} x {part.params['local_epochs']}"
     kept = part.params["compression"]
     return f"from client to client, {visits}{'' if kept == 'none' else f', {kept}'}"
+
+
+def secure_inference(results: Sequence[Result]) -> None:
+    """What is proven, what is right, and what attacks found, with intervals over users."""
+    leaks = ("auc", "agreement", "agreement_public_labels", "agreement_majority", "auc_inputs")
+    rows = []
+    for result in sorted(results, key=lambda each: len(each.spec.mechanism)):
+        key = " + ".join(part.name for part in result.spec.mechanism)
+        proofs = {g.unit: g for g in result.guarantees if g.kind == "proven"}
+        computed = proofs.pop("computation", None)
+        cells = [f"{proof.unit}: {number(proof.epsilon)}" for proof in proofs.values()]
+        cells += ["–" if computed is None else f"{number(computed.epsilon)}, {computed.delta:g}"]
+        cells += [_with_interval(result.utility["accuracy"])]
+        found = {name: each for of in result.leakage.values() for name, each in of.items()}
+        cells += [_with_interval(found[name]) if name in found else "–" for name in leaks]
+        rows.append((key, *cells))
+    head = ("", "proven ε", "computation: ε, δ", "accuracy", "membership AUC", "copy agrees",
+            "public labels alone", "majority answer", "transcript AUC")  # fmt: skip
+    _table(head, rows)
+
+
+def _with_interval(estimate: Estimate) -> str:
+    value = f"{estimate.value:.2f}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def _groups(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:
