@@ -42,9 +42,8 @@ def test_answers_and_traffic(options, rows):
     else:
         assert answer.logits is None
     cost, traffic = secure.cost(rows), answer.traffic
-    assert (cost.rounds, cost.server, cost.client, cost.dealer) == (
-        traffic.rounds, traffic.bytes_server, traffic.bytes_client, traffic.bytes_dealer,
-    )  # fmt: skip
+    for field in ("rounds", "bytes_server", "bytes_client", "bytes_dealer", "bytes_party"):
+        assert getattr(cost, field) == getattr(traffic, field), field
     assert traffic.seconds(0.04, 1e8) > traffic.rounds * 0.04
 
 

@@ -25,27 +25,22 @@ class Cost:
 
     Attributes:
         rounds: one after the other.
-        server, client: bytes that each of them sends.
-        dealer: bytes of corrections that the dealer sends to the server.
+        bytes_server, bytes_client: what each of them sends.
+        bytes_dealer: corrections that the dealer sends to the server.
         comparisons, truncations: of numbers.
     """
 
     rounds: int = 0
-    server: int = 0
-    client: int = 0
-    dealer: int = 0
+    bytes_server: int = 0
+    bytes_client: int = 0
+    bytes_dealer: int = 0
     comparisons: int = 0
     truncations: int = 0
 
     @property
     def bytes_party(self) -> int:
         """What the party that sends more sends."""
-        return max(self.server, self.client)
-
-    @property
-    def bytes_dealer(self) -> int:
-        """The dealer's corrections."""
-        return self.dealer
+        return max(self.bytes_server, self.bytes_client)
 
     def __add__(self, other: Cost) -> Cost:
         return self.beside(other, self.rounds + other.rounds)
@@ -54,9 +49,9 @@ class Cost:
         """Both in the same rounds."""
         return Cost(
             max(self.rounds, other.rounds) if rounds is None else rounds,
-            self.server + other.server,
-            self.client + other.client,
-            self.dealer + other.dealer,
+            self.bytes_server + other.bytes_server,
+            self.bytes_client + other.bytes_client,
+            self.bytes_dealer + other.bytes_dealer,
             self.comparisons + other.comparisons,
             self.truncations + other.truncations,
         )
@@ -68,7 +63,7 @@ class Cost:
 
 def setup(program: Program) -> Cost:
     """The server shows its weights under a mask."""
-    return Cost(rounds=1, server=WORD * sum(math.prod(shape) for _, shape in program.weights))
+    return Cost(rounds=1, bytes_server=WORD * sum(math.prod(shape) for _, shape in program.weights))
 
 
 def batch(program: Program, rows: int) -> Cost:
@@ -76,12 +71,12 @@ def batch(program: Program, rows: int) -> Cost:
     shape = program.layers.outputs(program.inputs)
     found = _layer(program, program.layers, program.inputs, rows)
     if program.reveals == "logits":
-        return found + Cost(rounds=1, server=WORD * rows * math.prod(shape))
+        return found + Cost(rounds=1, bytes_server=WORD * rows * math.prod(shape))
     (entries,) = shape
     while entries > 1:
         found = found + _choice(program, rows * (entries // 2), copies=2)
         entries -= entries // 2
-    return found + Cost(rounds=1, server=WORD * rows)
+    return found + Cost(rounds=1, bytes_server=WORD * rows)
 
 
 def _layer(program: Program, layer: Layer, shape: Shape, rows: int) -> Cost:
@@ -97,15 +92,15 @@ def _layer(program: Program, layer: Layer, shape: Shape, rows: int) -> Cost:
         return found
     inputs, outputs = (rows * math.prod(each) for each in (shape, layer.outputs(shape)))
     if isinstance(layer, Affine):
-        product = Cost(rounds=1, client=WORD * inputs, dealer=WORD * outputs)
+        product = Cost(rounds=1, bytes_client=WORD * inputs, bytes_dealer=WORD * outputs)
         return product + _truncation(program, outputs)
     if isinstance(layer, Pool):
         return _tournament(program, layer.size + layer.floor, outputs)
     if isinstance(layer, Pointwise) and layer.kind == "ReLU":
         return _tournament(program, 2, inputs)
     if isinstance(layer, Pointwise) and layer.kind == "Sigmoid":
-        product = Cost(rounds=1, server=2 * WORD * inputs, client=2 * WORD * inputs,
-                       dealer=WORD * inputs)  # fmt: skip
+        product = Cost(rounds=1, bytes_server=2 * WORD * inputs, bytes_client=2 * WORD * inputs,
+                       bytes_dealer=WORD * inputs)  # fmt: skip
         clip = _tournament(program, 2, 2 * inputs)
         return (
             clip
@@ -130,9 +125,9 @@ def _choice(program: Program, count: int, *, copies: int) -> Cost:
     sent = compared + WORD * copies * count + padded // 8
     return Cost(
         rounds=width.bit_length() + 1,
-        server=sent,
-        client=sent,
-        dealer=3 * padded * (width - 1) // 8 + WORD * (copies + 1) * count,
+        bytes_server=sent,
+        bytes_client=sent,
+        bytes_dealer=3 * padded * (width - 1) // 8 + WORD * (copies + 1) * count,
         comparisons=count,
     )
 

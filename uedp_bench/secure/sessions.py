@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -100,8 +100,9 @@ def two_processes(
     try:
         for at, (each, end) in enumerate(zip(secrets, ends, strict=True)):
             here, there = context.Pipe()
-            told = (program, at, _plain(each), keep == at, torch.get_num_threads())
-            worker = context.Process(target=_party, args=(there, end, *told), daemon=True)
+            role = _Role(at, keep == at, torch.get_num_threads())
+            told = (there, end, program, role, _plain(each))
+            worker = context.Process(target=_party, args=told, daemon=True)
             worker.start()
             there.close()
             end.close()
@@ -147,21 +148,28 @@ def _received(pipe: Connection) -> Any:
     return found
 
 
+class _Role(NamedTuple):
+    """Which party a process is, what it keeps, and its threads."""
+
+    party: int
+    keep: bool
+    threads: int
+
+
 def _party(
     pipe: Connection,
     end: socket.socket,
     program: Program,
-    at: int,
+    role: _Role,
     told: tuple[Stream, dict[str, Any], dict[str, Any]],
-    keep: bool,
-    threads: int,
 ) -> None:
     """The process of one party: it has its own secrets, its pipe and its end of the socket."""
-    torch.set_num_threads(threads)
+    torch.set_num_threads(role.threads)
+    at = role.party
     link = SocketEnd(at, end)
     try:
         seed, *kept = told
-        party = program.party(Supply(at, seed), keep=keep)
+        party = program.party(Supply(at, seed), keep=role.keep)
         party.weights, party.biases = (
             {name: torch.from_numpy(x) for name, x in each.items()} for each in kept
         )
