@@ -26,6 +26,9 @@ ASSUMPTIONS = (
     "inputs and all values between layers are within the declared ranges (others are refused)",
 )
 
+_SQUARES = 64.0
+"""What a sigmoid squares is clipped to 8 (`secure.sigmoid.END`)."""
+
 
 class MPCParams(Params):
     """What is revealed, and how two parties compute; all of it is public."""
@@ -129,7 +132,7 @@ class MPC(ServingMechanism[MPCParams]):
             parties=2,
             setup="trusted-dealer",
             truncations=p.truncations if local else 0,
-            largest=p.value_range if local else 0.0,
+            largest=max(p.value_range, _SQUARES if p.sigmoid else 0.0) if local else 0.0,
             reveals=f"{what} (the owner of the text), nothing (the owner of the model)",
         )
         return (
