@@ -115,7 +115,7 @@ def test_truncation_by_the_parties_alone_is_bounded() -> None:
 def test_squares_inside_a_sigmoid_fail_whatever_range_is_declared() -> None:
     params = {"truncation": "local", "truncations": 1, "input_range": 1.0, "value_range": 2.0}
     events = [
-        mechanisms.create("mpc", params | {"sigmoid": sigmoid}).plan(CorpusStats())[0].event
+        mechanisms.create("mpc", params | {"sigmoid": sigmoid}).plan(STATS)[0].event
         for sigmoid in (False, True)
     ]
     assert [event.largest for event in events] == [2.0, 64.0]
