@@ -1,0 +1,218 @@
+"""Tables of docs/reproductions/translation-fragments.md: phrases, reassembly, and noisy unions.
+
+    python benchmarks/fragments.py counts data/nmt_confidential
+    python benchmarks/fragments.py data data/nmt_confidential
+    python benchmarks/fragments.py reassembly data/nmt_confidential
+    python benchmarks/fragments.py union data/nmt_confidential
+
+They are: phrases beside the authors' files, what data and files show, the attack against what is
+kept and against lengths of phrases, and what a noisy vote of documents lets through.
+Each prints a table in Markdown and, with --json FILE, writes it as it is stored in
+docs/reproductions/translation-fragments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uedp_bench.accounting.ledger import proven
+from uedp_bench.attack import Planted
+from uedp_bench.attacks.fragment_reassembly.attack import FragmentReassembly
+from uedp_bench.budget.mechanisms_and_systems import NOISE
+from uedp_bench.corpus import Corpus
+from uedp_bench.files.text_files import open_text
+from uedp_bench.harness.publishing import publish
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
+from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
+from uedp_bench.mechanisms.fragments.votes import Counts, phrases_of_voters
+from uedp_bench.release import PublishedOnly
+from uedp_bench.results import Estimate
+from uedp_bench.run import Run
+from uedp_bench.tasks.sources.nmt_confidential import NMTConfidential
+from uedp_bench.tasks.sources.parallel_embedded.source import ParallelEmbedded
+from uedp_bench.tasks.sources.reading.pairs import holds_text
+
+DOMAINS = ("EMEA", "GNOME", "JRC")
+PRINTED = {"EMEA": 93_981, "GNOME": 93_982, "JRC": 111_965}
+LONGEST = {"EMEA": 4, "GNOME": 5, "JRC": 5}
+"""Words of the longest phrase of the published files, which the names of the files call 4."""
+
+KEEP, WORDS = (0.1, 0.25, 0.5, 1.0), (2, 3, 4, 5, 7)
+DELTA, EPSILONS = 1e-5, (1.0, 3.0, 8.0)
+MOST = (10, 30, 100, 300)
+"""Phrases that a document votes for, at most; the best of them is shown."""
+
+Row = dict[str, Any]
+
+
+def main(argv: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", choices=sorted(TABLES))
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args(argv)
+    rows = list(TABLES[asked.table](asked.data))
+    print(markdown(rows))
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    names = list(rows[0])
+    lines = [names, ["---"] * len(names), *([_cell(row[name]) for name in names] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        middle, low, high = value
+        return f"{middle:.3g}" if low is None else f"{middle:.3g} ({low:.3g} to {high:.3g})"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def source(data: Path, domain: str, **params: Any) -> Corpus:
+    return NMTConfidential.create({"path": data, "domain": domain, **params}).read()
+
+
+def run_of(corpus: Corpus) -> Run:
+    return Run(0, CorpusStats(corpus.user_count, len(corpus), 0, 0, public=False), delta=DELTA)
+
+
+def counts(data: Path) -> Iterator[Row]:
+    """Half of the phrases of the train split, for limits on both sides and on the German one."""
+    for domain in DOMAINS:
+        rows = source(data, domain, clean=False).only("train")
+        found: dict[str, int] = {}
+        for limited, words in (("both", 4), ("both", 5), ("text", 4)):
+            mechanism = PhraseFragments.create({"max_words": words, "limited": limited})
+            every = mechanism.phrases(rows, run_of(rows))
+            found[f"{words} words, {limited}"] = len(every.phrases) // 2
+        longest = (max(map(len, side)) for side in published_files(data, domain))
+        told = " / ".join(str(words) for words in longest)
+        yield {"domain": domain, "published": PRINTED[domain], "longest": told, **found}
+
+
+def data_findings(data: Path) -> Iterator[Row]:
+    """Pairs whose English side holds the German one, duplicates, and what fragments publish."""
+    for domain in DOMAINS:
+        corpus = source(data, domain, clean=False)
+        row: Row = {"domain": domain}
+        for split in ("train", "valid", "test"):
+            pairs = pairs_of(corpus.only(split))
+            row[f"copied in {split}"] = float(np.mean([holds_text(pair) for pair in pairs]))
+            if split != "valid":
+                row[f"distinct pairs in {split}"] = len(set(pairs))
+        seen = set(pairs_of(corpus.only("train")))
+        test = pairs_of(corpus.only("test"))
+        row["test pairs in train"] = float(np.mean([pair in seen for pair in test]))
+        texts = [text.split() for text in corpus.only("train").targets or ()]
+        phrases, false = published_files(data, domain)[1], set[tuple[str, ...]]()
+        for size in range(1, 5):
+            ours, theirs = (ngrams(words, size) for words in (texts, phrases))
+            row[f"{size}-grams published"] = len(ours & theirs) / len(ours)
+            false |= theirs - ours
+        row["n-grams of no text"] = len(false)
+        yield row
+
+
+def reassembly(data: Path) -> Iterator[Row]:
+    """The attack on EMEA and GNOME: keep at 4 words, and lengths at a half."""
+    every = [(4, keep) for keep in KEEP] + [(words, 0.5) for words in WORDS if words != 4]
+    attack = FragmentReassembly.create({})
+    for domain, settings in (("EMEA", every), ("GNOME", [(4, 0.5), (4, 1.0), (7, 0.5)])):
+        corpus = source(data, domain).only("train")
+        for words, keep in settings:
+            mechanism = PhraseFragments.create({"max_words": words, "keep": keep})
+            run = run_of(corpus)
+            out, _ = publish(mechanism, corpus, run)
+            found = attack.run(PublishedOnly().showing(published=out), Planted(), corpus, run)
+            print(domain, words, keep, found.metrics, file=sys.stderr)
+            yield {
+                "domain": domain, "words": words, "keep": keep,
+                **{name: listed(found.metrics.get(name)) for name in
+                   ("sentences_recovered", "sentences_recovered_floor", "longest_run_median",
+                    "longest_run_90", "longest_run_median_floor", "run_precision")},
+            }  # fmt: skip
+
+
+def union(data: Path) -> Iterator[Row]:
+    """Phrases that pass a noisy vote of documents, beside those that k documents have."""
+    for name, corpus in unions(data):
+        train = corpus.only("train", "public")
+        mechanism, run = PhraseUnion.create({NOISE: 1.0}), run_of(train)
+        every = mechanism.phrases(train, run)
+        voters = phrases_of_voters(train, every, "user", mechanism.name)
+        having = Counter(phrase for counts in voters.values() for phrase in counts)
+        row: Row = {"data": name, "documents": len(voters), "different phrases": len(having)}
+        for k in (2, 5, 20):
+            row[f"of {k} documents"] = sum(count >= k for count in having.values())
+        for epsilon in EPSILONS:
+            noise = noise_for(epsilon)
+            tried = [passed(voters, noise, most, run) for most in MOST]
+            row[f"ε = {epsilon:g}"], row[f"of 2 words, ε = {epsilon:g}"] = max(tried)
+        print(row, file=sys.stderr)
+        yield row
+
+
+def unions(data: Path) -> Iterator[tuple[str, Corpus]]:
+    yield "EMEA", source(data, "EMEA", general=("GNOME",))
+    yield "GNOME", source(data, "GNOME", general=("EMEA",))
+    for documents in (100, 300, 1000, 3000):
+        sizes = {"documents": documents, "untranslated": 0}
+        yield "generated", ParallelEmbedded.create(sizes).read()
+
+
+def noise_for(epsilon: float) -> float:
+    """The noise whose proven epsilon is at most this, by bisection."""
+    stats = CorpusStats(1, 1, 0, 0, public=True)
+    low, high = 0.1, 50.0
+    while high - low > 1e-3:
+        noise = (low + high) / 2
+        events = PhraseUnion.create({NOISE: noise}).plan(stats)
+        meets = proven(events, delta=DELTA)[0].epsilon <= epsilon
+        low, high = (low, noise) if meets else (noise, high)
+    return high
+
+
+def passed(voters: dict[int, Counts], noise: float, most: int, run: Run) -> tuple[int, int]:
+    """How many phrases pass, and how many of them have two words or more."""
+    found, _ = PhraseUnion.create({NOISE: noise, "most": most}).select(voters, run)
+    return len(found), sum(len(text.split()) > 1 for text, _ in found)
+
+
+def published_files(data: Path, domain: str) -> list[list[list[str]]]:
+    """The words of the authors' phrases, German and English."""
+    folder = data / "phrase_pairs" / domain
+    found = []
+    for side in ("de", "en"):
+        file = next(folder.glob(f"train_phrase_4_0.5.{side}*"))
+        with open_text(file, "data") as lines:
+            found.append([line.split() for line in lines])
+    return found
+
+
+def pairs_of(rows: Corpus) -> list[tuple[str, str]]:
+    return list(zip(rows.texts, rows.targets or (), strict=True))
+
+
+def ngrams(texts: Sequence[list[str]], size: int) -> set[tuple[str, ...]]:
+    return {tuple(words[at : at + size]) for words in texts for at in range(len(words) - size + 1)}
+
+
+def listed(value: Estimate | None) -> list[float | None] | str:
+    return "" if value is None else [value.value, value.low, value.high]
+
+
+TABLES = {"counts": counts, "data": data_findings, "reassembly": reassembly, "union": union}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
