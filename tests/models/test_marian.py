@@ -17,7 +17,7 @@ from uedp_bench.tasks.translation.release import TranslatorRelease
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +131,15 @@ def test_a_share_of_pairs_is_the_sum_of_clipped_updates(release: TranslatorRelea
     cohort = cohort._replace(seeds=np.zeros((1, *cohort.rows.shape), np.int64))
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.05))
     together = worker.unit_sum(work, Share(cohort, np.ones(6)))
-    # How they are clipped is said, in one pass or update by update.
-    assert sum(together.clipping.values()) == 6
+    assert together.clipping == {ONE_PASS: 6}
     alone = [worker.unit_sum(work, Share(cohort.take(units[[at]]), np.ones(1))) for at in range(6)]
     assert all(float(one.total.norm()) <= 0.05 * (1 + 1e-6) for one in alone)
     total = torch.stack([one.total for one in alone]).sum(dim=0)
     assert together.total.numpy() == pytest.approx(total.numpy(), abs=1e-6)
     assert together.clipped == 6
+    nats = learner.losses(learner.module, learner.batch([2], np.zeros(1, np.int64))).nats[0]
+    trained = [weight for weight in learner.module.parameters() if weight.requires_grad]
+    parts = torch.autograd.grad(nats, trained)
+    gradient = -torch.cat([part.reshape(-1) for part in parts])
+    expected = 0.05 * gradient / gradient.norm()
+    assert alone[2].total.numpy() == pytest.approx(expected.numpy(), abs=1e-4)
