@@ -1,6 +1,7 @@
 """A round waits for its device a few times, however many rows, units and layers it has.
 
-Reads are counted on a CPU, where the same code runs: whatever gives Python a number that a device
+Reads are counted on a CPU, where the same code runs as soon as it counts as a device that is
+waited for (where reading is free, two looks save copies): whatever gives Python a number that a device
 computed, or a tensor whose shape depends on such numbers. A round reads:
 
 * the sum, for noise, which is drawn on the CPU, and its norm, for the diagnostics;
@@ -33,6 +34,7 @@ from uedp_bench.corpus import Index
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.run import Run
+from uedp_bench.training import clipping
 from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.bounds import Bound, FlatBound, PerLayerBound, TwoLevelBound
 from uedp_bench.training.federated import Federation, train_federated
@@ -156,6 +158,7 @@ def test_reads_of_a_round_do_not_grow(
 ) -> None:
     path = PATHS[name]
     monkeypatch.setattr(norms, "_KEPT", 0)  # networks of real size keep few gradients
+    monkeypatch.setattr(clipping, "waits", lambda device: True)  # as a GPU is waited for
     for large in (False, True):
         with monkeypatch.context() as patch:
             first, *others = _by_round(path, _learner(kind, large=large), patch)

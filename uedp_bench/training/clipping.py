@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from uedp_bench.training.chunks import weights_at_once
+from uedp_bench.training.device import waits
 
 SAFETY = 1.0 - 1e-6
 """Rounding in float32 may leave a clipped vector longer than its bound; shrinking avoids it."""
@@ -79,7 +80,7 @@ def clipped_sum(
     factors, rows = factors * weights, finite_rows(updates, norms)
     if into is None:
         return factors @ rows, norms
-    if len(rows) == 1 and rows.device.type == "cpu":  # in one pass; a GPU would be waited for
+    if len(rows) == 1 and not waits(rows.device):  # in one pass
         return into.add_(rows[0], alpha=float(factors[0])), norms
     return into.add_(factors @ rows), norms
 
@@ -90,7 +91,7 @@ def finite_rows(updates: Tensor, norms: Tensor) -> Tensor:
     No factor silences them: 0 times infinity is not a number. To ask a GPU whether there are any
     would be to wait for it, which costs more than a copy; a CPU copies only what it has to.
     """
-    if updates.device.type == "cpu" and bool(torch.isfinite(norms).all()):
+    if not waits(updates.device) and bool(torch.isfinite(norms).all()):
         return updates
     return torch.where(torch.isfinite(norms)[:, None], updates, 0.0)
 

@@ -31,6 +31,11 @@ def choose_device(wanted: str, threads: int = 0) -> str:
     return str(device)
 
 
+def waits(device: torch.device) -> bool:
+    """True where reading a number means to wait for all that a device still has to compute."""
+    return device.type != "cpu"
+
+
 def keep_freed_memory() -> None:
     """Lets glibc keep freed memory: large tensors are then reused, not mapped anew every step.
 
