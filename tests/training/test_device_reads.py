@@ -1,7 +1,7 @@
 """A round waits for its device a few times, however many rows, units and layers it has.
 
-Reads are counted on a CPU, where the same code runs as soon as it counts as a device that is
-waited for (where reading is free, two looks save copies): whatever gives Python a number that a device
+Reads are counted on a CPU, where the same code runs once it counts as a device that is waited
+for (where reading is free, two looks save copies): whatever gives Python a number that a device
 computed, or a tensor whose shape depends on such numbers. A round reads:
 
 * the sum, for noise, which is drawn on the CPU, and its norm, for the diagnostics;
