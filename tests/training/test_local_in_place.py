@@ -1,0 +1,99 @@
+"""Users that train alone, whose weights move in place: what each sends is its own, and bounded."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from model_learners import MODELS, USERS, learner_of_model
+from torch import Tensor
+
+from uedp_bench.learner import Batch, Learner
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local import LocalTrainer, LocalTraining
+from uedp_bench.training.local_steps import schedule
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
+
+LOCAL = LocalTraining(epochs=2, batch_size=2, learning_rate=0.5)
+TRAINED = ("gpt2", "gpt2, adapters", "cifg-lstm", "awd-lstm", "transformer-small", "words of bert")
+BOUND = 0.05
+
+
+def _learner(name: str) -> Learner:
+    learner = learner_of_model(name)
+    learner.vectorised = False
+    return learner
+
+
+def _cohort(seed: int = 3) -> Cohort:
+    owner = np.repeat(np.arange(len(USERS)), [len(rows) for rows in USERS])
+    rows = np.concatenate(USERS)
+    rng = np.random.default_rng(seed)
+    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(USERS))
+    return cohort.drawn(LOCAL.epochs, LOCAL.batch_size, rng, rng)
+
+
+def _by_torch(learner: Learner, cohort: Cohort) -> Tensor:
+    """(d,) what torch's SGD moves a copy of the network by, for a cohort of one."""
+    module = copy.deepcopy(learner.module).train()
+    trained = [weight for weight in module.parameters() if weight.requires_grad]
+    before = torch.cat([weight.detach().reshape(-1) for weight in trained])
+    optimizer = torch.optim.SGD(trained, lr=LOCAL.learning_rate)
+    for rows, weights, seeds in schedule(cohort, LOCAL):
+        if weights.any():
+            losses = learner.losses(module, learner.batch(rows[0], seeds[0]))
+            kept = torch.from_numpy(weights[0]).float()
+            optimizer.zero_grad()
+            ((kept * losses.nats).sum() / (kept * losses.targets).sum()).backward()
+            optimizer.step()
+    return torch.cat([weight.detach().reshape(-1) for weight in trained]) - before
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINED if name in MODELS])
+def test_each_user_sends_what_torch_trains_whoever_was_before(name: str) -> None:
+    learner, cohort = _learner(name), _cohort()
+    trainer = LocalTrainer(learner, LOCAL, "cpu")
+    theta = trainer.flat.vector.clone()
+    found = trainer.updates(theta, cohort)
+    for unit in range(len(USERS)):
+        alone = cohort.take(np.array([unit]))
+        expected = _by_torch(learner, alone)
+        torch.testing.assert_close(found[unit], expected, rtol=1e-3, atol=1e-5)
+        assert float(expected.norm()) > 0.01
+    again = trainer.updates(theta, cohort.take(np.array([3, 0])))
+    assert torch.equal(again, found[[3, 0]])  # to the last bit, in another order, with others
+
+
+def _sum(learner: Learner, units: list[int]) -> Tensor:
+    """What units add to a round, the users' numbers kept."""
+    setup = WorkerSetup(learner, LOCAL, "cpu", seed=1, injected=(), most=4)
+    worker = ShareWorker(setup)
+    work = RoundWork(worker.trainer.flat.vector.clone(), Limits(total=BOUND))
+    cohort = _cohort().take(np.array(units))
+    return worker.unit_sum(work, Share(cohort, np.ones(len(units)))).total.double()
+
+
+def test_no_user_moves_the_sum_by_more_than_the_bound() -> None:
+    learner = _learner("gpt2")
+    everybody = list(range(len(USERS)))
+    whole = _sum(learner, everybody)
+    for user in everybody:
+        change = whole - _sum(learner, [other for other in everybody if other != user])
+        assert 0.99 * BOUND <= float(change.norm()) <= BOUND * (1 + 1e-5)
+
+
+def test_a_user_that_is_not_finite_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = _learner("gpt2")
+    expected = _sum(learner, [1, 2])
+    right = learner.losses
+
+    def spoilt(module: torch.nn.Module, batch: Batch):  # type: ignore[no-untyped-def]
+        losses = right(module, batch)
+        longest = losses.targets > 60  # row 6, of the user 3
+        return losses._replace(nats=losses.nats * torch.where(longest, torch.inf, 1.0))
+
+    monkeypatch.setattr(learner, "losses", spoilt)
+    torch.testing.assert_close(_sum(learner, [3, 1, 2]), expected)
