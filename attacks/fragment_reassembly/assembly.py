@@ -22,6 +22,10 @@ LONGEST = 1000
 """Words of a run at which it stops growing to one side, for texts that repeat themselves."""
 
 
+REACH = 8
+"""First words by which phrases are looked up in runs: it bounds memory where phrases are long."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """When fragments are joined.
@@ -47,22 +51,36 @@ def assemble(fragments: Iterable[Fragment], rules: Rules) -> list[Words]:
         raise InputError(f"fragments are joined by {rules.overlap} words; at least 1 is needed")
     kinds = sorted(set(fragments), key=lambda kind: (-len(kind[0]), kind))
     forward, backward = _Growth(kinds, rules), _Growth([_turned(kind) for kind in kinds], rules)
-    covered: set[Words] = set()
-    longest = len(kinds[0][0]) if kinds else 0
-    runs = []
+    runs: list[Words] = []
+    held = _Held(kinds)
     for at, (words, _) in enumerate(kinds):
-        if words in covered:
+        if words in held:
             continue
-        right = forward.grown(at)
-        left = backward.grown(at)
-        run = (*reversed(left[len(words) :]), *right)
-        runs.append(run)
-        covered.update(
-            run[start : start + size]
-            for size in range(1, longest + 1)
-            for start in range(len(run) - size + 1)
-        )
+        left, right = backward.grown(at), forward.grown(at)
+        runs.append((*reversed(left[len(words) :]), *right))
+        held.add(runs[-1])
     return runs
+
+
+class _Held:
+    """Phrases that stand in runs so far."""
+
+    def __init__(self, kinds: Sequence[Fragment]) -> None:
+        self._beginning: dict[Words, set[Words]] = {}
+        self._found: set[Words] = set()
+        for words, _ in kinds:
+            self._beginning.setdefault(words[:REACH], set()).add(words)
+
+    def add(self, run: Words) -> None:
+        """Looks up which phrases stand in one more run."""
+        for start in range(len(run)):
+            for size in range(1, min(REACH, len(run) - start) + 1):
+                for words in self._beginning.get(run[start : start + size], ()):
+                    if run[start : start + len(words)] == words:
+                        self._found.add(words)
+
+    def __contains__(self, words: Words) -> bool:
+        return words in self._found
 
 
 class _Growth:

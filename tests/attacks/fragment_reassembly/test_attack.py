@@ -66,6 +66,12 @@ def test_translations_tell_forks_apart() -> None:
     assert set(assemble(fork, Rules(2, bilingual=False))) == {source for source, _ in fork}
 
 
+def test_fragments_of_any_length_are_joined() -> None:
+    text = [f"w{n}" for n in range(200)]
+    long = [(tuple(text[at : at + 60]), ("x",)) for at in range(0, 200, 20)]
+    assert assemble(long, Rules(2, bilingual=True)) == [tuple(text)]
+
+
 def test_texts_that_repeat_themselves_end() -> None:
     circle = [(words("a b a"), ("x",)), (words("b a b"), ("x",))]
     assert all(len(run) < 10 for run in assemble(circle, Rules(2, bilingual=True)))
