@@ -13,7 +13,7 @@ from uedp_bench.attacks.fragment_reassembly.common_runs import CommonRuns
 from uedp_bench.attacks.fragment_reassembly.scores import Sentences, measured
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.errors import CapabilityError
 from uedp_bench.release import Published, published_of, seen_of
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
     def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
         """See the class; metrics of the translations are in the details.
 
-        Raises:
-            InputError: if no sentence has more words than the longest published phrase.
+        Metrics are left out where no sentence has more words than the longest published phrase.
         """
         seen, shown = seen_of(release), published_of(release)
         if seen is None or shown is None or corpus.targets is None:
@@ -90,7 +89,7 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
         for number, side in enumerate(("text", "target")):
             run.progress(f"reassemble: {side}", number, 2)
             found[side] = self._measured(fragments, (rows, documents, sought), side, told, run)
-            if others is not None and not sought.all():
+            if found[side] and others is not None and not sought.all():
                 fewer = [fragments[at] for at in np.flatnonzero(others).tolist()]
                 floor = self._measured(fewer, (rows, documents, sought), side, told, run)
                 name = "sentences_recovered"
@@ -124,9 +123,9 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
         its = looked.texts if side == "text" else looked.targets or ()
         sentences = Sentences.of(looked, its, documents[among], longest)
         if not sentences.words:
-            raise InputError(
-                f"{self.name}: no sentence has more words than the longest fragment, {longest}"
-            )
+            left_out = f"left out: no sentence has more words than the longest fragment, {longest}"
+            told[f"{side}s_looked_for"] = left_out
+            return {}
         runs = assemble(turned, Rules(self.params.overlap, self.params.bilingual))
         told[f"{side}s_looked_for"] = len(sentences.words)
         told[f"longest_fragment_of_{side}"] = longest

@@ -54,6 +54,7 @@ class TranslationParams(Params):
     beams: int = Field(
         default=1,
         ge=1,
+        le=100,
         description="hypotheses of beam search; 1 takes the most probable token at each step",
     )
     pretraining_epochs: int = Field(
