@@ -88,16 +88,22 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
         told: dict[str, Any] = {"floor": ONE_DOCUMENT if sought.all() else NO_ORIGIN}
         for number, side in enumerate(("text", "target")):
             run.progress(f"reassemble: {side}", number, 2)
-            found[side] = self._measured(fragments, (rows, documents, sought), side, told, run)
-            if found[side] and others is not None and not sought.all():
-                fewer = [fragments[at] for at in np.flatnonzero(others).tolist()]
-                floor = self._measured(fewer, (rows, documents, sought), side, told, run)
-                name = "sentences_recovered"
-                found[side][f"{name}_floor"] = floor[name]
-                found[side]["longest_run_median_floor"] = floor["longest_run_median"]
-                told["floor"] = (
-                    f"{int(others.sum())} fragments of documents that are not looked for"
-                )
+            turned = fragments if side == "text" else [(b, a) for a, b in fragments]
+            longest = max(len(words) for words, _ in turned)
+            looked = _sentences(rows, sought, side, longest)
+            if not looked[0].words:
+                told[f"{side}s_looked_for"] = f"left out: none has more words than {longest}"
+                found[side] = {}
+                continue
+            told[f"{side}s_looked_for"] = len(looked[0].words)
+            told[f"longest_fragment_of_{side}"] = longest
+            found[side] = self._measured(turned, *looked, run)
+            if others is not None and not sought.all():
+                fewer = [turned[at] for at in np.flatnonzero(others).tolist()]
+                floor = self._measured(fewer, *looked, run)
+                for name in ("sentences_recovered", "longest_run_median"):
+                    found[side][f"{name}_floor"] = floor[name]
+                told["floor"] = f"{len(fewer)} fragments of documents that are not looked for"
         details = {
             **told,
             "fragments": len(fragments),
@@ -108,29 +114,24 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
         return Leakage(found["text"], details)
 
     def _measured(
-        self,
-        fragments: list[Fragment],
-        sought: tuple[Corpus, IntArray, BoolArray],
-        side: str,
-        told: dict[str, Any],
-        run: Run,
+        self, fragments: list[Fragment], sentences: Sentences, every: CommonRuns, run: Run
     ) -> dict[str, Estimate]:
-        rows, documents, among = sought
-        texts = rows.texts if side == "text" else rows.targets or ()
-        turned = fragments if side == "text" else [(b, a) for a, b in fragments]
-        longest = max((len(words) for words, _ in turned), default=0)
-        looked = rows.take(np.flatnonzero(among))
-        its = looked.texts if side == "text" else looked.targets or ()
-        sentences = Sentences.of(looked, its, documents[among], longest)
-        if not sentences.words:
-            left_out = f"left out: no sentence has more words than the longest fragment, {longest}"
-            told[f"{side}s_looked_for"] = left_out
-            return {}
-        runs = assemble(turned, Rules(self.params.overlap, self.params.bilingual))
-        told[f"{side}s_looked_for"] = len(sentences.words)
-        told[f"longest_fragment_of_{side}"] = longest
-        every = CommonRuns({tuple(text.split()) for text in texts})
+        runs = assemble(fragments, Rules(self.params.overlap, self.params.bilingual))
         return measured(runs, sentences, every, run.shared(self.name, "bootstrap"))
+
+
+def _sentences(
+    rows: Corpus, sought: BoolArray, side: str, longest: int
+) -> tuple[Sentences, CommonRuns]:
+    """Sentences that are looked for, and all of them: a run is right if it stands in any."""
+    looked = rows.take(np.flatnonzero(sought))
+    its = looked.texts if side == "text" else looked.targets or ()
+    every = rows.texts if side == "text" else rows.targets or ()
+    documents = or_alone(rows.users)[sought]
+    return (
+        Sentences.of(looked, its, documents, longest),
+        CommonRuns({tuple(text.split()) for text in every}),
+    )
 
 
 def _private(shown: Corpus) -> Corpus:

@@ -159,4 +159,4 @@ def test_releases_without_phrases_are_refused_with_the_reason() -> None:
     assert "none was published" in str(attack.refuses(release, CORPUS))
     whole = reassembled(CORPUS, CORPUS)
     assert whole.metrics == {}
-    assert "no sentence has more words" in whole.details["texts_looked_for"]
+    assert "none has more words" in whole.details["texts_looked_for"]
