@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,9 +13,9 @@ from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
-from uedp_bench.errors import InputError
+from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Classifier, LabelOnly, class_labels
-from uedp_bench.served_release import PublicInputs
+from uedp_bench.served_release import Compilable, PublicInputs
 from uedp_bench.statistics.intervals import mean_estimate
 
 if TYPE_CHECKING:
@@ -123,17 +125,27 @@ def _drawn(rows: Corpus, most: int, rng: np.random.Generator) -> Corpus:
 
 def _features(release: Release, public: Corpus, test: Corpus) -> tuple[tuple[Any, Any], str]:
     """Features of public and of test rows, and what they are."""
-    if isinstance(release, PublicInputs):
-        return (_flat(release, public), _flat(release, test)), "what the text's owner computes"
+    if (read := _reader(release)) is not None:
+        return (_flat(read(public)), _flat(read(test))), "what the text's owner computes"
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=_TERMS)
     return (vectorizer.fit_transform(public.texts), vectorizer.transform(test.texts)), "tf-idf"
 
 
-def _flat(release: PublicInputs, rows: Corpus) -> FloatArray:
-    read = np.asarray(release.public_inputs(rows), dtype=np.float64)
-    return read.reshape(len(read), -1)
+def _reader(release: Release) -> Callable[[Corpus], Any] | None:
+    """What everybody can compute of a row before the network, if the release says what that is."""
+    if isinstance(release, PublicInputs):
+        return release.public_inputs
+    if isinstance(release, Compilable):
+        with suppress(CapabilityError):
+            return release.network().read
+    return None
+
+
+def _flat(inputs: Any) -> FloatArray:
+    values = np.asarray(inputs, dtype=np.float64)
+    return values.reshape(len(values), -1)
 
 
 def _copy(asked: _Asked, labels: IntArray) -> IntArray:

@@ -1,0 +1,63 @@
+"""What docs/reproductions says of classification by two parties is what the results say."""
+
+from __future__ import annotations
+
+import math
+import runpy
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.results import Result
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "leaderboard" / "results" / "reproductions"
+LINEAR = "secure-inference-linear"
+PAGE = (ROOT / "docs" / "reproductions" / "secure-inference.md").read_text(encoding="utf-8")
+
+
+def found(name: str, *mechanisms: str) -> Result:
+    (one,) = (
+        result
+        for result in load_results([FOLDER / name])
+        if tuple(part.name for part in result.spec.mechanism) == mechanisms
+    )
+    return one
+
+
+def proven(result: Result) -> dict[str, float]:
+    return {g.unit: g.epsilon for g in result.guarantees if g.kind == "proven"}
+
+
+@pytest.mark.parametrize("name", [LINEAR])
+def test_the_page_holds_the_tables_that_results_print(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "reproductions.py"))
+    script["main"]("secure-inference", FOLDER / name)
+    assert capsys.readouterr().out.strip() in PAGE
+
+
+@pytest.mark.parametrize("name", [LINEAR])
+def test_neither_promise_changes_the_other(name: str) -> None:
+    assert proven(found(name, "noiseless")) == {"user": math.inf}
+    assert proven(found(name, "noiseless", "mpc")) == {"user": math.inf, "computation": 0.0}
+    both = proven(found(name, "dp-sgd", "mpc"))
+    assert both.keys() == {"record", "computation"}
+    assert 0.0 < both["record"] < 10.0
+    assert both["computation"] == 0.0
+
+
+@pytest.mark.parametrize("name", [LINEAR])
+def test_transcripts_tell_nothing_and_answers_tell_the_model(name: str) -> None:
+    for trainer in ("noiseless", "dp-sgd"):
+        leakage = found(name, trainer, "mpc").leakage
+        auc = leakage["transcript"]["auc_inputs"]
+        assert auc.low is not None
+        assert auc.high is not None
+        assert auc.low < 0.5 < auc.high
+        assert leakage["transcript"]["p_uniform"].value > 1e-3
+    copied = found(name, "noiseless", "mpc").leakage["model-extraction"]
+    assert copied["agreement_majority"].high is not None
+    assert copied["agreement"].value > copied["agreement_majority"].high
