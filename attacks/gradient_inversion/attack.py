@@ -21,6 +21,7 @@ from uedp_bench.attacks.gradient_inversion.short_rows import ShortRows
 from uedp_bench.component import Params
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import TrainedRelease
+from uedp_bench.served_release import ServedRelease
 from uedp_bench.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class GradientInversion(Attack[GradientInversionParams]):
         """See `Attack`: messages that cannot be read, or whose reading nobody can judge."""
         if isinstance(release, Transcript) and (dealt := release.transcript.dealt):
             return f"{dealt}, so that nobody can tell whose words an update shows"
+        release = _trained(release)
         if not isinstance(release, TrainedRelease):
             return f"{type(release).__name__} does not say how its network reads rows (`learner`)"
         try:
@@ -116,7 +118,8 @@ class GradientInversion(Attack[GradientInversionParams]):
             InputError: if the party took no part, or is not the server and received nothing of
                 others' text.
         """
-        if not isinstance(release, TrainedRelease) or not isinstance(release, Transcript):
+        trained = _trained(release)
+        if not isinstance(trained, TrainedRelease) or not isinstance(release, Transcript):
             raise CapabilityError(f"{self.name} needs the Transcript of a trained release")
         seen = list(seen_by(release.transcript, self.params.party))
         if not seen:
@@ -128,10 +131,10 @@ class GradientInversion(Attack[GradientInversionParams]):
                 raise InputError(said)
             # Coins may draw nobody, and a client that is visited first may have no rows.
             return Leakage({}, {"party": SERVER, "notes": [f"{said}: read more of them (rounds)"]})
-        target = Target.of(release, corpus)
+        target = Target.of(trained, corpus)
         rng = run.shared("attack", self.name)
         reading = Reading(target, self.params.false_tokens)
-        short = self._short(release, target, run)
+        short = self._short(trained, target, run)
         for number, each in enumerate(seen):
             run.progress(f"attack {self.name}", number, len(seen))
             found = reading.read(each)
@@ -157,6 +160,11 @@ class GradientInversion(Attack[GradientInversionParams]):
             release, target, p.order_messages, p.order_words, p.orders, run.device,
             run.shared("attack", self.name, "order"),
         )  # fmt: skip
+
+
+def _trained(release: Release) -> Release:
+    """The model whose updates were sent: a protocol that answers for it hides none of these."""
+    return release.behind if isinstance(release, ServedRelease) else release
 
 
 class Target(NamedTuple):

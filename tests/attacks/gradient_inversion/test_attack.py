@@ -151,8 +151,14 @@ def test_a_row_of_its_own_is_read_word_by_word(tmp_path):
 
 def test_a_frozen_encoder_shows_labels_and_no_words(tmp_path):
     model = {"name": text_encoders.HashedWords.name, "params": {"width": 8}}
-    result = result_of(tmp_path, task={"name": "text-classification"}, model=model)
+    task = {"name": "text-classification"}
+    result = result_of(tmp_path / "plain", task=task, model=model)
     found = result.leakage["gradient-inversion"]
+    # Nobody sees the model when it is asked; its updates were sent all the same.
+    served = [{"name": "fedavg", "params": FEDSGD}, {"name": "mpc"}]
+    (spec,) = runs(served, attacks=[ATTACK], task=task, model=model)
+    behind = execute(spec, Execution(tmp_path / "served", "cpu"))
+    assert behind.leakage["gradient-inversion"]["labels_precision"].value == 1.0
     assert found["labels_precision"].value == 1.0
     assert not [name for name in found if name.startswith(("words", "names", "rows"))]
     details = result.details["gradient-inversion"]
