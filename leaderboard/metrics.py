@@ -160,6 +160,7 @@ _LEAKAGE = (
     _rate("agreement_majority", "copy agrees, majority", "of saying the most frequent answer"),
     _rate("agreement_public_labels", "copy agrees, public labels", "of a copy that was trained on "
           "public labels and asked nobody", main=True),
+    _rate("accuracy", "copy's accuracy", "share of test rows whose class the copy tells", "lower"),
     _rate("accuracy_majority", "copy's accuracy, majority", "of saying the most frequent answer"),
     _rate("accuracy_public_labels", "copy's accuracy, public labels", "of a model of public "
           "labels"),
@@ -244,6 +245,9 @@ _LEAKAGE = (
           "sentence", "lower"),
     _rate("facts_joined", "facts joined", "share of pairs of entities of a sentence that one run "
           "has both of", "lower"),
+    _rate("rows_rouge_l", "ROUGE-L of rows", "F1 of the longest common subsequence of a read "
+          "row with the closest one of the client", "lower"),
+    _rate("rows_rouge_l_random", "ROUGE-L, random order", "of random orders of the same words"),
     Metric("epsilon_*", "epsilon", "refuted from below by this audit", "lower", low=0.0),
 )  # fmt: skip
 

@@ -29,6 +29,7 @@ SPECS = {
     "federated-tagging-dp": "paper/federated-tagging-dp-quick",
     "federated-tagging-clients": "paper/federated-tagging-clients-quick",
     "federated-tagging-incremental": "paper/federated-tagging-incremental-quick",
+    "secure-inference": "paper/secure-inference-quick",
     "secure-inference-linear": "paper/secure-inference-linear-quick",
     "wikipii": "paper/wikipii-quick",
     "wikipii-automatic": "paper/wikipii-automatic-quick",

@@ -13,7 +13,7 @@ from uedp_bench.results import Result
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "leaderboard" / "results" / "reproductions"
-LINEAR = "secure-inference-linear"
+CNN, LINEAR = "secure-inference", "secure-inference-linear"
 PAGE = (ROOT / "docs" / "reproductions" / "secure-inference.md").read_text(encoding="utf-8")
 
 
@@ -30,7 +30,7 @@ def proven(result: Result) -> dict[str, float]:
     return {g.unit: g.epsilon for g in result.guarantees if g.kind == "proven"}
 
 
-@pytest.mark.parametrize("name", [LINEAR])
+@pytest.mark.parametrize("name", [CNN, LINEAR])
 def test_the_page_holds_the_tables_that_results_print(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -39,7 +39,7 @@ def test_the_page_holds_the_tables_that_results_print(
     assert capsys.readouterr().out.strip() in PAGE
 
 
-@pytest.mark.parametrize("name", [LINEAR])
+@pytest.mark.parametrize("name", [CNN, LINEAR])
 def test_neither_promise_changes_the_other(name: str) -> None:
     assert proven(found(name, "noiseless")) == {"user": math.inf}
     assert proven(found(name, "noiseless", "mpc")) == {"user": math.inf, "computation": 0.0}
@@ -49,7 +49,7 @@ def test_neither_promise_changes_the_other(name: str) -> None:
     assert both["computation"] == 0.0
 
 
-@pytest.mark.parametrize("name", [LINEAR])
+@pytest.mark.parametrize("name", [CNN, LINEAR])
 def test_transcripts_tell_nothing_and_answers_tell_the_model(name: str) -> None:
     for trainer in ("noiseless", "dp-sgd"):
         leakage = found(name, trainer, "mpc").leakage
@@ -61,3 +61,16 @@ def test_transcripts_tell_nothing_and_answers_tell_the_model(name: str) -> None:
     copied = found(name, "noiseless", "mpc").leakage["model-extraction"]
     assert copied["agreement_majority"].high is not None
     assert copied["agreement"].value > copied["agreement_majority"].high
+
+
+def test_a_linear_classifier_is_better_and_takes_a_hundredth() -> None:
+    cnn, linear = (found(name, "noiseless", "mpc") for name in (CNN, LINEAR))
+    right = linear.utility["accuracy"].low
+    wrong = cnn.utility["accuracy"].high
+    assert right is not None
+    assert wrong is not None
+    assert right > wrong + 0.2
+    costs = [each.cost.model_dump() for each in (cnn, linear)]
+    a_text = [(cost["mpc_bytes_party"] + cost["mpc_bytes_dealer"]) / cost["mpc_texts"]
+              for cost in costs]  # fmt: skip
+    assert a_text[1] < a_text[0] / 100
