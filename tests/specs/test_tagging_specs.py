@@ -53,3 +53,14 @@ def test_the_small_comparison_is_one_of_taggers_with_both_attacks() -> None:
     }  # fmt: skip
     assert {run.task.name for run in made} == {"tagging"}
     assert all({part.name for part in run.attacks} == {"membership", "audit"} for run in made)
+
+
+def test_what_a_server_reads_is_compared_by_word_vectors_and_noise() -> None:
+    made = expand(parse_spec(read_spec("gradient-inversion")))
+    cells = {
+        (run.model.params.get("frozen_embedding", False),
+         run.mechanism[0].params["noise_multiplier"], run.seed)
+        for run in made
+    }  # fmt: skip
+    assert cells == {(f, z, s) for f in (False, True) for z in (0.0, 0.5, 1.0) for s in (1, 2, 3)}
+    assert {run.attacks[0].name for run in made} == {"gradient-inversion"}
