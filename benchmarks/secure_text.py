@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from uedp_bench.asking import class_labels
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import mechanisms, models, sources, tasks
-from uedp_bench.release import class_labels
 from uedp_bench.run import Run
 
 SOURCE = {"sample": 0.285, "public_share": 0.2}

@@ -43,6 +43,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.parallel import Parallel
 from uedp_bench.accounting.published_systems import Reading
 from uedp_bench.accounting.secure_computation import SecureComputation
+from uedp_bench.asking import class_labels, seen_of
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.clients import Clients, clients_of
 from uedp_bench.component import Component, MayBePath, Params
@@ -132,8 +133,6 @@ from uedp_bench.release import (
     Updates,
     WordChannel,
     capability,
-    class_labels,
-    seen_of,
 )
 from uedp_bench.results import Estimate, LowerBound
 from uedp_bench.run import Progress, Retrain, Run, Speed

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.asking import published_of, seen_of
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks.fragment_reassembly.assembly import Fragment, Rules, assemble
 from uedp_bench.attacks.fragment_reassembly.common_runs import CommonRuns
@@ -14,7 +15,7 @@ from uedp_bench.attacks.fragment_reassembly.scores import Sentences, measured
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
-from uedp_bench.release import Published, published_of, seen_of
+from uedp_bench.release import Published
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, IntArray

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.asking import class_labels
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.membership.shadow_scores import LEAST_LOGP, logit_confidence, true_logprobs
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Classifier, RowScorer, class_labels
+from uedp_bench.release import Classifier, RowScorer
 from uedp_bench.served_release import ServedRelease
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.asking import class_labels
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Classifier, LabelOnly, class_labels
+from uedp_bench.release import Classifier, LabelOnly
 from uedp_bench.served_release import Compilable, PublicInputs
 from uedp_bench.statistics.intervals import mean_estimate
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.asking import published_of, word_channel_of
 from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks.word_reconstruction.aligned_words import AlignedRow, aligned_rows
 from uedp_bench.attacks.word_reconstruction.masked_model import Case, masked_guesses
@@ -21,7 +22,7 @@ from uedp_bench.attacks.word_reconstruction.posterior import Posterior, guess_er
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
-from uedp_bench.release import Channel, Published, published_of, word_channel_of
+from uedp_bench.release import Channel, Published
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
 from uedp_bench.text.word_occurrences import Occurrences, Prior, draw

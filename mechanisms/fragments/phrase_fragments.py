@@ -40,7 +40,7 @@ class PhraseFragments(PhraseMechanism[PhraseFragmentsParams]):
 
     Occurrences of phrases, not their kinds, are drawn and shuffled. Nothing is proven. Fragments
     belong to no user, and their order says nothing. Their `origin` is the row that each was made
-    from: whoever judges an attack needs it, and no attacker is given it (`release.seen_of`).
+    from: whoever judges an attack needs it, and no attacker is given it (`seen_of`).
     """
 
     name = "phrase-fragments"

@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.asking import class_labels, protected_rows
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import Corpus, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TextEncoder
-from uedp_bench.release import (
-    Classifier,
-    Encoder,
-    LabelOnly,
-    RowScorer,
-    class_labels,
-    protected_rows,
-)
+from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
 from uedp_bench.task import Task
 from uedp_bench.tasks.classification.inputs import InputReader
 from uedp_bench.tasks.classification.learner import ClassifierLearner

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from uedp_bench.release import Classifier, LabelOnly, Release, RowScorer, capabilities, published_of
+from uedp_bench.asking import published_of
+from uedp_bench.release import Classifier, LabelOnly, Release, RowScorer, capabilities
 
 
 def lacks(needs: tuple[type, ...], release: Release) -> str | None:

@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uedp_bench.asking import protected_rows
 from uedp_bench.errors import PluginError
-from uedp_bench.release import (
-    PublishedOnly,
-    Release,
-    RowScorer,
-    Updates,
-    declared_capabilities,
-    protected_rows,
-)
+from uedp_bench.release import PublishedOnly, Release, RowScorer, Updates, declared_capabilities
 from uedp_bench.served_release import served_again
 
 if TYPE_CHECKING:

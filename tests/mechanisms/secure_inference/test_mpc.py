@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import text_encoders  # noqa: F401
 
+from uedp_bench.asking import class_labels
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.execution import Execution
@@ -20,7 +21,7 @@ from uedp_bench.harness.saved_release import load_release
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import mechanisms, models, tasks
-from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer, class_labels
+from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
 from uedp_bench.results import Result
 from uedp_bench.run import Run
 from uedp_bench.served_release import OpenedMessages, PublicInputs

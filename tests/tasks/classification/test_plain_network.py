@@ -12,13 +12,14 @@ import text_encoders  # noqa: F401
 import torch
 from torch import nn
 
+from uedp_bench.asking import class_labels
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError
 from uedp_bench.harness.scoring import utility_of
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.registry import mechanisms, models, tasks
-from uedp_bench.release import LabelOnly, Release, class_labels
+from uedp_bench.release import LabelOnly, Release
 from uedp_bench.run import Run
 from uedp_bench.served_release import Compilable
 
