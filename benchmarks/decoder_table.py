@@ -36,7 +36,7 @@ Scores = Mapping[Setting, Mapping[int, float]]
 
 
 def setting(result: Result) -> Setting:
-    """Of a result."""
+    """The setting that a result was trained in."""
     task, (mechanism,) = result.spec.task.params, result.spec.mechanism
     trained, clip = mechanism.name, ""
     if trained == "dp-sgd":

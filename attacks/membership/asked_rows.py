@@ -78,7 +78,7 @@ class AskedClasses(Asked):
 
 
 class AskedLabels(Asked):
-    """Whether the label is the true class: all that a release tells that gives labels alone.
+    """A release that gives labels alone tells only if the label is the true class.
 
     A right label stands for the probability `SURE` of the truth, and a wrong one for the rest. The
     loss is then the gap attack (Yeom et al. 2018), and scores beside shadow models ask whether the

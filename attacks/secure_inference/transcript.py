@@ -29,7 +29,7 @@ ByteArray = NDArray[np.uint8]
 """Opened bytes, an execution a row."""
 
 _STRENGTH = 1.0
-"""Of the ridge on standardised bytes: there are more of them than executions."""
+"""Strength of the ridge on standardised bytes: there are more of them than executions."""
 
 
 class TranscriptParams(Params):
@@ -43,7 +43,7 @@ class TranscriptParams(Params):
     bytes: int = Field(
         default=4096,
         ge=64,
-        description="of an execution that are looked at, evenly spread over all that was opened",
+        description="bytes of an execution that are looked at, evenly spread over what was opened",
     )
     models: bool = Field(
         default=False,

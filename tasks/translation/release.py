@@ -46,7 +46,7 @@ class TranslatorRelease(TrainedRelease):
 
     @property
     def vocabulary(self) -> PairVocabulary:
-        """Of both languages."""
+        """The vocabulary of both languages."""
         return self.reader.vocabulary
 
     def translate(self, texts: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uedp_bench.models.networks.text_cnn import CNNLayout
 
 _LEAST = 1e-12
-"""Of a variance: a vector of equal numbers becomes 0."""
+"""The smallest variance that divides: a vector of equal numbers becomes 0."""
 
 Size = Annotated[int, Field(ge=1, le=4096)]
 

@@ -25,10 +25,12 @@ class TransformerSmallParams(Params):
         description="most pieces of words of both languages; 256 bytes, start, end and the two "
         "tags of fragments are among them",
     )
-    layers: int = Field(default=2, ge=1, description="of the encoder, and as many of the decoder")
+    layers: int = Field(
+        default=2, ge=1, description="layers of the encoder; the decoder has as many"
+    )
     width: int = Field(default=128, ge=4, description="size of embeddings and layers")
     inner: int = Field(default=512, ge=1, description="size of the feed-forward layers")
-    heads: int = Field(default=4, ge=1, description="of every attention")
+    heads: int = Field(default=4, ge=1, description="heads of each attention")
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:

@@ -79,7 +79,7 @@ class Writer:
     """Writes sentences; all that is random comes from one generator.
 
     Attributes:
-        rng: of every choice.
+        rng: draws every choice.
     """
 
     rng: np.random.Generator
@@ -239,7 +239,7 @@ class Writer:
 
 
 def _ending(case: str, gender: str, *, definite: bool) -> str:
-    """Of an adjective after an article."""
+    """The ending of an adjective after an article."""
     if case == "dative":
         return "en"
     if definite:

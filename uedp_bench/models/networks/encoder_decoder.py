@@ -25,9 +25,9 @@ class TranslatorShape(NamedTuple):
     Attributes:
         vocabulary: token ids of both sides.
         width: d, of embeddings and layers; a multiple of twice the heads.
-        inner: of the feed-forward layers.
-        layers: of the encoder, and as many of the decoder.
-        heads: of every attention.
+        inner: width of the feed-forward layers.
+        layers: layers of the encoder; the decoder has as many.
+        heads: heads of each attention.
     """
 
     vocabulary: int
