@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
 from uedp_bench.component import Component, P
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import EntityDetector, Release, WordChannel
     from uedp_bench.run import Run
+    from uedp_bench.task import Task
 
 Events = tuple[PrivacyEvent, ...]
 """What happened to private data, in order; empty where it was not used."""
@@ -192,6 +193,17 @@ class ServingMechanism(Mechanism[P]):
     A class that is a `TrainingMechanism` as well trains for what it does at inference: its `train`
     emits all its events, and `serve` none.
     """
+
+    def cannot_serve(self, task: Task[Any]) -> str | None:
+        """Why it cannot answer for what a task trains; None if it can, or nobody knows yet.
+
+        Runs are refused for it before anything is trained. It is not asked where something was
+        published, for the task may then train another network than its model.
+
+        Args:
+            task: with its model.
+        """
+        return None
 
     @abstractmethod
     def serve(self, release: Release, run: Run) -> Release:

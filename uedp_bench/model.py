@@ -230,6 +230,13 @@ class TextEncoder(TextModel[P]):
         """
         raise TypeError(f"{self.name} is trained: it has no fixed features")
 
+    def has_plain_layers(self) -> bool:
+        """True if what is trained of it is plain layers (`Compilable`), or nothing at all.
+
+        Frozen encoders by default.
+        """
+        return self.frozen()
+
     def row_numbers(self, tokens: int, width: int) -> int:
         """Numbers in the largest tensor that a row of so many tokens needs; see `Learner`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,7 @@ from uedp_bench.accounting.secure_computation import SecureComputation
 from uedp_bench.component import Params
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanism import CorpusStats, Events, ServingMechanism
+from uedp_bench.model import TextEncoder
 from uedp_bench.served_release import Compilable
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from uedp_bench.release import Release
     from uedp_bench.run import Run
     from uedp_bench.secure.compile import SecureConfig
+    from uedp_bench.task import Task
 
 ASSUMPTIONS = (
     "what comes before the network (a public encoder, its normalisation) is public, and the owner "
@@ -157,6 +159,21 @@ class MPC(ServingMechanism[MPCParams]):
                 note="the paper truncates shares locally, and does not count what then fails",
             ),
         )
+
+    def cannot_serve(self, task: Task[Any]) -> str | None:
+        """Tasks whose releases show no network, and encoders that are trained."""
+        if task.releases and Compilable not in task.releases:
+            return (
+                f"the task {task.name} does not show a network of plain layers: use "
+                "text-classification"
+            )
+        model = task.model
+        if isinstance(model, TextEncoder) and not model.has_plain_layers():
+            return (
+                f"the encoder of {model.name} is trained, and what it gives is normalised: these "
+                "are no plain layers. Use text-cnn, or a frozen encoder without a projection"
+            )
+        return None
 
     def serve(self, release: Release, run: Run) -> Release:
         """The release as who owns a text meets it.

@@ -17,6 +17,7 @@ from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TextEncoder
 from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
+from uedp_bench.served_release import Compilable
 from uedp_bench.task import Task
 from uedp_bench.tasks.classification.inputs import InputReader
 from uedp_bench.tasks.classification.learner import ClassifierLearner
@@ -91,7 +92,7 @@ class TextClassification(Task[TextClassificationParams]):
     )
     Params = TextClassificationParams
     needs: ClassVar[tuple[type, ...]] = (Classifier, LabelOnly)
-    releases: ClassVar[tuple[type, ...]] = (Classifier, Encoder, RowScorer)
+    releases: ClassVar[tuple[type, ...]] = (Classifier, Encoder, RowScorer, Compilable)
     models = TextEncoder
     default_model = "bilstm"
     utility = ("error", "macro_f1", "accuracy", "majority_error", "random_error", "tfidf_error")

@@ -85,12 +85,15 @@ def build(spec: RunSpec, sources: Sources | None = None) -> Components:
     Raises:
         InputError: if names or parameters are wrong, the model is none that the task learns, an
             attack is named twice, or the run is none of those that it was chosen from.
+        CapabilityError: if the task does not learn the model, a publisher would have to act on rows
+            of a second source, or a mechanism cannot answer for what the task trains.
     """
     task = _task(spec)
     unprotected = registry.mechanisms.create("noiseless")
     pipeline = _pipeline(spec, task, unprotected)
     check_carried(pipeline, task)
     _check_second_source(task, pipeline)
+    _check_served(task, pipeline)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
     names = [attack.name for attack in attacks]
     if len(set(names)) < len(names):
@@ -148,6 +151,15 @@ def _check_second_source(task: Task[Any], pipeline: Pipeline) -> None:
             f"the task {task.name} has a second source, and {publisher.name} publishes rows of the "
             f"first alone: {why}; leave {publisher.name} out"
         )
+
+
+def _check_served(task: Task[Any], pipeline: Pipeline) -> None:
+    """Refuses mechanisms that cannot answer for what the task trains, as far as that is known."""
+    if pipeline.publishers:  # what they publish may be vectors, which no encoder reads
+        return
+    for server in pipeline.servers:
+        if (reason := server.cannot_serve(task)) is not None:
+            raise CapabilityError(f"{server.name}: {reason}")
 
 
 def spec_of(component: Any) -> ComponentSpec:

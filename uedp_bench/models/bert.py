@@ -123,6 +123,10 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
         """As the parameters say."""
         return self.params.frozen
 
+    def has_plain_layers(self) -> bool:
+        """Frozen without a projection: what a projection gives is normalised."""
+        return self.frozen() and self.params.projection is None
+
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
         """The pretrained tokenizer (the texts are not used), or one trained on the texts."""
         if self.params.configuration is not None:

@@ -117,6 +117,10 @@ class SentenceEncoder(FrozenSentences[SentenceEncoderParams]):
     source = "Reimers and Gurevych 2019; Meehan et al. 2022 (DeepCandidate), equation 1"
     Params = SentenceEncoderParams
 
+    def has_plain_layers(self) -> bool:
+        """Without a projection: what a projection gives is normalised."""
+        return self.params.projection is None
+
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """The projection, if any; see `TextEncoder`."""
         from uedp_bench.models.networks.pooled_transformer import Projection

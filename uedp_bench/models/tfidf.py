@@ -61,6 +61,10 @@ class Tfidf(TextEncoder[TfidfParams]):
         """See `TextModel`."""
         return TermVocabulary.load(folder)
 
+    def has_plain_layers(self) -> bool:
+        """Always: it has no weights."""
+        return True
+
     def row_numbers(self, tokens: int, width: int) -> int:
         """A row is one number a term, however long its text."""
         return width

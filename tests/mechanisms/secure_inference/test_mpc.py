@@ -14,6 +14,7 @@ import text_encoders  # noqa: F401
 from uedp_bench.asking import class_labels
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
@@ -22,7 +23,7 @@ from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import mechanisms, models, tasks
 from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
-from uedp_bench.results import Result
+from uedp_bench.results import Result, RunSpec
 from uedp_bench.run import Run
 from uedp_bench.served_release import OpenedMessages, PublicInputs
 
@@ -120,6 +121,43 @@ def test_squares_inside_a_sigmoid_fail_whatever_range_is_declared() -> None:
         for sigmoid in (False, True)
     ]
     assert [event.largest for event in events] == [2.0, 64.0]
+
+
+PROJECTED = {"name": "sentence-encoder", "params": {"projection": 8}}
+FROZEN_BERT = {"name": "bert", "params": {"frozen": True, "projection": 8}}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"task": "next-word"}, "mpc: the task next-word does not show a network"),
+        ({"task": "text-classification"}, "mpc: the encoder of bilstm is trained.*text-cnn"),
+        ({"task": "text-classification", "model": PROJECTED}, "without a projection"),
+        ({"task": "text-classification", "model": FROZEN_BERT}, "without a projection"),
+    ],
+)
+def test_a_model_that_no_protocol_computes_is_refused_before_anything_is_trained(
+    more: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(CapabilityError, match=said):
+        build(run_of("mpc", **more))
+
+
+def test_nothing_is_refused_early_that_may_be_computed() -> None:
+    for model in ("text-cnn", "sentence-encoder", "tfidf"):
+        build(run_of("mpc", task="text-classification", model=model))
+    # Vectors that were published are classified without the model's encoder.
+    build(
+        run_of(
+            {"name": "deepcandidate", "params": {"epsilon": 5}}, "mpc", task="text-classification"
+        )
+    )
+
+
+def run_of(*parts: Any, **more: Any) -> RunSpec:
+    spec = {"source": "embedded", "mechanisms": [list(parts)], "seeds": [1], **more}
+    (run,) = expand(parse_spec(spec))
+    return run
 
 
 @pytest.mark.parametrize(
