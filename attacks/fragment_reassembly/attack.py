@@ -15,6 +15,7 @@ from uedp_bench.attacks.fragment_reassembly.scores import Sentences, measured
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
+from uedp_bench.model import TranslationModel
 from uedp_bench.release import Published
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
     """Puts sentences together from published phrases by overlap.
 
     The attacker sees the published rows without the rows that they were made from. Sentences that
-    it looks for are those of more words than any published phrase: shorter ones are published as
-    they are. A half of the documents, drawn at random, is looked for; the floor is the same attack
+    it looks for have more words than any published phrase: shorter ones may be published as they
+    are. A half of the documents, drawn at random, is looked for; the floor is the same attack
     on the fragments of the other half alone.
     """
 
@@ -140,25 +141,25 @@ def _private(shown: Corpus) -> Corpus:
 
 
 def _fragments(rows: Corpus) -> list[Fragment]:
-    """Words of published rows, without the tags that stand around all of them."""
-    sides = [[tuple(text.split()) for text in side] for side in (rows.texts, rows.targets or ())]
-    return list(zip(*(_untagged(side) for side in sides), strict=True))
+    """Words of published rows, without tags."""
+    sides = ([_untagged(text) for text in side] for side in (rows.texts, rows.targets or ()))
+    return list(zip(*sides, strict=True))
 
 
-def _untagged(side: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    ends = {(words[0], words[-1]) if len(words) > 2 else None for words in side}
-    return [words[1:-1] for words in side] if len(ends) == 1 and None not in ends else side
+def _untagged(text: str) -> tuple[str, ...]:
+    words = tuple(text.split())
+    return words[1:-1] if words[:1] + words[-1:] == TranslationModel.TAGS else words
 
 
 def _half(documents: IntArray, rng: np.random.Generator) -> BoolArray:
-    """(rows,) True for rows of half of the documents; of all, where there is one document."""
+    """(rows,) True for rows of a random half of the documents, one document at least."""
     every = np.unique(documents)
     drawn = rng.permutation(every)[: max(1, len(every) // 2)]
     return np.isin(documents, drawn)
 
 
 def _of_others(origin: IntArray, rows: Corpus, sought: BoolArray) -> BoolArray | None:
-    """(fragments,) True for those of rows that are not looked for; None where nobody knows."""
+    """(fragments,) True where a fragment is of no row that is looked for; None without origins."""
     if (origin < 0).all():
         return None
     return ~np.isin(origin, rows.origin[sought])

@@ -13,6 +13,7 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import PublishingMechanism
+from uedp_bench.model import TranslationModel
 from uedp_bench.text.phrase_pairs import phrase_pairs
 from uedp_bench.text.symmetrised_alignment import Aligner, Link, Symmetrisation
 from uedp_bench.text.word_alignment import Words
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.run import Run
 
-TAGS = ("<P>", "</P>")
-"""What stands around a phrase, on both sides, where it is tagged (Kim et al. 2021, section 3.2)."""
+TAGS = TranslationModel.TAGS
+"""Words before and after a phrase, on both sides, where it is tagged (Kim et al. 2021, 3.2)."""
 
 Phrase = tuple[str, str]
 """A phrase and its translation; words are joined by single spaces."""
 
 UNLIMITED = 1 << 30
+"""Words of a translation, at most, where the text alone is limited: more than any row has."""
 
 
 class PhraseParams(Params):
@@ -107,7 +109,7 @@ class PhraseMechanism(PublishingMechanism[Q]):
         """Public rows as they are, then phrases as rows of nobody.
 
         Args:
-            corpus: of which they are.
+            corpus: the one that the phrases were found in.
             rows: (phrases,) the row that each phrase is published in place of: its split, its
                 label and, for those who judge an attack, its origin.
             phrases: in the order in which they are published.
@@ -127,7 +129,7 @@ class PhraseMechanism(PublishingMechanism[Q]):
         )
 
     def of_nobody(self, corpus: Corpus, phrases: Sequence[Phrase]) -> Corpus:
-        """Public rows as they are, then phrases as training rows that were made from no one row."""
+        """Public rows as they are, then phrases as training rows of no user and no origin."""
         private = np.flatnonzero(~corpus.where("public"))
         rows = np.repeat(private[:1], len(phrases))
         out = self.published(corpus, rows, phrases)
@@ -147,9 +149,9 @@ class PhraseMechanism(PublishingMechanism[Q]):
     def _aligner(self, rows: Corpus) -> Aligner:
         pairs = [pair for pair in _pairs(rows) if all(pair)]
         if not pairs:
+            rows_of = self.params.trained_on
             raise InputError(
-                f"{self.name}.trained_on is {self.params.trained_on}, and no row of the split "
-                f"{'public' if self.params.trained_on == 'public' else 'train'} has words and a "
+                f"{self.name}.trained_on is {rows_of}, and no {rows_of} row has a text and a "
                 "translation to learn an alignment from"
             )
         return Aligner.train(pairs)

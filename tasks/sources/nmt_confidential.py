@@ -114,7 +114,10 @@ class NMTConfidential(Source[NMTConfidentialParams]):
                     ) from None
                 clean = [[" ".join(text.split()) for text in side] for side in sides]
                 documents.append({*zip(*clean, strict=False)})
-        return documents_of_rows(by_split, documents)
+        try:
+            return documents_of_rows(by_split, documents)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
 
 
 def documents_of_rows(

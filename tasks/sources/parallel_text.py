@@ -30,7 +30,7 @@ class ParallelTextParams(SourceParams):
         description="folder with two files a split, such as train.de and train.en (plain or .gz; "
         "splits train, valid or dev, test, public): line n of one is the translation of line n of "
         "the other. A third file, train.doc, may name the document of each line: documents are "
-        "users, of train and test apart"
+        "users, and one whose lines are in several splits is one user"
     )
     source_language: str = Field(default="de", min_length=1, description="ending of the texts")
     target_language: str = Field(
@@ -109,7 +109,10 @@ class ParallelText(Source[ParallelTextParams]):
         return None
 
     def _documents(self, text: Path, lines: int, split: str) -> list[str | None]:
-        """Names of the documents of lines, those of each split apart; None where no file says."""
+        """(lines,) name of the document of each line; None where there is no file of documents.
+
+        A name stands for one document in all splits. A blank line is a document of its own.
+        """
         name = text.name.partition(".")[0]
         file = _plain_or_packed(text.with_name(f"{name}.doc"))
         if file is None:
@@ -120,7 +123,6 @@ class ParallelText(Source[ParallelTextParams]):
                 f"{self.name}.path: {shown_path(file)} names the documents of {len(found)} lines, "
                 f"and {shown_path(text)} has {lines}"
             )
-        # A document whose lines are in several splits is one user: its name decides.
         return [document or f"{split} line {at}" for at, document in enumerate(found)]
 
 

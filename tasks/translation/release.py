@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _FILE = "translator.json"
 _KEPT = ("max_tokens", "beams", "score_rows")
 _NUMBERS_AT_ONCE = 2**23
-"""Numbers of the table of logits of one batch (32 MB)."""
+"""Logits of one batch, at most (32 MB)."""
 
 
 class TranslatorRelease(TrainedRelease):
@@ -119,8 +120,6 @@ class TranslatorRelease(TrainedRelease):
         Raises:
             InputError: if there is none in the folder.
         """
-        from functools import partial
-
         from uedp_bench.models.module_set import load_modules
 
         model, vocabulary, content = load_model(folder / _FILE, "translator")

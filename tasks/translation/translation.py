@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -122,8 +123,6 @@ class Translation(Task[TranslationParams]):
                 "translation needs a corpus with targets: use a parallel source, such as "
                 "parallel-text"
             )
-        from dataclasses import replace
-
         # Both languages, one text after the other.
         twice = corpus.take(np.repeat(np.arange(len(corpus)), 2))
         texts = [side for pair in zip(corpus.texts, corpus.targets, strict=True) for side in pair]
@@ -209,7 +208,10 @@ class Translation(Task[TranslationParams]):
 
 
 def _floors(corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str, Any]]:
-    """BLEU of texts as they are, and word by word, with the sizes of the lexicons."""
+    """BLEU of texts as they are, and word by word; and the sizes of the lexicons.
+
+    A lexicon of a split without pairs is left out.
+    """
     metric, references, clusters = metrics(), test.targets or (), clusters_of(test)
 
     def bleu(found: Sequence[str]) -> Estimate:
@@ -220,7 +222,8 @@ def _floors(corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str
         rows = corpus.only(split)
         rows = rows.take(np.flatnonzero(translated_rows(rows)))
         if not len(rows):
-            details["notes"] = [_NO_LEXICON]
+            if split == "public":
+                details["notes"] = [_NO_LEXICON]
             continue
         lexicon = Lexicon([*zip(rows.texts, rows.targets or (), strict=True)])
         floors[f"{name}_bleu"] = bleu([lexicon.translate(text) for text in test.texts])

@@ -6,14 +6,14 @@ Pair = tuple[str, str]
 """A text and its translation."""
 
 LEAST_WORDS = 3
-"""Words of a text that is in its translation by more than chance: names and numbers often are."""
+"""A text of fewer words may stand in its translation by chance: names and numbers often do."""
 
 
 def holds_text(pair: Pair) -> bool:
     """True if the translation holds the whole text and more: then it is not a translation alone.
 
     A text of fewer than `LEAST_WORDS` words may be part of its translation ("in"), and one that is
-    its translation may need none (a name, a code): these are not meant.
+    its own translation may be right (a name, a code): both are False.
     """
     text, target = pair
     return text != target and text in target and len(text.split()) >= LEAST_WORDS

@@ -13,7 +13,7 @@ from uedp_bench.text.symmetrised_alignment import Link
 
 
 class PhrasePair(NamedTuple):
-    """Places of a phrase and of its translation; ends are exclusive."""
+    """Positions of the words of a phrase and of its translation; ends are exclusive."""
 
     start: int
     end: int
@@ -26,14 +26,14 @@ def phrase_pairs(
 ) -> Iterator[PhrasePair]:
     """All consistent pairs of phrases of one pair of sentences, each once.
 
-    A pair is consistent if no word in it is linked to a word outside of it and a link is inside.
+    A pair is consistent if no word in it is linked to a word outside, and it has a link at all.
 
     Args:
-        links: of the words.
-        words: of the sentence.
-        target_words: of its translation.
-        longest: words of a phrase, at most.
-        longest_target: words of its translation, at most.
+        links: alignment of the two sentences.
+        words: number of words of the sentence.
+        target_words: number of words of its translation.
+        longest: largest number of words of a phrase.
+        longest_target: largest number of words of its translation.
     """
     spans, target_spans = _reach(links, words, 0), _reach(links, target_words, 1)
     for start in range(words):
@@ -41,7 +41,7 @@ def phrase_pairs(
         for end in range(start + 1, min(words, start + longest) + 1):
             low, high = min(low, spans[end - 1][0]), max(high, spans[end - 1][1])
             if high - low >= longest_target:
-                break  # it only grows
+                break  # a longer phrase reaches at least as far
             if high < 0 or not _inside(target_spans, low, high, start, end):
                 continue
             for target_start, target_end in _grown(target_spans, low, high, longest_target):
@@ -49,7 +49,7 @@ def phrase_pairs(
 
 
 Reach = list[tuple[int, int]]
-"""First and last place on the other side that each word is linked to; (huge, -1) without links."""
+"""First and last position on the other side that each word is linked to; `_NONE` without links."""
 
 _NONE = (1 << 30, -1)
 
@@ -64,8 +64,9 @@ def _reach(links: Collection[Link], words: int, side: int) -> Reach:
 
 
 def _inside(target_spans: Reach, low: int, high: int, start: int, end: int) -> bool:
-    return all(start <= first and last < end for first, last in target_spans[low : high + 1]
-               if last >= 0)  # fmt: skip
+    """True if all words from low to high, both included, are linked to [start, end) alone."""
+    linked = (span for span in target_spans[low : high + 1] if span != _NONE)
+    return all(start <= first and last < end for first, last in linked)
 
 
 def _grown(target_spans: Reach, low: int, high: int, longest: int) -> Iterator[tuple[int, int]]:

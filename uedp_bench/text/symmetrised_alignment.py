@@ -1,4 +1,4 @@
-"""Alignments of words in both directions, and what is made of them."""
+"""Word alignments of both directions, and their symmetrisation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Symmetrisation = Literal["union", "intersect", "grow-diag-final-and"]
 """How links of both directions become one set."""
 
 Link = tuple[int, int]
-"""(place of a word on the first side, place of a word on the second)."""
+"""(position of a word on the first side, position of a word on the second)."""
 
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
@@ -36,7 +36,7 @@ class Aligner:
     def train(cls, pairs: Sequence[tuple[Words, Words]]) -> Aligner:
         """Both models of some pairs of sentences.
 
-        Pairs that occur several times are looked at once, with their number.
+        Pairs that occur several times are aligned once, with their number as a weight.
 
         Raises:
             InputError: if no pair has words on both sides.
@@ -107,4 +107,4 @@ SYMMETRISED: dict[Symmetrisation, Callable[[frozenset[Link], frozenset[Link]], f
     "intersect": frozenset.intersection,
     "grow-diag-final-and": grow_diag_final_and,
 }
-"""What becomes of links (first, second) of both directions."""
+"""How links (first, second) of the forward and the backward model become one set."""

@@ -1,9 +1,9 @@
-"""Which word of a translation stands for which: IBM model 1 with a prior for the diagonal.
+"""Word alignment: IBM model 1 with a prior that favours the diagonal.
 
 The model of fast_align (Dyer, Chahuneau and Smith 2013, "A Simple, Fast, and Effective
-Reparameterization of IBM Model 2"): word j of m is the translation of nothing with probability p0,
-else of word i of n with a probability proportional to exp(-lambda |i/n - j/m|), and words are
-translated independently of their places. Expectation-maximisation runs over all cells (pair, i, j)
+Reparameterization of IBM Model 2"): target word j of m is aligned to the NULL word with probability
+p0, else to source word i of n with a probability proportional to exp(-lambda |i/n - j/m|), and words
+are translated independently of their positions. Expectation-maximisation runs over all cells (pair, i, j)
 at once, in NumPy; lambda follows by Newton's method (the paper's section 3.2 steps uphill).
 """
 
@@ -23,7 +23,7 @@ Words = Sequence[str]
 """The words of one side of a pair."""
 
 NULL_SHARE = 0.08
-"""p0: how probable it is that a word is the translation of nothing (fast_align's default)."""
+"""p0: probability that a word is aligned to NULL (fast_align's default)."""
 
 FIRST_TENSION = 4.0
 """Lambda before training (fast_align's default)."""
@@ -38,7 +38,7 @@ _PRIOR = 0.01  # of variational Bayes: pseudo-counts of each translation (fast_a
 _TENSIONS = (0.1, 14.0)  # fast_align keeps lambda between them
 _NEWTON_STEPS = 8
 _CELLS = 2_000_000  # held at once
-_NULL = 0  # the word that stands for nothing
+_NULL = 0  # id of the NULL word
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class DirectedModel:
     """A model of how words of the first side become words of the second.
 
     Attributes:
-        sources, targets: ids of words; 0 stands for nothing, unknown words have -1.
+        sources, targets: ids of words; 0 is the NULL word.
         keys: (seen,) source id times the number of targets plus target id, ascending.
         probabilities: (seen,) of the target given the source.
         tension: lambda.
@@ -99,7 +99,7 @@ class DirectedModel:
                 get no links.
 
         Returns:
-            For each pair (target words,) places of source words, -1 where it is nothing.
+            For each pair (target words,) positions of source words, -1 for NULL.
         """
         links = [np.full(len(target), -1, dtype=np.int64) for _, target in pairs]
         some = [at for at, pair in enumerate(pairs) if 0 < _cells(pair) <= _CELLS]
@@ -118,13 +118,13 @@ class DirectedModel:
 
 
 class _Cells(NamedTuple):
-    """Every (pair, target word, source word or nothing), pair after pair, word after word.
+    """Every (pair, target word, source word or NULL), pair after pair, word after word.
 
-    A row is a target word; its first cell is nothing, then come the source words.
+    A row is a target word; its first cell is NULL, then come the source words.
 
     Attributes:
         keys: (cells,) source id times the number of targets plus target id; -1 if one is unknown.
-        distance: (cells,) |i/n - j/m|; infinity for nothing.
+        distance: (cells,) |i/n - j/m|; 0 for NULL.
         starts: (rows,) the first cell of each row.
         widths: (rows,) cells of each row.
         weight: (rows,) how often the pair occurs.
@@ -164,7 +164,7 @@ class _Cells(NamedTuple):
         target = row_word[row]
         keys = np.where((source < 0) | (target < 0), -1, source * len(targets) + target)
         distance = np.abs(i / n[pair] - ((j + 1) / m[pair_of_row])[row])
-        distance[starts] = np.inf
+        distance[starts] = 0.0
         shape = np.stack([j, m[pair_of_row], n[pair_of_row]], axis=1)
         _, group = np.unique(shape, axis=0, return_inverse=True)
         return cls(
@@ -172,15 +172,16 @@ class _Cells(NamedTuple):
         )
 
     def prior(self, tension: float) -> FloatArray:
-        """(cells,) probability of each source word, and of nothing, before words are looked at."""
+        """(cells,) probability of each source position and of NULL, whatever the words are."""
         out = np.exp(-tension * self.distance)
+        out[self.starts] = 0.0  # NULL has no part in the law of positions
         out *= np.repeat((1.0 - NULL_SHARE) / np.add.reduceat(out, self.starts), self.widths)
         out[self.starts] = NULL_SHARE
         return out
 
 
 class _Learnt(NamedTuple):
-    """What is learnt of the words of each key.
+    """Pairs of words of which a translation probability is learnt.
 
     Attributes:
         source: (keys,) id of the source word.
@@ -191,7 +192,7 @@ class _Learnt(NamedTuple):
     of_cell: NDArray[np.int32]
 
     def table(self, counts: FloatArray) -> FloatArray:
-        """(keys,) translation probabilities under a sparse prior (variational Bayes)."""
+        """The M-step: (keys,) probabilities under a sparse Dirichlet prior (variational Bayes)."""
         from scipy.special import digamma
 
         totals = np.bincount(self.source, weights=counts) + _PRIOR * np.bincount(self.source)
@@ -201,7 +202,12 @@ class _Learnt(NamedTuple):
 def _expected(
     cells: _Cells, learnt: _Learnt, table: FloatArray, tension: float
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Expected counts of keys, of words that stand for something by group, and their distance."""
+    """The E-step.
+
+    Returns:
+        Expected counts (keys,); expected number of words not aligned to NULL, (groups,); and the
+        expected sum of their distances.
+    """
     posterior: FloatArray = table[learnt.of_cell] * cells.prior(tension)
     posterior /= np.repeat(np.add.reduceat(posterior, cells.starts), cells.widths)
     posterior *= np.repeat(cells.weight, cells.widths)
@@ -209,10 +215,7 @@ def _expected(
     posterior[cells.starts] = 0.0
     rows = np.add.reduceat(posterior, cells.starts)
     masses = _sums(cells.group, rows, int(cells.group.max()) + 1)
-    cells.distance[cells.starts] = 0.0
-    distance = float(posterior @ cells.distance)
-    cells.distance[cells.starts] = np.inf
-    return counts, masses, distance
+    return counts, masses, float(posterior @ cells.distance)
 
 
 def _sums(group: NDArray[Any], values: FloatArray, groups: int) -> FloatArray:
@@ -230,7 +233,6 @@ def _better_tension(cells: _Cells, masses: FloatArray, distance: float, tension:
     at = np.repeat(cells.starts[first] - (np.cumsum(widths) - widths), widths)
     away = cells.distance[at + np.arange(len(at))]
     starts = np.cumsum(widths) - widths
-    away[starts] = 0.0
     for _ in range(_NEWTON_STEPS):
         weight = np.exp(-tension * away)
         weight[starts] = 0.0
@@ -246,7 +248,7 @@ def _better_tension(cells: _Cells, masses: FloatArray, distance: float, tension:
 
 
 def _first_best(scores: FloatArray, cells: _Cells) -> IntArray:
-    """(rows,) place in its row of the largest score, the first where several are."""
+    """(rows,) position in its row of the largest score, the first of several."""
     largest = np.repeat(np.maximum.reduceat(scores, cells.starts), cells.widths)
     at = np.flatnonzero(scores == largest)
     row = np.searchsorted(cells.starts, at, side="right") - 1

@@ -114,7 +114,7 @@ def test_an_alignment_that_is_learnt_in_public_looks_at_no_other_row() -> None:
     assert Counter(zip(mine.texts, mine.targets or (), strict=True)) == Counter(
         zip(small.only("train").texts, small.only("train").targets or (), strict=True)
     )
-    with pytest.raises(InputError, match="no row of the split public has words"):
+    with pytest.raises(InputError, match="no public row has a text"):
         PhraseFragments.create(params).publish(CORPUS.only("train"), toy_run())
 
 

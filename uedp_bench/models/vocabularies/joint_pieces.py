@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,6 @@ class JointPieces(TokenizerVocabulary):
     @staticmethod
     def read(folder: Path, tags: Sequence[str]) -> JointPieces:
         """What `save` wrote, with the same tags."""
-        import json
-
         from transformers import AutoTokenizer
 
         content = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
