@@ -189,7 +189,7 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
         return self._held(WordEncoder(shape, seed))
 
     def _held(self, network: N) -> N:
-        """The network; what stays as it is has no gradient."""
+        """The network, whose word vectors are trained unless `frozen_embedding` is set."""
         network.embedding.requires_grad_(not self.params.frozen_embedding)
         return network
 

@@ -37,7 +37,7 @@ class TransformerSmallParams(Params):
         if self.width % (2 * self.heads):
             raise ValueError(
                 f"width is {self.width}: it must be a multiple of twice the heads, "
-                f"{2 * self.heads}, for each head turns pairs of numbers"
+                f"{2 * self.heads}, for each head rotates pairs of numbers"
             )
         return self
 
@@ -45,8 +45,8 @@ class TransformerSmallParams(Params):
 class TransformerSmall(TranslationModel[TransformerSmallParams]):
     """The transformer of Vaswani et al. with about a million parameters.
 
-    Layers are normalised before they are used, and embeddings are shared by source, target and
-    output. Places are told by rotation (RoPE), not by vectors that are added. There is no dropout.
+    Inputs of layers are normalised (pre-norm), and embeddings are shared by source, target and
+    output. Positions are encoded by rotation (RoPE). There is no dropout.
     """
 
     name = "transformer-small"

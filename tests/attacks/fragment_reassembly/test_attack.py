@@ -138,12 +138,10 @@ def test_a_lone_phrase_keeps_its_words() -> None:
     """What all published phrases begin and end with is no tag."""
     corpus = planted(2, 1)
     out, _ = publish(PhraseFragments.create({"keep": 1, "trained_on": "public"}), corpus, toy_run())
-    at = next(
-        row for row in np.flatnonzero(~out.where("public")) if len(out.texts[row].split()) == 4
-    )
+    private = np.flatnonzero(~out.where("public")).tolist()
+    at = next(row for row in private if len(out.texts[row].split()) == 4)
     found = reassembled(corpus, out.take(np.array([at])))
     assert found.details["longest_fragment_of_text"] == 4
-    assert found.metrics["longest_run_median"].value in (0.0, 4.0)
 
 
 def test_facts_are_joined_where_one_run_has_both() -> None:

@@ -1,9 +1,9 @@
 """A transformer with an encoder and a decoder, for translation (Vaswani et al. 2017).
 
-Layers are normalised before they are used, embeddings are shared by both sides and the output, and
-places are told by rotation in self-attention (Su et al. 2021, RoPE): a network that is adapted on
-short pieces of text keeps what it knew of long ones, because places have no weights and only
-distances count. Every weight is used by a linear map, an embedding or a layer norm, so that
+Inputs of layers are normalised (pre-norm), embeddings are shared by both sides and the output, and
+positions are encoded by rotation in self-attention (RoPE, Su et al. 2021): a network that is
+adapted on short pieces of text keeps what it knew of long ones, because positions have no weights
+and only distances count. Every weight is used by a linear map, an embedding or a layer norm, so that
 `training.ghost` clips rows in one pass.
 """
 
@@ -85,13 +85,10 @@ class TransformerTranslator(nn.Module):
         found: Tensor = self.decoder_norm(x)
         return found
 
-    def outputs(self, tokens: Tensor, lengths: Tensor, inputs: Tensor) -> Tensor:
-        """(rows, target length, d) features of the tokens that follow the inputs."""
-        return self.decode(inputs, self.encode(tokens, lengths), lengths)
-
     def forward(self, tokens: Tensor, lengths: Tensor, inputs: Tensor) -> Tensor:
         """(rows, target length, vocabulary) logits of the tokens that follow the inputs."""
-        return functional.linear(self.outputs(tokens, lengths, inputs), *self.output_layer())
+        features = self.decode(inputs, self.encode(tokens, lengths), lengths)
+        return functional.linear(features, *self.output_layer())
 
     def output_layer(self) -> OutputLayer:
         """The embedding, which makes the logits as well."""
@@ -108,7 +105,7 @@ class TransformerTranslator(nn.Module):
 
 
 class _Attention(nn.Module):
-    """Multi-head attention; `placed` rotates queries and keys by their places."""
+    """Multi-head attention; `placed` rotates queries and keys by their positions."""
 
     def __init__(self, width: int, heads: int, *, placed: bool) -> None:
         super().__init__()
@@ -116,7 +113,7 @@ class _Attention(nn.Module):
         self.heads, self.placed = heads, placed
 
     def forward(self, x: Tensor, memory: Tensor, seen: Tensor) -> Tensor:
-        """(rows, length, d) what each place of `x` finds in the memory where `seen` is True."""
+        """(rows, length, d) what each position of `x` finds in the memory where `seen` is True."""
         query, key, value = (
             self._heads(of(given))
             for of, given in ((self.query, x), (self.key, memory), (self.value, memory))
@@ -157,9 +154,9 @@ class _Layer(nn.Module):
 
 
 def rotated(x: Tensor) -> Tensor:
-    """Queries or keys (..., length, size), each pair of numbers turned by an angle of its place.
+    """Queries or keys (..., length, size), each pair of numbers rotated by an angle of its position.
 
-    The product of a query and a key then depends on how far apart their places are (Su et al.
+    The product of a query and a key then depends on how far apart their positions are (Su et al.
     2021, equation 34).
     """
     length, size = x.shape[-2:]

@@ -15,7 +15,7 @@ class MarianNetwork(nn.Module):
     """See `TranslationModule`.
 
     The wrapped network stays in evaluation mode: the library draws dropout for whole batches, and
-    the loss of a row must not depend on the rows beside it. Vectors of places stay as they are.
+    the loss of a row must not depend on the rows beside it. Position embeddings are not trained.
 
     Args:
         network: a `MarianMTModel`.
@@ -25,7 +25,7 @@ class MarianNetwork(nn.Module):
         super().__init__()
         self.network: Any = network.eval()
         for part in (network.get_encoder(), network.get_decoder()):
-            # Waves, not weights: the library would let them be trained.
+            # They are sinusoids; the library would let them be trained.
             part.embed_positions.weight.requires_grad_(False)
             # One weight in modules of their own: where a module has two names, torch's
             # `functional_call` leaves the weights of the call in it.
