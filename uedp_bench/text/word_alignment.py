@@ -4,7 +4,8 @@ The model of fast_align (Dyer, Chahuneau and Smith 2013, "A Simple, Fast, and Ef
 Reparameterization of IBM Model 2"): target word j of m is aligned to the NULL word with
 probability p0, else to source word i of n with a probability proportional to
 exp(-lambda |i/n - j/m|), and words are translated independently of their positions.
-Expectation-maximisation runs over all cells (pair, i, j) at once, in NumPy; lambda follows by Newton's method (the paper's section 3.2 steps uphill).
+Expectation-maximisation runs over all cells (pair, i, j) at once, in NumPy; lambda follows by
+Newton's method (the paper's section 3.2 steps uphill).
 """
 
 from __future__ import annotations

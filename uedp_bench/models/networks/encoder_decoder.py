@@ -3,8 +3,8 @@
 Inputs of layers are normalised (pre-norm), embeddings are shared by both sides and the output, and
 positions are encoded by rotation in self-attention (RoPE, Su et al. 2021): a network that is
 adapted on short pieces of text keeps what it knew of long ones, because positions have no weights
-and only distances count. Every weight is used by a linear map, an embedding or a layer norm, so that
-`training.ghost` clips rows in one pass.
+and only distances count. Every weight is used by a linear map, an embedding or a layer norm, so
+that `training.ghost` clips rows in one pass.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class _Layer(nn.Module):
 
 
 def rotated(x: Tensor) -> Tensor:
-    """Queries or keys (..., length, size), each pair of numbers rotated by an angle of its position.
+    """Queries or keys (..., length, size), each pair of numbers rotated by its position.
 
     The product of a query and a key then depends on how far apart their positions are (Su et al.
     2021, equation 34).
