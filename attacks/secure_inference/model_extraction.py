@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uedp_bench.run import Run
 
 NO_PUBLIC = "there is no public row to ask about: the source has no split 'public'"
-"""Reason."""
+"""Why the attack is left out of runs without public rows."""
 
 _TERMS = 20_000
 _FOLDS = 3
@@ -150,7 +150,7 @@ def _flat(inputs: Any) -> FloatArray:
 
 
 def _copy(asked: _Asked, labels: IntArray) -> IntArray:
-    """(test,) classes by a model that learnt labels (queries,); -1 is none."""
+    """(test,) classes by a model that learnt labels (queries,), those that are -1 left out."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
     from sklearn.preprocessing import MaxAbsScaler

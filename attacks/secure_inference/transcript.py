@@ -58,7 +58,7 @@ class _Told(NamedTuple):
     Attributes:
         auc: of the classifier on executions that it did not learn from.
         p: of the two-sample test, corrected for all bytes that it looked at.
-        side: bytes of both sides.
+        sides: (executions, bytes) of both sides, one below the other.
     """
 
     auc: Estimate

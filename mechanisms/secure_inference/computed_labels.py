@@ -34,7 +34,7 @@ LAN = (0.25e-3, 6.4e9)
 """Seconds of a round and bits a second between two machines of one data centre."""
 
 WAN = (40e-3, 100e6)
-"""The same between two homes."""
+"""The same over a wide-area network."""
 
 
 def costs(rows: int, traffic: Traffic) -> dict[str, float]:
@@ -52,19 +52,19 @@ def costs(rows: int, traffic: Traffic) -> dict[str, float]:
 
 
 class ComputedAnswers(ServedRelease):
-    """What both parties can do with it; a subclass says what is revealed.
+    """A classifier whose answers two parties compute; a subclass says what is revealed.
 
     Every question is answered with fresh randomness: by the run's streams, keyed by the question
     and by how often it was asked, or by the operating system's once it was saved.
 
     Args:
         behind: the classifier; nobody sees it.
-        network: of it.
-        mechanism: that serves it.
-        draw: where the parties' and the dealer's seeds come from.
+        network: its plain layers, and what they read.
+        mechanism: `mpc` at its parameters.
+        draw: gives the stream of a question, from which the seeds of both parties come.
 
     Attributes:
-        count: takes what questions cost.
+        count: is called with what each question cost.
     """
 
     view: ClassVar[str] = "answers that two parties computed"

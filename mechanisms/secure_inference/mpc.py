@@ -42,7 +42,7 @@ class MPCParams(Params):
     truncation: Literal["dealer", "local"] = Field(
         default="dealer",
         description="how products lose their last bits: with the dealer's help, which never fails, "
-        "or by each party alone, which takes fewer rounds and is rarely wrong by 2^48",
+        "or by each party alone, which takes fewer rounds and is rarely wrong by 2^32",
     )
     truncations: int = Field(
         default=0,
@@ -176,7 +176,7 @@ class MPC(ServingMechanism[MPCParams]):
         return None
 
     def serve(self, release: Release, run: Run) -> Release:
-        """The release as who owns a text meets it.
+        """The release as the owner of a text meets it.
 
         Raises:
             CapabilityError: if it has no network of plain layers.

@@ -24,7 +24,7 @@ def plain_network(reader: InputReader, module: nn.Module) -> PlainNetwork:
     """The layers of a `ClassifierNetwork` that were trained, and what they read.
 
     An encoder without weights of its own belongs to what is read, and so does the normalisation
-    behind it. One that has `layers` (`text-cnn`) is read its vectors.
+    behind it. An encoder that has `layers` (`text-cnn`) reads vectors as they are.
 
     Args:
         reader: of the classifier's inputs.

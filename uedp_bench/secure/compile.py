@@ -1,4 +1,4 @@
-"""From a network of PyTorch to a protocol between who has it and who has its inputs."""
+"""From a network of PyTorch to a protocol between its owner and the owner of its inputs."""
 
 from __future__ import annotations
 

@@ -74,14 +74,12 @@ class Correlation:
     """Free numbers, dependent numbers, and the equation between them.
 
     Attributes:
-        kind: what is computed with it.
         free, dependent: the numbers, in order.
         relate: dependent numbers from free ones.
         weights: name of the server's weights that it is for; "" for none. Their mask is the last
             argument of `relate`.
     """
 
-    kind: str
     free: tuple[Number, ...]
     dependent: tuple[Number, ...]
     relate: Callable[..., tuple[Tensor, ...]]
@@ -103,7 +101,6 @@ def linear(
 ) -> Correlation:
     """C = f(a, b): a is the client's, b masks the server's weights `name`, c is shared."""
     return Correlation(
-        "linear",
         (Number(Spec(inputs), owner=CLIENT),),
         (Number(Spec(outputs)),),
         lambda a, b: (apply(a, b),),
@@ -114,20 +111,20 @@ def linear(
 def multiplication(shape: Shape) -> Correlation:
     """C = a b, all shared (Beaver 1991)."""
     one = Number(Spec(shape))
-    return Correlation("multiplication", (one, one), (one,), lambda a, b: (a * b,))
+    return Correlation((one, one), (one,), lambda a, b: (a * b,))
 
 
 def conjunction(left: Spec, right: Spec) -> Correlation:
     """C = a & b on bits, all shared; `left` is broadcast to `right`."""
     first, second = Number(left, bits=True), Number(right, bits=True)
-    return Correlation("and", (first, second), (second,), lambda a, b: (a & b,))
+    return Correlation((first, second), (second,), lambda a, b: (a & b,))
 
 
 def owned_conjunction(spec: Spec) -> Correlation:
     """C = a & b on bits: a is the server's, b the client's, c is shared."""
     first, second = (Number(spec, bits=True, owner=party) for party in (SERVER, CLIENT))
     shared = Number(spec, bits=True)
-    return Correlation("owned-and", (first, second), (shared,), lambda a, b: (a & b,))
+    return Correlation((first, second), (shared,), lambda a, b: (a & b,))
 
 
 def choice(copies: int, count: int) -> Correlation:
@@ -138,7 +135,7 @@ def choice(copies: int, count: int) -> Correlation:
         r = unpack(bits, count)
         return r, a * r
 
-    return Correlation("choice", (one, bits), (Number(Spec((count,))), one), relate)
+    return Correlation((one, bits), (Number(Spec((count,))), one), relate)
 
 
 def truncation(shape: Shape, places: int) -> Correlation:
@@ -148,7 +145,7 @@ def truncation(shape: Shape, places: int) -> Correlation:
     def relate(r: Tensor) -> tuple[Tensor, ...]:
         return (r & (2 ** (RING_BITS - 1) - 1)) >> places, (r < 0).to(torch.int64)
 
-    return Correlation("truncation", (one,), (one, one), relate)
+    return Correlation((one,), (one, one), relate)
 
 
 def packed(count: int) -> Spec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -108,10 +109,7 @@ class Pointwise:
 
     def outputs(self, inputs: Shape) -> Shape:
         """As the inputs, or one dimension."""
-        size = 1
-        for length in inputs:
-            size *= length
-        return (size,) if self.kind == "Flatten" else inputs
+        return (math.prod(inputs),) if self.kind == "Flatten" else inputs
 
     def run(self, party: Party, x: Tensor) -> Steps[Tensor]:
         """As `Party.relu` and `sigmoid.sigmoid` say; no round for `Flatten`."""

@@ -38,7 +38,8 @@ class Party:
     Attributes:
         supply: its own numbers of the dealer's correlations.
         truncation: how products lose their last bits: `dealer` opens a masked product (one round,
-            never wrong); `local` drops the bits of each share (no round, rarely wrong by 2^48).
+            never wrong); `local` drops the bits of each share (no round, rarely wrong by 2^48
+            in the ring).
         width: bits in which numbers are compared: 64, or 32 where all are below 2^30 in absolute
             value.
         opened: opened values, in order, if somebody keeps them; None if not.
