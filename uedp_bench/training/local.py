@@ -7,6 +7,7 @@ move, so the result is that of training each user alone (a test compares).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -106,16 +107,22 @@ class LocalTraining:
 
 
 class LossModule(nn.Module):
-    """Gives `torch.func.functional_call` a forward pass that ends in losses."""
+    """A forward pass that ends in losses, with the network's own weights or with others."""
 
-    def __init__(self, learner: Learner, module: nn.Module) -> None:
+    def __init__(self, learner: Learner, flat: FlatModule) -> None:
         super().__init__()
-        self.module = module
-        self._learner = learner
+        self.module = flat.module
+        self._learner, self._flat = learner, flat
 
     def forward(self, batch: Batch) -> Losses:
         """Losses of the rows of a batch."""
         return self._learner.losses(self.module, batch)
+
+    def with_weights(self, weights: Mapping[str, Tensor], batch: Batch) -> Losses:
+        """The same for weights by name (`FlatModule.named`); the network keeps its own."""
+        named = {f"module.{k}": value for k, value in self._flat.at_all_places(weights).items()}
+        found: Losses = torch.func.functional_call(self, named, (batch,), tie_weights=False)
+        return found
 
 
 class LocalTrainer:
@@ -136,7 +143,7 @@ class LocalTrainer:
         self.flat = FlatModule(learner.module, device)
         self.flat.module.train()
         self._learner, self._local, self._device = learner, local, device
-        self._wrapped = LossModule(learner, self.flat.module)
+        self._wrapped = LossModule(learner, self.flat)
         self._first_losses: list[Tensor] = []
         self._in_place: bool | None = None
 
@@ -169,8 +176,7 @@ class LocalTrainer:
         units = len(cohort.rows)
 
         def loss(params: dict[str, Tensor], batch: Batch, weights: Tensor) -> Tensor:
-            named = {f"module.{name}": value for name, value in params.items()}
-            return self._loss(torch.func.functional_call(self._wrapped, named, (batch,)), weights)
+            return self._loss(self._wrapped.with_weights(params, batch), weights)
 
         steps: Steps | None = None
         for step, (rows, weights, seeds) in enumerate(schedule(cohort, self._local)):

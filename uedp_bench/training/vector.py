@@ -6,6 +6,7 @@ Clipping, noise and the server's step act on one vector; loading a user's weight
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,7 @@ class FlatModule:
         self.shapes = [p.shape for _, p in named]
         self.sizes = [p.numel() for _, p in named]
         self.vector = torch.cat([p.detach().reshape(-1) for _, p in named])
+        self._places = self._places_of([parameter for _, parameter in named])
         self._buffers = {name: value.clone() for name, value in self.module.named_buffers()}
         for (_, parameter), value in zip(named, torch.split(self.vector, self.sizes), strict=True):
             parameter.data = value.view_as(parameter)
@@ -49,6 +51,26 @@ class FlatModule:
             name: part.reshape(*lead, *shape)
             for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }
+
+    def at_all_places(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights by name, and by the names of all other modules that share them.
+
+        For `torch.func.functional_call` with `tie_weights=False`. With True, it would find these
+        names itself, but a module that has two names would come twice: the second time it takes
+        the weights of the call for the module's own, and leaves them in it.
+        """
+        return {place: value for name, value in weights.items() for place in self._places[name]}
+
+    def _places_of(self, weights: list[Tensor]) -> dict[str, list[str]]:
+        """By name, where a weight is registered: each module counts once, by its first name."""
+        names = {id(weight): name for weight, name in zip(weights, self.names, strict=True)}
+        places: dict[str, list[str]] = {name: [] for name in self.names}
+        for owner, module in self.module.named_modules():
+            for found in (module._parameters, module._buffers):
+                for own, value in found.items():
+                    if (name := names.get(id(value))) is not None:
+                        places[name].append(f"{owner}.{own}" if owner else own)
+        return places
 
     def layers(self) -> tuple[NetworkLayer, ...]:
         """The modules that own weights, in the order of the vector."""

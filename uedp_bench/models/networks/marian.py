@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
@@ -27,9 +26,6 @@ class MarianNetwork(nn.Module):
         for part in (network.get_encoder(), network.get_decoder()):
             # They are sinusoids; the library would let them be trained.
             part.embed_positions.weight.requires_grad_(False)
-            # One weight in modules of their own: where a module has two names, torch's
-            # `functional_call` leaves the weights of the call in it.
-            part.embed_tokens = _sharing_weight(part.embed_tokens)
 
     def train(self, mode: bool = True) -> MarianNetwork:
         """Sets the mode of this module, not of the wrapped network."""
@@ -64,12 +60,6 @@ class MarianNetwork(nn.Module):
     def token_embedding(self) -> Tensor:
         """See `EmbedsTokens`."""
         return self.network.get_input_embeddings().weight  # type: ignore[no-any-return]
-
-
-def _sharing_weight(embedding: nn.Embedding) -> nn.Embedding:
-    other = copy.copy(embedding)
-    other._parameters = dict(embedding._parameters)
-    return other
 
 
 def _mask(rows: Tensor, lengths: Tensor) -> Tensor:

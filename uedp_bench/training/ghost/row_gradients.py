@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -69,7 +69,7 @@ class RowGradients:
         self, learner: Learner, flat: FlatModule, reduction: Literal["mean", "sum"]
     ) -> None:
         self._flat, self._reduction = flat, reduction
-        self._network = LossModule(learner, flat.module)
+        self._network = LossModule(learner, flat)
         self.compared = False
 
     def of(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
@@ -102,7 +102,7 @@ class RowGradients:
             name: WatchedWeight.of(value, tape, name)
             for name, value in self._flat.named(theta).items()
         }
-        losses = self._losses(weights, batch)
+        losses = self._network.with_weights(weights, batch)
         times = units.coefficients(losses, self._reduction) if given is None else given
         parts = times * losses.nats
         if parts.requires_grad:
@@ -119,7 +119,7 @@ class RowGradients:
             UnknownUse: if rows use other weights, or other numbers of tokens.
         """
         with torch.no_grad():
-            losses = self._losses(self._flat.named(theta), batch)
+            losses = self._network.with_weights(self._flat.named(theta), batch)
         times = units.coefficients(losses, self._reduction)
         found = []
         for row in range(len(times)):
@@ -127,11 +127,6 @@ class RowGradients:
             alone = {name: value[row : row + 1] for name, value in batch.items()}
             found.append(self._recorded(theta, alone, one, times[row : row + 1])[0])
         return joined_rows(found), units.sums(times * losses.nats)
-
-    def _losses(self, weights: Mapping[str, Tensor], batch: Batch) -> Losses:
-        named = {f"module.{name}": value for name, value in weights.items()}
-        found: Losses = torch.func.functional_call(self._network, named, (batch,))
-        return found
 
     def _compare(self, theta: Tensor, batch: Batch) -> bool:
         """Compares gradients of a few rows side by side with those of each row alone.
@@ -171,7 +166,7 @@ class RowGradients:
     def _weighted(self, theta: Tensor, batch: Batch, units: Units, weights: Tensor) -> Gradients:
         """Gradients of rows that are units, each times its weight (rows,)."""
         with torch.no_grad():
-            losses = self._losses(self._flat.named(theta), batch)
+            losses = self._network.with_weights(self._flat.named(theta), batch)
         times = units.coefficients(losses, self._reduction) * weights
         return self._recorded(theta, batch, units, times)[0]
 

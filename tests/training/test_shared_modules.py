@@ -1,0 +1,125 @@
+"""A module with two names in a network: each way of training gives what torch's SGD gives."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from learners import NetworkLearner
+from torch import Tensor, nn
+
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local import LocalTrainer, LocalTraining
+from uedp_bench.training.local_steps import schedule
+from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.vector import FlatModule
+
+USERS = [[0], [1, 2, 3], [4, 5], [6, 7, 8], [9]]
+BOUND = 0.3
+STEPS = {
+    "one step": LocalTraining(learning_rate=0.05),
+    "several steps": LocalTraining(learning_rate=0.05, epochs=2, batch_size=2),
+}
+
+
+class Shared(nn.Module):
+    """One linear layer below two parents, and its weight, turned, in a third module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+        self.encoder, self.decoder = nn.Sequential(layer, nn.Tanh()), nn.Sequential(layer)
+        self.tied = nn.Linear(4, 4)
+        self.tied.weight = layer.weight
+
+    def forward(self, values: Tensor) -> Tensor:
+        out: Tensor = self.last(torch.tanh(self.tied(self.decoder(self.encoder(values)))))
+        return out
+
+
+def _learner(*, vectorised: bool) -> NetworkLearner:
+    learner = NetworkLearner(10, vectorised)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        learner.module = Shared()
+    return learner
+
+
+def _cohort(units: list[list[int]], local: LocalTraining) -> Cohort:
+    rng = np.random.default_rng(4)
+    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
+    rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
+    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units))
+    return cohort.drawn(local.epochs, local.batch_size, rng, rng)
+
+
+def _by_torch(
+    learner: NetworkLearner, theta: Tensor, cohort: Cohort, local: LocalTraining
+) -> Tensor:
+    """(units, d) what torch's SGD moves a copy of the network by, from weights (d,)."""
+    found = []
+    for unit in range(len(cohort.rows)):
+        module = copy.deepcopy(learner.module).train()
+        nn.utils.vector_to_parameters(theta.clone(), module.parameters())
+        optimizer = torch.optim.SGD(module.parameters(), lr=local.learning_rate)
+        for rows, weights, seeds in schedule(cohort.take(np.array([unit])), local):
+            if weights.any():
+                losses = learner.losses(module, learner.batch(rows[0], seeds[0]))
+                kept = torch.from_numpy(weights[0]).float()
+                optimizer.zero_grad()
+                ((kept * losses.nats).sum() / (kept * losses.targets).sum()).backward()
+                optimizer.step()
+        found.append(nn.utils.parameters_to_vector(module.parameters()).detach() - theta)
+    return torch.stack(found)
+
+
+def _clipped(updates: Tensor) -> Tensor:
+    norms = updates.norm(dim=1, keepdim=True)
+    assert (norms > BOUND).any()
+    return (updates * (BOUND / norms).clamp(max=1.0)).sum(dim=0)
+
+
+@pytest.mark.parametrize("vectorised", [True, False], ids=["side by side", "one by one"])
+@pytest.mark.parametrize("steps", list(STEPS))
+def test_users_send_what_torch_trains_round_after_round(steps: str, vectorised: bool) -> None:
+    learner, local = _learner(vectorised=vectorised), STEPS[steps]
+    trainer, cohort = LocalTrainer(learner, local, "cpu"), _cohort(USERS, local)
+    theta = trainer.flat.vector.clone()
+    for _ in range(2):  # what a round leaves in the network would show in the next
+        expected = _by_torch(learner, theta, cohort, local)
+        found = trainer.updates(theta, cohort)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        theta = theta + found.mean(dim=0)
+
+
+@pytest.mark.parametrize("units", [USERS, [[row] for row in range(10)]], ids=["users", "records"])
+@pytest.mark.parametrize("fast", [True, False], ids=[ONE_PASS, "update by update"])
+@pytest.mark.parametrize("vectorised", [True, False], ids=["side by side", "one by one"])
+def test_sums_are_those_of_torch(units: list[list[int]], fast: bool, vectorised: bool) -> None:
+    learner, local = _learner(vectorised=vectorised), STEPS["one step"]
+    worker = ShareWorker(WorkerSetup(learner, local, "cpu", seed=1, injected=(), most=4))
+    cohort, theta = _cohort(units, local), worker.trainer.flat.vector.clone()
+    share = Share(cohort, np.ones(len(units)))
+    for turn in range(2):
+        found = worker.unit_sum(RoundWork(theta, Limits(BOUND)), share)
+        assert (ONE_PASS in found.clipping) is (fast or turn == 0)
+        expected = _clipped(_by_torch(learner, theta, cohort, local))
+        torch.testing.assert_close(found.total, expected, rtol=1e-4, atol=1e-5)
+        theta = theta + found.total / len(units)
+        if not fast:  # after a pass over all rows, which replaced the weights
+            worker._unknown = "a test asks for it"
+
+
+def test_a_call_with_other_weights_leaves_the_network_its_own() -> None:
+    learner = _learner(vectorised=True)
+    flat = FlatModule(learner.module, "cpu")
+    weights = flat.named(flat.vector + 1.0)
+    places = flat.at_all_places(weights)
+    assert set(places) == {*weights, "tied.weight"}  # and not the layer's second name
+    before = list(flat.module.parameters())
+    torch.func.functional_call(flat.module, places, (torch.ones(1, 4),), tie_weights=False)
+    after = list(flat.module.parameters())
+    assert all(new is old for new, old in zip(after, before, strict=True))
