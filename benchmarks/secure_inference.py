@@ -19,13 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.mechanisms.secure_inference.computed_labels import LAN, WAN
 from uedp_bench.secure.compile import ArgMax, Branches, SecureConfig, Traffic, compile_network
 
 SIZE, CLASSES = 768, 2
 KERNELS, CHANNELS, POOLS = ((4, 2, 3), (8, 3, 4), (16, 4, 5)), (2, 4, 6), (3, 4, 5)
-LAN, WAN = (0.25e-3, 6.4e9), (40e-3, 100e6)
-"""Seconds of a round, and bits a second."""
-
 ROUNDING = 2e-4
 """Logits of both sides are off by half of it at most: closer ones may change places."""
 

@@ -57,7 +57,7 @@ class _Told(NamedTuple):
 
     Attributes:
         auc: of the classifier on executions that it did not learn from.
-        p: of the two-sample test, corrected for all bytes that it looked at.
+        p: least p-value of the two-sample tests of each byte, times their number.
         sides: (executions, bytes) of both sides, one below the other.
     """
 

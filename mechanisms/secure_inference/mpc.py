@@ -66,7 +66,7 @@ class MPCParams(Params):
         gt=0,
         le=2.0**29,
         description="no value of any layer exceeds it, whatever the input; a network that could is "
-        "refused. Below 16,382 numbers are compared at 32 bits, above at 64",
+        "refused. Up to 16,382 numbers are compared at 32 bits, above at 64",
     )
     batch_rows: int = Field(
         default=200, ge=1, description="texts that are answered in the same rounds"

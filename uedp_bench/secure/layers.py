@@ -89,7 +89,7 @@ class Pool:
     floor: bool
 
     def outputs(self, inputs: Shape) -> Shape:
-        """What does not fill a window is left out."""
+        """One value a window; positions that fill no window are left out."""
         return (*inputs[:-1], (inputs[-1] - self.size) // self.stride + 1)
 
     def run(self, party: Party, x: Tensor) -> Steps[Tensor]:
@@ -108,7 +108,7 @@ class Pointwise:
     kind: Literal["ReLU", "Sigmoid", "Flatten"]
 
     def outputs(self, inputs: Shape) -> Shape:
-        """As the inputs, or one dimension."""
+        """The shape of the inputs; for `Flatten` one dimension."""
         return (math.prod(inputs),) if self.kind == "Flatten" else inputs
 
     def run(self, party: Party, x: Tensor) -> Steps[Tensor]:

@@ -141,7 +141,11 @@ def _plain(secrets: Secrets) -> tuple[Stream, dict[str, Any], dict[str, Any]]:
 
 
 def _received(pipe: Connection) -> Any:
-    """What a party's process reports; its error, if it had one."""
+    """What a party's process reports.
+
+    Raises:
+        BaseException: the error that the process had, if it had one.
+    """
     found = pipe.recv()
     if isinstance(found, BaseException):
         raise found
