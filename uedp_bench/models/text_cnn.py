@@ -76,7 +76,7 @@ class TextCNN(FrozenSentences[TextCNNParams]):
     """
 
     name = "text-cnn"
-    source = "Adams, Melanson and De Cock 2021, section 4 and figure 2; Kim 2014"
+    source = "Adams, Melanson and De Cock 2021, section 2 and figure 2; Kim 2014"
     Params = TextCNNParams
 
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:

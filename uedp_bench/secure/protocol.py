@@ -1,7 +1,8 @@
 """What two parties compute on shares: each holds one summand of every number.
 
 A `Party` sees its own shares, its own supply and what it receives. Every opened value but the
-answer is a secret plus a mask of the dealer's that is used once, hence uniform (`docs/proofs.md`).
+answer is a secret plus a mask that hides nothing else, hence uniform: masks are used once, and the
+server's weights are shown under one mask that serves all batches (`docs/proofs.md`, section 19).
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ class TextCNN(nn.Module):
     """Branches of convolutions, dropout of what they give, and one linear layer.
 
     A convolution is followed by max-pooling, then by ReLU: pooling what ReLU gave is the same, and
-    takes more work. Nothing is normalised, so that `layers` are all that comes after the vectors.
+    takes more work. Nothing here is normalised, so that `layers` are all that comes after the
+    vectors.
 
     Args:
         size: of the vectors.
