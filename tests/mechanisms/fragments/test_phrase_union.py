@@ -72,7 +72,7 @@ def test_the_noise_has_the_deviation_that_the_event_says() -> None:
 
 @pytest.mark.parametrize(("noise", "most"), [(0.5, 1), (1.0, 4), (3.0, 40)])
 def test_pairs_of_one_document_pass_no_more_often_than_delta(noise: float, most: int) -> None:
-    """Of all sizes of a document, the worst attains its delta; frequencies agree."""
+    """The worst size of a document attains its delta; frequencies agree."""
     delta = 0.05
     mechanism = union(noise_multiplier=noise, most=most, delta_unseen=delta)
     exact = [
