@@ -3,10 +3,13 @@
     python benchmarks/fragments.py counts data/nmt_confidential
     python benchmarks/fragments.py data data/nmt_confidential
     python benchmarks/fragments.py reassembly data/nmt_confidential
+    python benchmarks/fragments.py facts
     python benchmarks/fragments.py union data/nmt_confidential
+    python benchmarks/fragments.py translations runs/translation-fragments
 
 They are: phrases beside the authors' files, what data and files show, the attack against what is
-kept and against lengths of phrases, and what a noisy vote of documents lets through.
+kept and against lengths of phrases, the same for pairs of facts of the generated source, what a
+noisy vote of documents lets through, and results of paper/translation-fragments-quick.
 Each prints a table in Markdown and, with --json FILE, writes it as it is stored in
 docs/reproductions/translation-fragments.
 """
@@ -15,27 +18,29 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.attack import Planted
+from uedp_bench.attack import Leakage, Planted
 from uedp_bench.attacks.fragment_reassembly.attack import FragmentReassembly
 from uedp_bench.budget.mechanisms_and_systems import NOISE
 from uedp_bench.corpus import Corpus
 from uedp_bench.files.text_files import open_text
 from uedp_bench.harness.publishing import publish
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
 from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
 from uedp_bench.mechanisms.fragments.votes import Counts, phrases_of_voters
 from uedp_bench.release import PublishedOnly
-from uedp_bench.results import Estimate
+from uedp_bench.results import Estimate, Result
 from uedp_bench.run import Run
 from uedp_bench.tasks.sources.nmt_confidential import NMTConfidential
 from uedp_bench.tasks.sources.parallel_embedded.source import ParallelEmbedded
@@ -46,8 +51,22 @@ PRINTED = {"EMEA": 93_981, "GNOME": 93_982, "JRC": 111_965}
 LONGEST = {"EMEA": 4, "GNOME": 5, "JRC": 5}
 """Words of the longest phrase of the published files, which the names of the files call 4."""
 
-KEEP, WORDS = (0.1, 0.25, 0.5, 1.0), (2, 3, 4, 5, 7)
+ATTACKED = (
+    *((4, keep) for keep in (0.1, 0.25, 0.5, 1.0)),
+    *((words, 0.5) for words in (2, 3, 5, 6, 7)),
+)
+"""Words of a phrase and the share that is kept: shares at 4 words, and lengths at a half."""
+FACTS = ((4, 0.1), (4, 0.25), (4, 0.5), (4, 1.0), (3, 0.5), (5, 0.5), (6, 0.5))
+RECOVERED = ("sentences_recovered", "sentences_recovered_floor", "longest_run_median",
+             "longest_run_90", "longest_run_median_floor", "run_precision")  # fmt: skip
+JOINED = ("facts_joined", "facts_joined_floor", *RECOVERED[:2])
 DELTA, EPSILONS = 1e-5, (1.0, 3.0, 8.0)
+SCORES = ("bleu", "chrf", "term_recall", "length_ratio")
+NAMED = {"public-only": "nothing", "noiseless": "whole sentences", "phrase-union":
+         "phrases by a noisy vote", "dp-sgd": "whole sentences, DP-SGD"}  # fmt: skip
+ADAPTED = ("nothing", "fragments of 4 words", "fragments of 4 words, tagged",
+           "fragments of 7 words", "whole sentences", "phrases by a noisy vote",
+           "whole sentences, DP-SGD")  # fmt: skip
 MOST = (10, 30, 100, 300)
 """Phrases that a document votes for, at most; the best of them is shown."""
 
@@ -57,7 +76,7 @@ Row = dict[str, Any]
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", choices=sorted(TABLES))
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=Path, nargs="?", default=Path("data/nmt_confidential"))
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args(argv)
     rows = list(TABLES[asked.table](asked.data))
@@ -125,23 +144,32 @@ def data_findings(data: Path) -> Iterator[Row]:
 
 
 def reassembly(data: Path) -> Iterator[Row]:
-    """The attack on EMEA and GNOME: keep at 4 words, and lengths at a half."""
-    every = [(4, keep) for keep in KEEP] + [(words, 0.5) for words in WORDS if words != 4]
-    attack = FragmentReassembly.create({})
-    for domain, settings in (("EMEA", every), ("GNOME", [(4, 0.5), (4, 1.0), (7, 0.5)])):
+    """The attack against the share that is kept and against the length of phrases."""
+    for domain in DOMAINS:
         corpus = source(data, domain).only("train")
-        for words, keep in settings:
-            mechanism = PhraseFragments.create({"max_words": words, "keep": keep})
-            run = run_of(corpus)
-            out, _ = publish(mechanism, corpus, run)
-            found = attack.run(PublishedOnly().showing(published=out), Planted(), corpus, run)
-            print(domain, words, keep, found.metrics, file=sys.stderr)
-            yield {
-                "domain": domain, "words": words, "keep": keep,
-                **{name: listed(found.metrics.get(name)) for name in
-                   ("sentences_recovered", "sentences_recovered_floor", "longest_run_median",
-                    "longest_run_90", "longest_run_median_floor", "run_precision")},
-            }  # fmt: skip
+        for words, keep in ATTACKED:
+            found = attacked(corpus, words, keep)
+            row = {"domain": domain, "words": words, "keep": keep}
+            yield {**row, **listed(found.metrics, RECOVERED)}
+
+
+def facts(_: Path) -> Iterator[Row]:
+    """A patient and a medicine of one generated sentence that one run has both of."""
+    corpus = ParallelEmbedded.create({}).read().only("train")
+    for words, keep in FACTS:
+        found = attacked(corpus, words, keep)
+        row = {"words": words, "keep": keep, "pairs": found.details["facts_looked_for"]}
+        yield {**row, **listed(found.metrics, JOINED)}
+
+
+def attacked(corpus: Corpus, words: int, keep: float) -> Leakage:
+    """What reassembly measures on fragments of the training rows."""
+    mechanism, run = PhraseFragments.create({"max_words": words, "keep": keep}), run_of(corpus)
+    out, _ = publish(mechanism, corpus, run)
+    release = PublishedOnly().showing(published=out)
+    found = FragmentReassembly.create({}).run(release, Planted(), corpus, run)
+    print(words, keep, found.metrics, file=sys.stderr)
+    return found
 
 
 def union(data: Path) -> Iterator[Row]:
@@ -169,6 +197,26 @@ def unions(data: Path) -> Iterator[tuple[str, Corpus]]:
     for documents in (100, 300, 1000, 3000):
         sizes = {"documents": documents, "untranslated": 0}
         yield "generated", ParallelEmbedded.create(sizes).read()
+
+
+def translations(results: Path) -> Iterator[Row]:
+    """Scores of whole sentences after each adaptation; a folder of results in place of the data."""
+    found = {named(result): result for result in load_results([results])}
+    for name in ADAPTED:
+        result = found[name]
+        proved = ((g.unit, g.epsilon) for g in result.guarantees if g.kind == "proven")
+        unit, epsilon = min(proved, key=lambda one: one[1])
+        told = "none" if math.isinf(epsilon) else f"{epsilon:.3g}, {unit}"
+        yield {"adapted on": name, "proven ε": told, **listed(result.utility, SCORES)}
+
+
+def named(result: Result) -> str:
+    """What the translator of a result was adapted on."""
+    first = result.spec.mechanism[0]
+    if first.name != "phrase-fragments":
+        return NAMED[first.name]
+    tagged = ", tagged" if first.params["tags"] else ""
+    return f"fragments of {first.params['max_words']} words{tagged}"
 
 
 def noise_for(epsilon: float) -> float:
@@ -208,11 +256,21 @@ def ngrams(texts: Sequence[list[str]], size: int) -> set[tuple[str, ...]]:
     return {tuple(words[at : at + size]) for words in texts for at in range(len(words) - size + 1)}
 
 
-def listed(value: Estimate | None) -> list[float | None] | str:
-    return "" if value is None else [value.value, value.low, value.high]
+def listed(metrics: Mapping[str, Estimate], names: Sequence[str]) -> Row:
+    """Value, lower and upper end of each; nothing where it was left out."""
+    found = {name: metrics[name] for name in names if name in metrics}
+    ends = {name: [of.value, of.low, of.high] for name, of in found.items()}
+    return {name: ends.get(name, "") for name in names}
 
 
-TABLES = {"counts": counts, "data": data_findings, "reassembly": reassembly, "union": union}
+TABLES = {
+    "counts": counts,
+    "data": data_findings,
+    "reassembly": reassembly,
+    "facts": facts,
+    "union": union,
+    "translations": translations,
+}
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -245,6 +245,8 @@ _LEAKAGE = (
           "sentence", "lower"),
     _rate("facts_joined", "facts joined", "share of pairs of entities of a sentence that one run "
           "has both of", "lower"),
+    _rate("facts_joined_floor", "facts joined of other documents", "the same of phrases of other "
+          "documents alone"),
     _rate("rows_rouge_l", "ROUGE-L of rows", "F1 of the longest common subsequence of a read "
           "row with the closest one of the client", "lower"),
     _rate("rows_rouge_l_random", "ROUGE-L, random order", "of random orders of the same words"),

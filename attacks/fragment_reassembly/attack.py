@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NO_ORIGIN = "left out: no published row says which row it was made from"
 ONE_DOCUMENT = "left out: there is one document"
+WITH_A_FLOOR = ("sentences_recovered", "longest_run_median", "facts_joined")
 
 
 class FragmentReassemblyParams(Params):
@@ -99,11 +100,13 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
                 continue
             told[f"{side}s_looked_for"] = len(looked[0].words)
             told[f"longest_fragment_of_{side}"] = longest
+            if side == "text":
+                told["facts_looked_for"] = sum(map(len, looked[0].facts))
             found[side] = self._measured(turned, *looked, run)
             if others is not None and not sought.all():
                 fewer = [turned[at] for at in np.flatnonzero(others).tolist()]
                 floor = self._measured(fewer, *looked, run)
-                for name in ("sentences_recovered", "longest_run_median"):
+                for name in (n for n in WITH_A_FLOOR if n in floor):
                     found[side][f"{name}_floor"] = floor[name]
                 told["floor"] = f"{len(fewer)} fragments of documents that are not looked for"
         details = {

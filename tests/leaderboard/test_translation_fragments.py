@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reproductions" / "translation-fragments.md"
+RESULTS = ROOT / "leaderboard" / "results" / "reproductions" / "translation-fragments"
 COMMANDS = runpy.run_path(str(ROOT / "benchmarks" / "fragments.py"))
 
 
@@ -50,19 +52,62 @@ def test_jrc_holds_its_source_and_emea_repeats_itself() -> None:
         assert shares == sorted(shares, reverse=True) and shares[0] > 0.4
 
 
-def test_longer_fragments_give_more_sentences_back_and_keeping_fewer_gives_fewer() -> None:
-    rows = [row for row in stored("reassembly") if row["domain"] == "EMEA"]
+@pytest.mark.parametrize(("domain", "whole"), [("EMEA", 0.169), ("GNOME", 0.167), ("JRC", 0.048)])
+def test_longer_fragments_give_more_sentences_back_and_keeping_fewer_gives_fewer(
+    domain: str, whole: float
+) -> None:
+    rows = [row for row in stored("reassembly") if row["domain"] == domain]
+    assert {(row["words"], row["keep"]) for row in rows} == set(COMMANDS["ATTACKED"])
     by_length = {row["words"]: row for row in rows if row["keep"] == 0.5}
     shares = [by_length[words]["sentences_recovered"][0] for words in sorted(by_length)]
     assert shares == sorted(shares)
-    assert by_length[7]["sentences_recovered"][0] == pytest.approx(0.169, abs=0.001)
-    assert by_length[4]["sentences_recovered"][1] == 0.0  # intervals over documents reach zero
+    assert all(1.5 < more / less < 5.4 for less, more in pairwise(shares[2:]))
+    assert by_length[7]["sentences_recovered"][0] == pytest.approx(whole, abs=0.001)
     kept = {row["keep"]: row["sentences_recovered"][0] for row in rows if row["words"] == 4}
     assert [kept[keep] for keep in sorted(kept)] == sorted(kept.values())
+    right = [row["run_precision"][0] for row in rows if row["keep"] >= 0.5 and row["words"] > 2]
+    assert min(right) > 0.37 and max(right) < 0.631
+
+
+def test_sentences_come_back_more_often_than_from_other_documents() -> None:
+    emea = next(row for row in stored("reassembly") if (row["words"], row["keep"]) == (4, 0.5))
+    assert emea["sentences_recovered"][1] == 0.0  # intervals over documents reach zero
     for row in stored("reassembly"):
         assert row["sentences_recovered"][0] >= row["sentences_recovered_floor"][0]
         if row["words"] == 7:  # beyond what documents share
             assert row["sentences_recovered"][1] > row["sentences_recovered_floor"][2]
+
+
+def test_no_pair_of_facts_is_joined_on_generated_text() -> None:
+    for row in stored("facts"):
+        assert row["facts_joined"] == row["facts_joined_floor"] == [0.0, 0.0, 0.0]
+        assert row["pairs"] > 170
+    assert max(row["sentences_recovered"][0] for row in stored("facts")) > 0.05
+    assert {row["pairs"] for row in stored("facts") if row["words"] == 4} == {189}
+
+
+def test_translations_are_those_of_the_stored_results() -> None:
+    assert list(COMMANDS["translations"](RESULTS)) == stored("translations")
+
+
+def test_fragments_help_and_whole_sentences_help_more() -> None:
+    found = {row["adapted on"]: row for row in stored("translations")}
+    bleu = {name: row["bleu"][0] for name, row in found.items()}
+    four, seven = bleu["fragments of 4 words"], bleu["fragments of 7 words"]
+    assert bleu["nothing"] < four < seven < bleu["whole sentences"]
+    share = (four - bleu["nothing"]) / (bleu["whole sentences"] - bleu["nothing"])
+    assert share == pytest.approx(1 / 7, abs=0.01)
+    assert overlap(
+        found["fragments of 4 words"]["bleu"], found["fragments of 4 words, tagged"]["bleu"]
+    )
+    assert overlap(found["nothing"]["bleu"], found["phrases by a noisy vote"]["bleu"])
+    noisy = found["whole sentences, DP-SGD"]
+    assert noisy["bleu"][2] < found["nothing"]["bleu"][1]
+    assert noisy["length_ratio"][0] == pytest.approx(1.64, abs=0.01)
+
+
+def overlap(one: list[float], other: list[float]) -> bool:
+    return one[1] < other[2] and other[1] < one[2]
 
 
 def test_few_documents_have_next_to_nothing_to_publish() -> None:

@@ -152,7 +152,9 @@ def test_facts_are_joined_where_one_run_has_both() -> None:
         for word in (text.split()[1], text.split()[7])
     ]
     known = replace(corpus, entities=Spans.build(corpus.texts, mentions), entity_types=("x",))
-    assert attacked(known, keep=1).metrics["facts_joined"].value == 1.0
+    found = attacked(known, keep=1).metrics
+    assert found["facts_joined"].value == 1.0
+    assert found["facts_joined_floor"].value == 0.0
     assert attacked(known, keep=0.05).metrics["facts_joined"].value == 0.0
     assert "facts_joined" not in attacked(corpus, keep=1).metrics
 
