@@ -102,6 +102,11 @@ class Component(ABC, Generic[P]):
         return cls(cast("P", parse_params(cls.Params, values or {}, cls.name)), **others)
 
 
+def named(component: Component[Any]) -> dict[str, Any]:
+    """Name and parameters of a component, from which its registry creates it again."""
+    return {"name": component.name, "params": component.params.model_dump(mode="json")}
+
+
 def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str) -> BaseModel:
     """Validated parameters; all problems become one line that names field, value and range.
 

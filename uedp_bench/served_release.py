@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 import numpy as np
 from numpy.typing import NDArray
 
+from uedp_bench.component import named
 from uedp_bench.corpus import Corpus
 from uedp_bench.release import Release, capability
 
@@ -97,11 +98,8 @@ class ServedRelease(Release):
     def save(self, folder: Path) -> None:
         """See `Release`."""
         self.behind.save(folder)
-        named = {
-            "name": self.mechanism.name,
-            "params": self.mechanism.params.model_dump(mode="json"),
-        }
-        (folder / SERVED).write_text(json.dumps(named, indent=1), encoding="utf-8")
+        told = json.dumps(named(self.mechanism), indent=1)
+        (folder / SERVED).write_text(told, encoding="utf-8")
 
 
 def served_again(release: Release, folder: Path) -> Release:
@@ -110,6 +108,6 @@ def served_again(release: Release, folder: Path) -> Release:
         return release
     from uedp_bench.registry import mechanisms
 
-    named = json.loads((folder / SERVED).read_text(encoding="utf-8"))
-    mechanism: ServingMechanism[Any] = mechanisms.create(named["name"], named["params"])
+    told = json.loads((folder / SERVED).read_text(encoding="utf-8"))
+    mechanism: ServingMechanism[Any] = mechanisms.create(told["name"], told["params"])
     return mechanism.serve_again(release)

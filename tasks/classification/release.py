@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uedp_bench.component import named
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray
 from uedp_bench.errors import CapabilityError, InputError, UedpBenchError
 from uedp_bench.randomness.streams import Stream
@@ -23,7 +24,6 @@ from uedp_bench.tasks.tokens.saved_model import (
     batches_by_length,
     load_model,
     load_weights,
-    named,
     save_model,
     save_weights,
 )

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.component import named
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.component import Component
     from uedp_bench.corpus import IntArray
     from uedp_bench.model import TextModel, Vocabulary
 
@@ -93,11 +93,6 @@ def load_model(path: Path, kind: str) -> SavedModel:
     folder = path.parent / _VOCABULARY
     vocabulary = model.load_vocabulary(folder) if folder.is_dir() else None
     return SavedModel(model, vocabulary, content)
-
-
-def named(component: Component[Any]) -> dict[str, Any]:
-    """Name and parameters of a component, from which its registry creates it again."""
-    return {"name": component.name, "params": component.params.model_dump(mode="json")}
 
 
 def save_weights(module: nn.Module, file: Path) -> None:
