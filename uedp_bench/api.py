@@ -3,450 +3,293 @@
 `from uedp_bench.api import TrainingMechanism, Params, Federation, ...` is enough: what else the
 package holds may move. Names whose modules load torch are imported when they are first asked for,
 so that describing and accounting for a component stay quick.
+
+A name is added by one line: `from uedp_bench.MODULE import Name as Name`. Everything that does not
+begin with an underscore is public.
 """
 
-from __future__ import annotations
+import importlib as _importlib
+import typing as _typing
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from uedp_bench.accounting.accountants.answers import Accountant as Accountant
+from uedp_bench.accounting.accountants.answers import Answer as Answer
+from uedp_bench.accounting.accountants.answers import Asked as Asked
+from uedp_bench.accounting.accountants.answers import Refusal as Refusal
+from uedp_bench.accounting.accountants.answers import Rounds as Rounds
+from uedp_bench.accounting.accountants.dominating_pairs import Array as Array
+from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair as DiscretePair
+from uedp_bench.accounting.accountants.dominating_pairs import LossPair as LossPair
+from uedp_bench.accounting.accountants.dominating_pairs import Window as Window
+from uedp_bench.accounting.banded_factorization import BandedFactorization as BandedFactorization
+from uedp_bench.accounting.event_contract import Adjacency as Adjacency
+from uedp_bench.accounting.event_contract import AnyEvent as AnyEvent
+from uedp_bench.accounting.event_contract import Event as Event
+from uedp_bench.accounting.event_contract import Neighbours as Neighbours
+from uedp_bench.accounting.event_contract import Notion as Notion
+from uedp_bench.accounting.event_contract import PrivacyUnit as PrivacyUnit
+from uedp_bench.accounting.event_contract import Promise as Promise
+from uedp_bench.accounting.event_contract import Protected as Protected
+from uedp_bench.accounting.event_contract import UnknownEvent as UnknownEvent
+from uedp_bench.accounting.events import ApproximateDP as ApproximateDP
+from uedp_bench.accounting.events import Claim as Claim
+from uedp_bench.accounting.events import FixedSizeSampled as FixedSizeSampled
+from uedp_bench.accounting.events import Gaussian as Gaussian
+from uedp_bench.accounting.events import LaplaceVector as LaplaceVector
+from uedp_bench.accounting.events import MetricPrivacy as MetricPrivacy
+from uedp_bench.accounting.events import NonPrivate as NonPrivate
+from uedp_bench.accounting.events import PoissonSampled as PoissonSampled
+from uedp_bench.accounting.events import PrivacyEvent as PrivacyEvent
+from uedp_bench.accounting.events import PureDP as PureDP
+from uedp_bench.accounting.events import Repeated as Repeated
+from uedp_bench.accounting.events import SentenceSampledGaussian as SentenceSampledGaussian
+from uedp_bench.accounting.events import TwoLevelUserEntityGaussian as TwoLevelUserEntityGaussian
+from uedp_bench.accounting.events import UserEntityGaussian as UserEntityGaussian
+from uedp_bench.accounting.parallel import Parallel as Parallel
+from uedp_bench.accounting.published_systems import Reading as Reading
+from uedp_bench.accounting.secure_computation import SecureComputation as SecureComputation
+from uedp_bench.asking import class_labels as class_labels
+from uedp_bench.asking import seen_of as seen_of
+from uedp_bench.attack import Attack as Attack
+from uedp_bench.attack import Leakage as Leakage
+from uedp_bench.attack import Planted as Planted
+from uedp_bench.clients import Clients as Clients
+from uedp_bench.clients import clients_of as clients_of
+from uedp_bench.component import Component as Component
+from uedp_bench.component import MayBePath as MayBePath
+from uedp_bench.component import Params as Params
+from uedp_bench.corpus._columns import Facts as Facts
+from uedp_bench.corpus.alignment import Alignment as Alignment
+from uedp_bench.corpus.rewriting import Edit as Edit
+from uedp_bench.corpus.rewriting import Piece as Piece
+from uedp_bench.corpus.rewriting import Rewriting as Rewriting
+from uedp_bench.corpus.row_index import BoolArray as BoolArray
+from uedp_bench.corpus.row_index import FloatArray as FloatArray
+from uedp_bench.corpus.row_index import Index as Index
+from uedp_bench.corpus.row_index import IntArray as IntArray
+from uedp_bench.corpus.spans import Layer as Layer
+from uedp_bench.corpus.spans import Mention as Mention
+from uedp_bench.corpus.spans import Spans as Spans
+from uedp_bench.corpus.spans import normalise_surface as normalise_surface
+from uedp_bench.corpus.table import CONTENT as CONTENT
+from uedp_bench.corpus.table import SPLITS as SPLITS
+from uedp_bench.corpus.table import Corpus as Corpus
+from uedp_bench.corpus.table import concatenate as concatenate
+from uedp_bench.corpus.table import dense_ids as dense_ids
+from uedp_bench.corpus.table import or_alone as or_alone
+from uedp_bench.errors import CapabilityError as CapabilityError
+from uedp_bench.errors import InputError as InputError
+from uedp_bench.errors import PluginError as PluginError
+from uedp_bench.errors import PrivacyError as PrivacyError
+from uedp_bench.errors import UedpBenchError as UedpBenchError
+from uedp_bench.files.text_files import open_text as open_text
+from uedp_bench.learner import Batch as Batch
+from uedp_bench.learner import Learner as Learner
+from uedp_bench.learner import Losses as Losses
+from uedp_bench.learner import Role as Role
+from uedp_bench.learner import Rows as Rows
+from uedp_bench.learner import Schedule as Schedule
+from uedp_bench.learner import SplitLearner as SplitLearner
+from uedp_bench.learner import on_device as on_device
+from uedp_bench.learner import row_seeds as row_seeds
+from uedp_bench.learner import take_over as take_over
+from uedp_bench.mechanism import CorpusStats as CorpusStats
+from uedp_bench.mechanism import Events as Events
+from uedp_bench.mechanism import Mechanism as Mechanism
+from uedp_bench.mechanism import PublicUnits as PublicUnits
+from uedp_bench.mechanism import PublishingMechanism as PublishingMechanism
+from uedp_bench.mechanism import RepresentationChannel as RepresentationChannel
+from uedp_bench.mechanism import RepresentationMechanism as RepresentationMechanism
+from uedp_bench.mechanism import ServingMechanism as ServingMechanism
+from uedp_bench.mechanism import TrainingMechanism as TrainingMechanism
+from uedp_bench.mechanism import VocabularyMechanism as VocabularyMechanism
+from uedp_bench.mechanisms.private_training.users import users_of as users_of
+from uedp_bench.model import EmbedsTokens as EmbedsTokens
+from uedp_bench.model import FeatureArray as FeatureArray
+from uedp_bench.model import FeatureModule as FeatureModule
+from uedp_bench.model import HasOutputLayer as HasOutputLayer
+from uedp_bench.model import LanguageModel as LanguageModel
+from uedp_bench.model import NextTokenModule as NextTokenModule
+from uedp_bench.model import PairVocabulary as PairVocabulary
+from uedp_bench.model import ReadsTokenVectors as ReadsTokenVectors
+from uedp_bench.model import TextEncoder as TextEncoder
+from uedp_bench.model import TextModel as TextModel
+from uedp_bench.model import TokenEncoder as TokenEncoder
+from uedp_bench.model import TranslationModel as TranslationModel
+from uedp_bench.model import TranslationModule as TranslationModule
+from uedp_bench.model import Vocabulary as Vocabulary
+from uedp_bench.model import WordRows as WordRows
+from uedp_bench.models.vocabularies.word_model import WordModel as WordModel
+from uedp_bench.models.vocabularies.word_model import WordParams as WordParams
+from uedp_bench.models.vocabularies.word_model import WordText as WordText
+from uedp_bench.models.vocabularies.words import WordVocabulary as WordVocabulary
+from uedp_bench.pool_completer import PoolCompleter as PoolCompleter
+from uedp_bench.randomness.streams import Name as Name
+from uedp_bench.randomness.streams import Stream as Stream
+from uedp_bench.registry import attacks as attacks
+from uedp_bench.registry import events as events
+from uedp_bench.registry import mechanisms as mechanisms
+from uedp_bench.registry import models as models
+from uedp_bench.registry import sources as sources
+from uedp_bench.registry import tasks as tasks
+from uedp_bench.release import Channel as Channel
+from uedp_bench.release import Classifier as Classifier
+from uedp_bench.release import Completer as Completer
+from uedp_bench.release import Deidentified as Deidentified
+from uedp_bench.release import Encoder as Encoder
+from uedp_bench.release import EntityDetector as EntityDetector
+from uedp_bench.release import Generator as Generator
+from uedp_bench.release import LabelOnly as LabelOnly
+from uedp_bench.release import PairScorer as PairScorer
+from uedp_bench.release import Published as Published
+from uedp_bench.release import PublishedOnly as PublishedOnly
+from uedp_bench.release import Question as Question
+from uedp_bench.release import Release as Release
+from uedp_bench.release import RowScorer as RowScorer
+from uedp_bench.release import Scorer as Scorer
+from uedp_bench.release import SplitRelease as SplitRelease
+from uedp_bench.release import Tagger as Tagger
+from uedp_bench.release import Tokenised as Tokenised
+from uedp_bench.release import TokenScores as TokenScores
+from uedp_bench.release import TrainedRelease as TrainedRelease
+from uedp_bench.release import Translator as Translator
+from uedp_bench.release import Updates as Updates
+from uedp_bench.release import WordChannel as WordChannel
+from uedp_bench.release import capability as capability
+from uedp_bench.results import Estimate as Estimate
+from uedp_bench.results import LowerBound as LowerBound
+from uedp_bench.run import Progress as Progress
+from uedp_bench.run import Retrain as Retrain
+from uedp_bench.run import Run as Run
+from uedp_bench.run import Speed as Speed
+from uedp_bench.served_release import Compilable as Compilable
+from uedp_bench.served_release import OpenedMessages as OpenedMessages
+from uedp_bench.served_release import PlainNetwork as PlainNetwork
+from uedp_bench.served_release import PublicInputs as PublicInputs
+from uedp_bench.served_release import ServedRelease as ServedRelease
+from uedp_bench.source import Source as Source
+from uedp_bench.source import SourceParams as SourceParams
+from uedp_bench.source import SourceRef as SourceRef
+from uedp_bench.statistics.intervals import fraction_estimate as fraction_estimate
+from uedp_bench.statistics.intervals import mean_estimate as mean_estimate
+from uedp_bench.statistics.intervals import ratio_estimate as ratio_estimate
+from uedp_bench.statistics.roc import Rate as Rate
+from uedp_bench.statistics.roc import Scores as Scores
+from uedp_bench.statistics.roc import auc as auc
+from uedp_bench.statistics.roc import auc_estimate as auc_estimate
+from uedp_bench.statistics.roc import tpr_at_fpr as tpr_at_fpr
+from uedp_bench.statistics.span_scores import SpanCounts as SpanCounts
+from uedp_bench.statistics.span_scores import SpanScore as SpanScore
+from uedp_bench.statistics.span_scores import span_counts as span_counts
+from uedp_bench.statistics.span_scores import span_scores as span_scores
+from uedp_bench.statistics.span_scores import spans_of_labels as spans_of_labels
+from uedp_bench.task import Task as Task
+from uedp_bench.task import Utility as Utility
+from uedp_bench.tasks.sources.reading.splits import SplitParams as SplitParams
+from uedp_bench.tasks.sources.reading.splits import cut_missing_splits as cut_missing_splits
+from uedp_bench.text.annotation.automatic import AnnotationParams as AnnotationParams
+from uedp_bench.text.annotation.automatic import annotate as annotate
+from uedp_bench.text.annotation.keys import RecordTag as RecordTag
+from uedp_bench.text.entities import DetectionParams as DetectionParams
+from uedp_bench.text.entities import add_entities as add_entities
+from uedp_bench.transcript import Message as Message
+from uedp_bench.transcript import Messages as Messages
+from uedp_bench.transcript import Sent as Sent
+from uedp_bench.transcript import Size as Size
+from uedp_bench.transcript import Transcript as Transcript
 
-from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Refusal, Rounds
-from uedp_bench.accounting.accountants.dominating_pairs import Array, DiscretePair, LossPair, Window
-from uedp_bench.accounting.banded_factorization import BandedFactorization
-from uedp_bench.accounting.event_contract import (
-    Adjacency,
-    AnyEvent,
-    Event,
-    Neighbours,
-    Notion,
-    PrivacyUnit,
-    Promise,
-    Protected,
-    UnknownEvent,
-)
-from uedp_bench.accounting.events import (
-    ApproximateDP,
-    Claim,
-    FixedSizeSampled,
-    Gaussian,
-    LaplaceVector,
-    MetricPrivacy,
-    NonPrivate,
-    PoissonSampled,
-    PrivacyEvent,
-    PureDP,
-    Repeated,
-    SentenceSampledGaussian,
-    TwoLevelUserEntityGaussian,
-    UserEntityGaussian,
-)
-from uedp_bench.accounting.parallel import Parallel
-from uedp_bench.accounting.published_systems import Reading
-from uedp_bench.accounting.secure_computation import SecureComputation
-from uedp_bench.asking import class_labels, seen_of
-from uedp_bench.attack import Attack, Leakage, Planted
-from uedp_bench.clients import Clients, clients_of
-from uedp_bench.component import Component, MayBePath, Params
-from uedp_bench.corpus._columns import Facts
-from uedp_bench.corpus.alignment import Alignment
-from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
-from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
-from uedp_bench.corpus.spans import Layer, Mention, Spans, normalise_surface
-from uedp_bench.corpus.table import CONTENT, SPLITS, Corpus, concatenate, dense_ids, or_alone
-from uedp_bench.errors import (
-    CapabilityError,
-    InputError,
-    PluginError,
-    PrivacyError,
-    UedpBenchError,
-)
-from uedp_bench.files.text_files import open_text
-from uedp_bench.learner import (
-    Batch,
-    Learner,
-    Losses,
-    Role,
-    Rows,
-    Schedule,
-    SplitLearner,
-    on_device,
-    row_seeds,
-    take_over,
-)
-from uedp_bench.mechanism import (
-    CorpusStats,
-    Events,
-    Mechanism,
-    PublicUnits,
-    PublishingMechanism,
-    RepresentationChannel,
-    RepresentationMechanism,
-    ServingMechanism,
-    TrainingMechanism,
-    VocabularyMechanism,
-)
-from uedp_bench.mechanisms.private_training.users import users_of
-from uedp_bench.model import (
-    EmbedsTokens,
-    FeatureArray,
-    FeatureModule,
-    HasOutputLayer,
-    LanguageModel,
-    NextTokenModule,
-    PairVocabulary,
-    ReadsTokenVectors,
-    TextEncoder,
-    TextModel,
-    TokenEncoder,
-    TranslationModel,
-    TranslationModule,
-    Vocabulary,
-    WordRows,
-)
-from uedp_bench.models.vocabularies.word_model import WordModel, WordParams, WordText
-from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.pool_completer import PoolCompleter
-from uedp_bench.randomness.streams import Name, Stream
-from uedp_bench.registry import attacks, events, mechanisms, models, sources, tasks
-from uedp_bench.release import (
-    Channel,
-    Classifier,
-    Completer,
-    Deidentified,
-    Encoder,
-    EntityDetector,
-    Generator,
-    LabelOnly,
-    PairScorer,
-    Published,
-    PublishedOnly,
-    Question,
-    Release,
-    RowScorer,
-    Scorer,
-    SplitRelease,
-    Tagger,
-    Tokenised,
-    TokenScores,
-    TrainedRelease,
-    Translator,
-    Updates,
-    WordChannel,
-    capability,
-)
-from uedp_bench.results import Estimate, LowerBound
-from uedp_bench.run import Progress, Retrain, Run, Speed
-from uedp_bench.served_release import (
-    Compilable,
-    OpenedMessages,
-    PlainNetwork,
-    PublicInputs,
-    ServedRelease,
-)
-from uedp_bench.source import Source, SourceParams, SourceRef
-from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
-from uedp_bench.statistics.roc import Rate, Scores, auc, auc_estimate, tpr_at_fpr
-from uedp_bench.statistics.span_scores import (
-    SpanCounts,
-    SpanScore,
-    span_counts,
-    span_scores,
-    spans_of_labels,
-)
-from uedp_bench.task import Task, Utility
-from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
-from uedp_bench.text.annotation.automatic import AnnotationParams, annotate
-from uedp_bench.text.annotation.keys import RecordTag
-from uedp_bench.text.entities import DetectionParams, add_entities
-from uedp_bench.transcript import Message, Messages, Sent, Size, Transcript
-
-if TYPE_CHECKING:
-    from uedp_bench.models.module_set import ModuleSet, load_modules, modules_of, save_modules
-    from uedp_bench.secure.compile import SecureConfig, SecureNetwork, compile_network
-    from uedp_bench.secure.modules import ArgMax, Branches
-    from uedp_bench.training.adaptive_bound import AdaptiveBound
-    from uedp_bench.training.bounds import (
-        Bound,
-        Count,
-        FlatBound,
-        Limits,
-        NetworkLayer,
-        PerLayerBound,
-        Seen,
-        TwoLevelBound,
-        Unbounded,
-    )
-    from uedp_bench.training.correlated_noise import BandedNoise
-    from uedp_bench.training.federated import Federation, Trained, train_federated
-    from uedp_bench.training.local import LocalTraining, LocalWork, UnitTrainer
-    from uedp_bench.training.noise import GaussianNoise, IndependentGaussian, Noise
-    from uedp_bench.training.participation import CyclicCohorts, Guarded, Participation
-    from uedp_bench.training.plain import train_plain
-    from uedp_bench.training.sampling import (
-        FixedSizeSampler,
-        PoissonSampler,
-        Sampler,
-        TakingPart,
-    )
-    from uedp_bench.training.server import (
-        AdagradServer,
-        AdamServer,
-        ServerStep,
-        SgdServer,
-        YogiServer,
-    )
-
-__all__ = [
-    "CONTENT",
-    "SPLITS",
-    "Accountant",
-    "AdagradServer",
-    "AdamServer",
-    "AdaptiveBound",
-    "Adjacency",
-    "Alignment",
-    "AnnotationParams",
-    "Answer",
-    "AnyEvent",
-    "ApproximateDP",
-    "ArgMax",
-    "Array",
-    "Asked",
-    "Attack",
-    "BandedFactorization",
-    "BandedNoise",
-    "Batch",
-    "BoolArray",
-    "Bound",
-    "Branches",
-    "CapabilityError",
-    "Channel",
-    "Claim",
-    "Classifier",
-    "Clients",
-    "Compilable",
-    "Completer",
-    "Component",
-    "Corpus",
-    "CorpusStats",
-    "Count",
-    "CyclicCohorts",
-    "Deidentified",
-    "DetectionParams",
-    "DiscretePair",
-    "Edit",
-    "EmbedsTokens",
-    "Encoder",
-    "EntityDetector",
-    "Estimate",
-    "Event",
-    "Events",
-    "Facts",
-    "FeatureArray",
-    "FeatureModule",
-    "Federation",
-    "FixedSizeSampled",
-    "FixedSizeSampler",
-    "FlatBound",
-    "FloatArray",
-    "Gaussian",
-    "GaussianNoise",
-    "Generator",
-    "Guarded",
-    "HasOutputLayer",
-    "IndependentGaussian",
-    "Index",
-    "InputError",
-    "IntArray",
-    "LabelOnly",
-    "LanguageModel",
-    "LaplaceVector",
-    "Layer",
-    "Leakage",
-    "Learner",
-    "Limits",
-    "LocalTraining",
-    "LocalWork",
-    "LossPair",
-    "Losses",
-    "LowerBound",
-    "MayBePath",
-    "Mechanism",
-    "Mention",
-    "Message",
-    "Messages",
-    "MetricPrivacy",
-    "ModuleSet",
-    "Name",
-    "Neighbours",
-    "NetworkLayer",
-    "NextTokenModule",
-    "Noise",
-    "NonPrivate",
-    "Notion",
-    "OpenedMessages",
-    "PairScorer",
-    "PairVocabulary",
-    "Parallel",
-    "Params",
-    "Participation",
-    "PerLayerBound",
-    "Piece",
-    "PlainNetwork",
-    "Planted",
-    "PluginError",
-    "PoissonSampled",
-    "PoissonSampler",
-    "PoolCompleter",
-    "PrivacyError",
-    "PrivacyEvent",
-    "PrivacyUnit",
-    "Progress",
-    "Promise",
-    "Protected",
-    "PublicInputs",
-    "PublicUnits",
-    "Published",
-    "PublishedOnly",
-    "PublishingMechanism",
-    "PureDP",
-    "Question",
-    "Rate",
-    "Reading",
-    "ReadsTokenVectors",
-    "RecordTag",
-    "Refusal",
-    "Release",
-    "Repeated",
-    "RepresentationChannel",
-    "RepresentationMechanism",
-    "Retrain",
-    "Rewriting",
-    "Role",
-    "Rounds",
-    "RowScorer",
-    "Rows",
-    "Run",
-    "Sampler",
-    "Schedule",
-    "Scorer",
-    "Scores",
-    "SecureComputation",
-    "SecureConfig",
-    "SecureNetwork",
-    "Seen",
-    "Sent",
-    "SentenceSampledGaussian",
-    "ServedRelease",
-    "ServerStep",
-    "ServingMechanism",
-    "SgdServer",
-    "Size",
-    "Source",
-    "SourceParams",
-    "SourceRef",
-    "SpanCounts",
-    "SpanScore",
-    "Spans",
-    "Speed",
-    "SplitLearner",
-    "SplitParams",
-    "SplitRelease",
-    "Stream",
-    "Tagger",
-    "TakingPart",
-    "Task",
-    "TextEncoder",
-    "TextModel",
-    "TokenEncoder",
-    "TokenScores",
-    "Tokenised",
-    "Trained",
-    "TrainedRelease",
-    "TrainingMechanism",
-    "Transcript",
-    "TranslationModel",
-    "TranslationModule",
-    "Translator",
-    "TwoLevelBound",
-    "TwoLevelUserEntityGaussian",
-    "UedpBenchError",
-    "Unbounded",
-    "UnitTrainer",
-    "UnknownEvent",
-    "Updates",
-    "UserEntityGaussian",
-    "Utility",
-    "Vocabulary",
-    "VocabularyMechanism",
-    "Window",
-    "WordChannel",
-    "WordModel",
-    "WordParams",
-    "WordRows",
-    "WordText",
-    "WordVocabulary",
-    "YogiServer",
-    "add_entities",
-    "annotate",
-    "attacks",
-    "auc",
-    "auc_estimate",
-    "capability",
-    "class_labels",
-    "clients_of",
-    "compile_network",
-    "concatenate",
-    "cut_missing_splits",
-    "dense_ids",
-    "events",
-    "fraction_estimate",
-    "load_modules",
-    "mean_estimate",
-    "mechanisms",
-    "models",
-    "modules_of",
-    "normalise_surface",
-    "on_device",
-    "open_text",
-    "or_alone",
-    "ratio_estimate",
-    "row_seeds",
-    "save_modules",
-    "seen_of",
-    "sources",
-    "span_counts",
-    "span_scores",
-    "spans_of_labels",
-    "take_over",
-    "tasks",
-    "tpr_at_fpr",
-    "train_federated",
-    "train_plain",
-    "users_of",
-]
+if _typing.TYPE_CHECKING:
+    from uedp_bench.models.module_set import ModuleSet as ModuleSet
+    from uedp_bench.models.module_set import load_modules as load_modules
+    from uedp_bench.models.module_set import modules_of as modules_of
+    from uedp_bench.models.module_set import save_modules as save_modules
+    from uedp_bench.secure.compile import SecureConfig as SecureConfig
+    from uedp_bench.secure.compile import SecureNetwork as SecureNetwork
+    from uedp_bench.secure.compile import compile_network as compile_network
+    from uedp_bench.secure.modules import ArgMax as ArgMax
+    from uedp_bench.secure.modules import Branches as Branches
+    from uedp_bench.training.adaptive_bound import AdaptiveBound as AdaptiveBound
+    from uedp_bench.training.bounds import Bound as Bound
+    from uedp_bench.training.bounds import Count as Count
+    from uedp_bench.training.bounds import FlatBound as FlatBound
+    from uedp_bench.training.bounds import Limits as Limits
+    from uedp_bench.training.bounds import NetworkLayer as NetworkLayer
+    from uedp_bench.training.bounds import PerLayerBound as PerLayerBound
+    from uedp_bench.training.bounds import Seen as Seen
+    from uedp_bench.training.bounds import TwoLevelBound as TwoLevelBound
+    from uedp_bench.training.bounds import Unbounded as Unbounded
+    from uedp_bench.training.correlated_noise import BandedNoise as BandedNoise
+    from uedp_bench.training.federated import Federation as Federation
+    from uedp_bench.training.federated import Trained as Trained
+    from uedp_bench.training.federated import train_federated as train_federated
+    from uedp_bench.training.local import LocalTraining as LocalTraining
+    from uedp_bench.training.local import LocalWork as LocalWork
+    from uedp_bench.training.local import UnitTrainer as UnitTrainer
+    from uedp_bench.training.noise import GaussianNoise as GaussianNoise
+    from uedp_bench.training.noise import IndependentGaussian as IndependentGaussian
+    from uedp_bench.training.noise import Noise as Noise
+    from uedp_bench.training.participation import CyclicCohorts as CyclicCohorts
+    from uedp_bench.training.participation import Guarded as Guarded
+    from uedp_bench.training.participation import Participation as Participation
+    from uedp_bench.training.plain import train_plain as train_plain
+    from uedp_bench.training.sampling import FixedSizeSampler as FixedSizeSampler
+    from uedp_bench.training.sampling import PoissonSampler as PoissonSampler
+    from uedp_bench.training.sampling import Sampler as Sampler
+    from uedp_bench.training.sampling import TakingPart as TakingPart
+    from uedp_bench.training.server import AdagradServer as AdagradServer
+    from uedp_bench.training.server import AdamServer as AdamServer
+    from uedp_bench.training.server import ServerStep as ServerStep
+    from uedp_bench.training.server import SgdServer as SgdServer
+    from uedp_bench.training.server import YogiServer as YogiServer
 
 _WITH_TORCH: dict[str, tuple[str, ...]] = {
-    "uedp_bench.models.module_set": ("ModuleSet", "load_modules", "modules_of", "save_modules"),
-    "uedp_bench.secure.compile": ("SecureConfig", "SecureNetwork", "compile_network"),
-    "uedp_bench.secure.modules": ("ArgMax", "Branches"),
+    "uedp_bench.models.module_set": (
+        "ModuleSet",
+        "load_modules",
+        "modules_of",
+        "save_modules",
+    ),
+    "uedp_bench.secure.compile": (
+        "SecureConfig",
+        "SecureNetwork",
+        "compile_network",
+    ),
+    "uedp_bench.secure.modules": (
+        "ArgMax",
+        "Branches",
+    ),
     "uedp_bench.training.adaptive_bound": ("AdaptiveBound",),
     "uedp_bench.training.bounds": (
         "Bound",
         "Count",
         "FlatBound",
-        "NetworkLayer",
         "Limits",
+        "NetworkLayer",
         "PerLayerBound",
         "Seen",
         "TwoLevelBound",
         "Unbounded",
     ),
     "uedp_bench.training.correlated_noise": ("BandedNoise",),
-    "uedp_bench.training.federated": ("Federation", "Trained", "train_federated"),
-    "uedp_bench.training.local": ("LocalTraining", "LocalWork", "UnitTrainer"),
-    "uedp_bench.training.noise": ("GaussianNoise", "IndependentGaussian", "Noise"),
-    "uedp_bench.training.participation": ("CyclicCohorts", "Guarded", "Participation"),
+    "uedp_bench.training.federated": (
+        "Federation",
+        "Trained",
+        "train_federated",
+    ),
+    "uedp_bench.training.local": (
+        "LocalTraining",
+        "LocalWork",
+        "UnitTrainer",
+    ),
+    "uedp_bench.training.noise": (
+        "GaussianNoise",
+        "IndependentGaussian",
+        "Noise",
+    ),
+    "uedp_bench.training.participation": (
+        "CyclicCohorts",
+        "Guarded",
+        "Participation",
+    ),
     "uedp_bench.training.plain": ("train_plain",),
     "uedp_bench.training.sampling": (
         "FixedSizeSampler",
@@ -464,13 +307,18 @@ _WITH_TORCH: dict[str, tuple[str, ...]] = {
 }
 """Names that are imported on first use, by the module that has them."""
 
+__all__ = sorted(
+    [name for name in globals() if not name.startswith("_")]
+    + [name for names in _WITH_TORCH.values() for name in names]
+)
 
-def __getattr__(name: str) -> Any:
+
+def __getattr__(name: str) -> _typing.Any:
     for module, names in _WITH_TORCH.items():
         if name in names:
-            return getattr(import_module(module), name)
+            return getattr(_importlib.import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return list(__all__)
