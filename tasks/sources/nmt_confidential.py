@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import shown_path
@@ -46,6 +47,13 @@ class NMTConfidentialParams(SourceParams):
         "JRC the English side often is the German sentence followed by its translation. "
         "`uedp-bench data describe` counts them",
     )
+    max_words: int | None = Field(
+        default=None,
+        ge=1,
+        exclude_if=at(None),
+        description="leave out pairs of any split whose German text has more words than this; all "
+        "stay by default",
+    )
 
     @model_validator(mode="after")
     def _others_are_general(self) -> Self:
@@ -81,11 +89,15 @@ class NMTConfidential(Source[NMTConfidentialParams]):
         users = self._documents(by_split)
         general = [pair for domain in p.general for pair in self._pairs(domain, "train")]
         split = [SPLITS.index(s) for s, rows in zip(_SPLITS, by_split, strict=True) for _ in rows]
-        pairs = [pair for rows in by_split for pair in rows]
+        public = [SPLITS.index("public")] * len(general)
+        pairs = [*(pair for rows in by_split for pair in rows), *general]
+        rows = [*zip(pairs, [*split, *public], [*users, *[-1] * len(general)], strict=True)]
+        if p.max_words is not None:
+            rows = [row for row in rows if len(row[0][0].split()) <= p.max_words]
         return parallel_corpus(
-            [*pairs, *general],
-            [*split, *[SPLITS.index("public")] * len(general)],
-            [*users, *[-1] * len(general)],
+            [pair for pair, _, _ in rows],
+            [number for _, number, _ in rows],
+            [document for _, _, document in rows],
             parameter,
             clean=p.clean,
         )
@@ -143,7 +155,7 @@ def documents_of_rows(
     # cost[d]: rows so far that their document lacks, if the last row is of document d.
     cost, came = np.zeros(count), list[IntArray]()
     for rows in some:
-        for at, pair in enumerate(rows):
+        for place, pair in enumerate(rows):
             before = np.full(count, np.inf)  # the best of the earlier documents
             earlier = np.minimum.accumulate(cost)[:-1]
             before[1:] = earlier + _SWITCH
@@ -151,7 +163,7 @@ def documents_of_rows(
             # The last document with the least cost: rows between two are of the later one.
             running = np.where(cost[:-1] <= earlier, np.arange(count - 1), 0)
             first[1:] = np.maximum.accumulate(running)
-            new_split = at == 0 and bool(came)
+            new_split = place == 0 and bool(came)
             stay = np.full(count, np.inf) if new_split else cost
             came.append(np.where(stay <= before, np.arange(count), first))
             cost = np.minimum(stay, before) + 1.0

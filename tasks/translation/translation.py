@@ -15,11 +15,12 @@ from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import PairVocabulary, TranslationModel
-from uedp_bench.release import PairScorer, RowScorer, Translator
+from uedp_bench.release import PairScorer, RowScorer, Tokenised, Translator
 from uedp_bench.task import Task, Utility
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
 from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
 from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner, translated_rows
+from uedp_bench.tasks.translation.losses import TokenLosses
 from uedp_bench.tasks.translation.scores import (
     Lexicon,
     Translations,
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from uedp_bench.run import Run
 
 _NO_LEXICON = "no public row has a translation: there is no public lexicon to compare with"
+
+LOSSES = ("loss", "other_text_loss", "unigram_loss", "train_unigram_loss")
+"""Metrics of releases that say how likely a translation is; older results have none."""
 
 
 class TranslationParams(Params):
@@ -77,6 +81,10 @@ class Translation(Task[TranslationParams]):
     resampled by distinct pair. Floors are the text as it is (`copy_bleu`) and its words by a
     lexicon of public pairs (`lexicon_bleu`). `train_lexicon_bleu` has the lexicon of the training
     pairs, counted without protection: what a dictionary of private words is worth.
+
+    `loss` (nats a token of the test targets, given their texts) tells systems apart where BLEU is
+    near 0. Beside it stand the loss given the text of another row, and those of frequencies of
+    tokens in public and in training targets.
     """
 
     name = "translation"
@@ -95,18 +103,20 @@ class Translation(Task[TranslationParams]):
         "copy_bleu",
         "lexicon_bleu",
         "train_lexicon_bleu",
+        *LOSSES,
     )
     larger_is_better = True
-    optional = ("term_recall", "lexicon_bleu")
+    optional = ("term_recall", "lexicon_bleu", *LOSSES)
     floors: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"copy": "copy_bleu", "lexicon": "lexicon_bleu"}
     )
-    counted = ("train_lexicon_bleu",)
+    counted = ("train_lexicon_bleu", "train_unigram_loss")
     scores_original = True
 
     def __init__(self, params: TranslationParams | None = None, model: Any = None) -> None:
         super().__init__(params, model)
         self._floors: tuple[Corpus, dict[str, Estimate], dict[str, Any]] | None = None
+        self._loss_floors: tuple[Corpus, str, dict[str, Estimate]] | None = None
 
     def reads(self) -> frozenset[str]:
         """The translations of texts."""
@@ -140,8 +150,7 @@ class Translation(Task[TranslationParams]):
         """
         p, model = self.params, self._model()
         read: PairVocabulary = vocabulary  # type: ignore[assignment]
-        most = min(p.max_tokens, model.max_length() or p.max_tokens)
-        reader = PairReader(model, read, most, p.beams, run.speed.score_rows)
+        reader = PairReader(model, read, self._most(), p.beams, run.speed.score_rows)
         corpus = corpus.take(np.flatnonzero(translated_rows(corpus)))
         train = corpus.only("train", "valid")
         if not train.where("train").any():
@@ -179,6 +188,10 @@ class Translation(Task[TranslationParams]):
         terms = unseen_terms(corpus)
         if corpus.where("public").any() and (recall := told.recall(terms)) is not None:
             utility["term_recall"] = recall
+        if isinstance(release, PairScorer) and isinstance(release, Tokenised):
+            read: PairVocabulary = release.vocabulary  # type: ignore[assignment]
+            losses = TokenLosses(read, self._most(), test)
+            utility.update({**losses.of(release), **self._frequencies(corpus, losses)})
         details = {
             "signatures": metric.signatures(),
             "test_rows": len(test),
@@ -200,6 +213,24 @@ class Translation(Task[TranslationParams]):
         if self._floors is None or self._floors[0] is not corpus:
             self._floors = (corpus, *_floors(corpus, test))
         return self._floors[1:]
+
+    def _frequencies(self, corpus: Corpus, losses: TokenLosses) -> dict[str, Estimate]:
+        """Floors of the loss, in tokens of one vocabulary."""
+        of, now = losses.vocabulary.fingerprint, self._loss_floors
+        if now is None or now[0] is not corpus or now[1] != of:
+            sides = {"unigram_loss": "public", "train_unigram_loss": "train"}
+            rows = {name: corpus.only(split) for name, split in sides.items()}
+            rows = {
+                name: one.take(np.flatnonzero(translated_rows(one))) for name, one in rows.items()
+            }
+            found = {n: losses.unigram(one.targets or ()) for n, one in rows.items() if len(one)}
+            self._loss_floors = now = (corpus, of, found)
+        return now[2]
+
+    def _most(self) -> int:
+        """Tokens of a text, and of a translation, that the model reads."""
+        most = self.params.max_tokens
+        return min(most, self._model().max_length() or most)
 
     def _model(self) -> TranslationModel[Any]:
         if not isinstance(self.model, TranslationModel):

@@ -68,3 +68,12 @@ def test_other_domains_are_general_text(shared_data: Path) -> None:
     assert (public.users == -1).all()
     with pytest.raises(ValueError, match="EMEA is the domain whose texts are private"):
         NMTConfidentialParams(path=shared_data, domain="EMEA", general=["EMEA"])
+
+
+def test_pairs_with_long_texts_are_left_out_and_keep_their_documents(shared_data: Path) -> None:
+    every, short = (read(shared_data, max_words=words) for words in (None, 16))
+    kept = np.flatnonzero([len(text.split()) <= 16 for text in every.texts])
+    assert short.texts == tuple(every.texts[row] for row in kept.tolist())
+    np.testing.assert_array_equal(short.users, every.users[kept])
+    np.testing.assert_array_equal(short.split, every.split[kept])
+    assert len(short.only("train")) < len(every.only("train"))

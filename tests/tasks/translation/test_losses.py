@@ -1,0 +1,90 @@
+"""Losses are sums over tokens of test targets, and their floors know frequencies alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import parallel_rows
+import pytest
+
+from uedp_bench.corpus import Corpus, FloatArray
+from uedp_bench.tasks.translation.losses import TokenLosses
+from uedp_bench.tasks.translation.release import TranslatorRelease
+from uedp_bench.tasks.translation.translation import LOSSES, Translation, TranslationParams
+
+
+@pytest.fixture(scope="module")
+def release() -> TranslatorRelease:
+    return parallel_rows.release()
+
+
+def losses(release: TranslatorRelease, most: int = 64) -> TokenLosses:
+    return TokenLosses(release.reader.vocabulary, most, parallel_rows.corpus().only("test"))
+
+
+def test_the_loss_is_that_of_rows_weighed_by_their_tokens(release: TranslatorRelease) -> None:
+    told = losses(release)
+    targets = told.test.targets or ()
+    sizes = np.array([len(ids) + 1 for ids in told.vocabulary.encode_targets(targets)])
+    rows = release.row_losses(told.test)
+    found = told.of(release)["loss"]
+    assert found.value == pytest.approx((rows * sizes).sum() / sizes.sum(), rel=1e-5)
+    assert found.low is not None and found.low < found.value < (found.high or 0.0)
+
+
+def test_tokens_past_the_limit_count_on_no_side() -> None:
+    short = parallel_rows.release(max_tokens=5)
+    told = losses(short, most=5)
+    assert told.of(short)["loss"].value == pytest.approx(short.row_losses(told.test).mean())
+
+
+def test_frequencies_have_the_entropy_of_what_they_counted(release: TranslatorRelease) -> None:
+    vocabulary = release.reader.vocabulary
+    rows = parallel_rows.corpus().only("test")
+    targets = rows.targets or ()
+    found = TokenLosses(vocabulary, 64, rows).unigram(targets)
+    flat = [one for ids in vocabulary.encode_targets(targets) for one in [*ids, vocabulary.end]]
+    counts = np.bincount(flat, minlength=vocabulary.size)
+    nats = -np.log((counts + 1) / (len(flat) + vocabulary.size))
+    assert found.value == pytest.approx((counts * nats).sum() / len(flat))
+    # A text that others wrote in other words costs more.
+    assert TokenLosses(vocabulary, 64, rows).unigram(["x"]).value > found.value
+
+
+@dataclass(frozen=True)
+class Knowing:
+    """Knows the translation of each text, and finds any other one a thousand nats away."""
+
+    corpus: Corpus
+
+    def pair_losses(self, texts: tuple[str, ...], targets: tuple[str, ...]) -> FloatArray:
+        known = dict(zip(self.corpus.texts, self.corpus.targets or (), strict=True))
+        pairs = zip(texts, targets, strict=True)
+        return np.array([0.0 if known[text] == target else 1e3 for text, target in pairs])
+
+
+def test_who_reads_the_text_loses_more_given_another(release: TranslatorRelease) -> None:
+    told = losses(release)
+    distinct = told.test.take(np.unique(np.array(told.test.texts), return_index=True)[1])
+    told = replace(told, test=distinct)
+    found = told.of(Knowing(distinct))
+    assert found["loss"].value == 0.0
+    sizes = [len(ids) + 1 for ids in told.vocabulary.encode_targets(distinct.targets or ())]
+    assert found["other_text_loss"].value == pytest.approx(1e3 * len(sizes) / sum(sizes))
+    assert "other_text_loss" not in replace(told, test=distinct.take(np.arange(1))).of(release)
+
+
+def test_the_task_scores_losses_of_releases_that_tell_them(release: TranslatorRelease) -> None:
+    task = Translation(TranslationParams(max_tokens=64), parallel_rows.model())
+    rows = parallel_rows.corpus()
+    found = task.score(release, rows).metrics
+    assert {*LOSSES} <= {*found}
+    assert found["unigram_loss"].value != found["train_unigram_loss"].value
+    assert found["loss"].value == pytest.approx(losses(release).of(release)["loss"].value)
+
+    class Mute:
+        def translate(self, texts: list[str]) -> list[str]:
+            return list(texts)
+
+    assert not {*LOSSES} & {*task.score(Mute(), rows).metrics}  # type: ignore[arg-type]
