@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from uedp_bench.learner import Learner, Role
     from uedp_bench.release import Release
     from uedp_bench.run import Run
+    from uedp_bench.word_counts import WordCounts
 
 
 class UntrainedTask(Task[P]):
     """A task without stages: its score is of what a mechanism published."""
 
-    def vocabulary(self, corpus: Corpus) -> None:
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> None:
         """None: nothing is trained."""
         return
 

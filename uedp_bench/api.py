@@ -196,6 +196,7 @@ from uedp_bench.transcript import Messages as Messages
 from uedp_bench.transcript import Sent as Sent
 from uedp_bench.transcript import Size as Size
 from uedp_bench.transcript import Transcript as Transcript
+from uedp_bench.word_counts import WordCounts as WordCounts
 
 if _typing.TYPE_CHECKING:
     from uedp_bench.models.module_set import ModuleSet as ModuleSet

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from uedp_bench.accounting.published_systems import Reading
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
-    from uedp_bench.model import Vocabulary
     from uedp_bench.release import EntityDetector, Release, WordChannel
     from uedp_bench.run import Run
     from uedp_bench.task import Task
+    from uedp_bench.word_counts import WordCounts
 
 Events = tuple[PrivacyEvent, ...]
 """What happened to private data, in order; empty where it was not used."""
@@ -119,11 +119,23 @@ class Mechanism(Component[P]):
 
 
 class VocabularyMechanism(Mechanism[P]):
-    """Chooses the vocabulary from private text."""
+    """Chooses words of private text; the task makes the vocabulary of its model from them alone.
+
+    One that plans no event sees public rows only.
+    """
 
     @abstractmethod
-    def vocabulary(self, corpus: Corpus, run: Run) -> tuple[Vocabulary, Events]:
-        """The vocabulary and what happened to make it."""
+    def choose(
+        self, corpus: Corpus, words: Sequence[Sequence[str]], run: Run
+    ) -> tuple[WordCounts, Events]:
+        """Words that may be seen, with counts, and what happened to choose them.
+
+        Args:
+            corpus: rows of the splits train, valid and public.
+            words: of each row, as the model reads them (`Task.words`): those of a row depend on
+                that row alone.
+            run: around it.
+        """
 
 
 class PublishingMechanism(Mechanism[P]):

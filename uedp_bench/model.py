@@ -72,6 +72,13 @@ class TextModel(Component[P]):
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
         """Vocabulary made from these texts (a pretrained model returns its own tokenizer's)."""
 
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """Words of each text: `vocabulary` makes of them, one a text, what it makes of the texts.
+
+        Those of a text depend on it alone. Whitespace-separated ones by default.
+        """
+        return [text.split() for text in texts]
+
     @abstractmethod
     def load_vocabulary(self, folder: Path) -> Vocabulary:
         """The vocabulary that `Vocabulary.save` wrote."""

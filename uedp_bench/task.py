@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uedp_bench.component import Component, P
-from uedp_bench.errors import PluginError
+from uedp_bench.errors import CapabilityError, PluginError
 from uedp_bench.source import SourceRef
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
     from uedp_bench.run import Run
+    from uedp_bench.word_counts import WordCounts
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,31 @@ class Task(Component[P]):
         self.model = model
 
     @abstractmethod
-    def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
         """The vocabulary, from the public split or a file; None where the task has none.
 
+        Args:
+            corpus: what the task may see: the splits train, valid and public.
+            words: what a vocabulary mechanism chose of what `words` gave; the vocabulary is then
+                made from them alone, and is not private.
+
         Raises:
-            InputError: if the corpus has no public text and the parameters ask for it.
+            InputError: if the corpus has no public text and the parameters ask for it, or they ask
+                for a vocabulary where a mechanism chose the words.
         """
+
+    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
+        """Words of each row, as the model's vocabulary is made of them: of that row alone.
+
+        A vocabulary mechanism chooses among them. A task that says nothing has none.
+
+        Raises:
+            CapabilityError: if no mechanism can choose the vocabulary.
+        """
+        raise CapabilityError(
+            f"the task {self.name} has no vocabulary that a mechanism can choose: leave out the "
+            "vocabulary mechanism"
+        )
 
     @abstractmethod
     def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> Sequence[Learner]:

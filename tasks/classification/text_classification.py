@@ -24,7 +24,7 @@ from uedp_bench.tasks.classification.learner import ClassifierLearner
 from uedp_bench.tasks.classification.targets import with_target
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
 from uedp_bench.tasks.tokens.rows import Preprocessing
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
     from uedp_bench.run import Run
+    from uedp_bench.word_counts import WordCounts
 
 _BOOTSTRAP_SEED = 2020
 
@@ -107,12 +108,16 @@ class TextClassification(Task[TextClassificationParams]):
         target = self.params.target
         return frozenset({"labels" if target == "label" else f"attribute {target}"})
 
-    def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
+    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
+        """See `Task`."""
+        return words_of(self._model(), corpus.texts, self.params.preprocessing)
+
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
         """See `Task`; None for published vectors and frozen encoders."""
         if corpus.vectors is not None or self._model().frozen():
             return None
         return make_vocabulary(
-            self._model(), self.params.vocabulary, corpus, self.params.preprocessing
+            self._model(), self.params.vocabulary, corpus, self.params.preprocessing, words
         )
 
     def stages(

@@ -22,7 +22,7 @@ from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.tasks.language.ngrams import NGramModel
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
 from uedp_bench.tasks.tokens.rows import Preprocessing, TextRows, encode_targets, prepare
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
     from uedp_bench.run import Run
+    from uedp_bench.word_counts import WordCounts
 
 _BOOTSTRAP_SEED = 2022
 
@@ -99,7 +100,11 @@ class NextWord(Task[NextWordParams]):
         super().__init__(params, model)
         self._last: tuple[tuple[Corpus, str], tuple[FloatArray, FloatArray, int]] | None = None
 
-    def vocabulary(self, corpus: Corpus) -> Vocabulary:
+    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
+        """See `Task`."""
+        return words_of(self._model(), corpus.texts, self.params.preprocessing)
+
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary:
         """See `Task`; "private" takes the training split, canaries and all.
 
         A pretrained model brings its own, whatever the parameter says.
@@ -113,7 +118,7 @@ class NextWord(Task[NextWordParams]):
                 "text-classification"
             )
         return make_vocabulary(
-            self._model(), self.params.vocabulary, corpus, self.params.preprocessing
+            self._model(), self.params.vocabulary, corpus, self.params.preprocessing, words
         )
 
     def stages(

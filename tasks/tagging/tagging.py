@@ -21,7 +21,7 @@ from uedp_bench.tasks.tagging.scores import score_tagger
 from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, chosen_types
 from uedp_bench.tasks.tagging.words import WordRule
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from uedp_bench.models.networks.tagger import TaggerNetwork
     from uedp_bench.release import Release
     from uedp_bench.run import Run
+    from uedp_bench.word_counts import WordCounts
 
 
 class TaggingParams(Params):
@@ -138,7 +139,11 @@ class Tagging(Task[TaggingParams]):
             return frozenset()
         return frozenset({layer if layer == ENTITIES else f"layer {layer}"})
 
-    def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
+    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
+        """See `Task`."""
+        return words_of(self._model(), corpus.texts, "none")
+
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
         """See `Task`; None for frozen encoders.
 
         Raises:
@@ -151,7 +156,7 @@ class Tagging(Task[TaggingParams]):
             )
         if self._model().frozen():
             return None
-        return make_vocabulary(self._model(), self.params.vocabulary, corpus, "none")
+        return make_vocabulary(self._model(), self.params.vocabulary, corpus, "none", words)
 
     def stages(
         self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.errors import InputError
+from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.tasks.tokens.rows import Preprocessing, prepare
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from uedp_bench.corpus import Corpus
     from uedp_bench.model import TextModel, Vocabulary
+    from uedp_bench.word_counts import WordCounts
 
 WORDS = ("public", "private")
 """Values of the parameter `vocabulary` that are no file."""
@@ -22,14 +25,47 @@ DESCRIPTION = (
 )
 
 
+def words_of(model: TextModel[Any], texts: Sequence[str], how: Preprocessing) -> list[list[str]]:
+    """Words of each text as a model reads them, for a mechanism that chooses among them.
+
+    Raises:
+        CapabilityError: if the model brings its vocabulary, or has none.
+    """
+    if model.frozen() or model.brings_vocabulary():
+        raise CapabilityError(
+            f"the model {model.name} brings its own vocabulary, and a mechanism would choose "
+            "another: leave the vocabulary mechanism out, or train the model from scratch"
+        )
+    return model.words(prepare(texts, how))
+
+
 def make_vocabulary(
-    model: TextModel[Any], where: str, corpus: Corpus, how: Preprocessing
+    model: TextModel[Any],
+    where: str,
+    corpus: Corpus,
+    how: Preprocessing,
+    words: WordCounts | None = None,
 ) -> Vocabulary:
     """The vocabulary of a model; a pretrained one brings its own, whatever `where` says.
 
+    Args:
+        model: whose vocabulary it is.
+        where: the parameter `vocabulary`.
+        corpus: its splits public and train.
+        how: texts are preprocessed.
+        words: that a vocabulary mechanism chose of `words_of`: made from them alone.
+
     Raises:
-        InputError: if there is no public text and it is asked for, or the file cannot be read.
+        InputError: if there is no public text and it is asked for, the file cannot be read, or a
+            mechanism chose the words and `where` is not its default.
     """
+    if words is not None:
+        if where != WORDS[0]:
+            raise InputError(
+                f"task.vocabulary is {where!r}, and a mechanism chooses the vocabulary: leave one "
+                "of the two out"
+            )
+        return model.vocabulary(words.texts(), origin=words.origin, private=False)
     if model.brings_vocabulary():
         return model.vocabulary((), origin="the pretrained model", private=False)
     private = where == "private"

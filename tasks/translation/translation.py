@@ -18,7 +18,7 @@ from uedp_bench.model import PairVocabulary, TranslationModel
 from uedp_bench.release import PairScorer, RowScorer, Tokenised, Translator
 from uedp_bench.task import Task, Utility
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
 from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner, translated_rows
 from uedp_bench.tasks.translation.losses import TokenLosses
 from uedp_bench.tasks.translation.scores import (
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
     from uedp_bench.run import Run
+    from uedp_bench.word_counts import WordCounts
 
 _NO_LEXICON = "no public row has a translation: there is no public lexicon to compare with"
 
@@ -122,7 +123,13 @@ class Translation(Task[TranslationParams]):
         """The translations of texts."""
         return frozenset({"targets"})
 
-    def vocabulary(self, corpus: Corpus) -> Vocabulary:
+    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
+        """See `Task`: those of a text and of its translation."""
+        both = (corpus.texts, corpus.targets or [""] * len(corpus))
+        sides = (words_of(self._model(), texts, "none") for texts in both)
+        return [[*text, *target] for text, target in zip(*sides, strict=True)]
+
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary:
         """See `Task`: of texts and targets, those of the public split by default.
 
         Raises:
@@ -137,7 +144,7 @@ class Translation(Task[TranslationParams]):
         twice = corpus.take(np.repeat(np.arange(len(corpus)), 2))
         texts = [side for pair in zip(corpus.texts, corpus.targets, strict=True) for side in pair]
         both = replace(twice.with_texts(texts), targets=None)
-        return make_vocabulary(self._model(), self.params.vocabulary, both, "none")
+        return make_vocabulary(self._model(), self.params.vocabulary, both, "none", words)
 
     def stages(
         self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run

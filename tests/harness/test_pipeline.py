@@ -44,7 +44,7 @@ class Words(VocabularyMechanism):
         noisy = PoissonSampled(rate=1.0, event=Gaussian(noise_multiplier=5.0))
         return (PrivacyEvent(unit="user", event=Repeated(count=1, event=noisy)),)
 
-    def vocabulary(self, corpus, run):
+    def choose(self, corpus, words, run):
         raise NotImplementedError
 
 

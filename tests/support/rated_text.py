@@ -28,6 +28,7 @@ from uedp_bench.api import (
     Task,
     TrainedRelease,
     Vocabulary,
+    WordCounts,
     capability,
     load_modules,
     mean_estimate,
@@ -121,7 +122,7 @@ class RatedText(Task[RatedTextParams]):
     needs: ClassVar[tuple[type, ...]] = (Rater,)
     utility = ("squared_error",)
 
-    def vocabulary(self, corpus: Corpus) -> Vocabulary | None:
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
         return None
 
     def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> list[Any]:

@@ -221,7 +221,8 @@ class Pipeline:
     def only_processes(self, stats: CorpusStats) -> bool:
         """True if vocabulary and training only see text already protected by a publisher."""
         published = [event for part in self.publishers for event in part.plan(stats)]
-        unprotected = self.vocabulary is None and not self._some_train_privately
+        chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
+        unprotected = not chosen and not self._some_train_privately
         return unprotected and _all_protect(published)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:

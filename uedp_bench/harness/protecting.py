@@ -14,10 +14,11 @@ from uedp_bench.harness.pairing import lacks
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.publishing import publish, publish_all, wanted
 from uedp_bench.harness.training_stages import TrainedStages, train_stages
-from uedp_bench.mechanism import Events, TrainingMechanism
+from uedp_bench.mechanism import Events, TrainingMechanism, VocabularyMechanism
 from uedp_bench.model import Vocabulary
 from uedp_bench.release import PublishedOnly, Release
 from uedp_bench.run import Run
+from uedp_bench.word_counts import WordCounts
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,13 @@ def protect(
     pipeline = parts.pipeline
     chosen: Events = ()
     visible = corpus.only("train", "valid", "public")
+    words: WordCounts | None = None
     if vocabulary is None and pipeline.vocabulary is not None:
-        stage = pipeline.stage_of(pipeline.vocabulary)
-        vocabulary, chosen = pipeline.vocabulary.vocabulary(visible, run.within(stage))
+        words, chosen = _chosen(parts, pipeline.vocabulary, visible, run)
     visible, published = publish_all(pipeline, visible, run, parts.task)
     if vocabulary is None:
-        vocabulary = parts.task.vocabulary(visible)
+        task = parts.task
+        vocabulary = task.vocabulary(visible) if words is None else task.vocabulary(visible, words)
     trained = train_stages(parts, visible, vocabulary, run, keep_floor=keep_floor)
     release = trained.release or _published_only(parts)
     events = pipeline.released(chosen, published, trained.events)
@@ -78,6 +80,16 @@ def protect(
     if (reason := lacks(parts.task.needs, release)) is not None:
         raise CapabilityError(f"the task {parts.task.name} {reason}")
     return Protected(release, vocabulary, trained)
+
+
+def _chosen(
+    parts: Components, mechanism: VocabularyMechanism[Any], visible: Corpus, run: Run
+) -> tuple[WordCounts, Events]:
+    """The words that a mechanism chooses, and what happened to choose them."""
+    inner = run.within(parts.pipeline.stage_of(mechanism))
+    if not mechanism.plan(inner.stats):  # nothing is charged, so nothing private is looked at
+        visible = visible.only("public")
+    return mechanism.choose(visible, parts.task.words(visible), inner)
 
 
 def _served(pipeline: Pipeline, release: Release, run: Run) -> Release:

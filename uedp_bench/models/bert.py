@@ -141,6 +141,12 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
             _tokenizer(where), origin=f"tokenizer of {where}", private=False, size=size
         )
 
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """Words of each text before they are cut into pieces: in lower case, signs apart."""
+        from uedp_bench.models.vocabularies.wordpiece import words_of_bert
+
+        return words_of_bert(texts)
+
     def load_vocabulary(self, folder: Path) -> Vocabulary:
         """See `TextModel`."""
         return TokenizerVocabulary.load(folder)

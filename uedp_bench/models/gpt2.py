@@ -19,7 +19,7 @@ from uedp_bench.models.adapters import (
     save_adapted,
     whole,
 )
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary, words_of_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,6 +95,10 @@ class GPT2(LanguageModel[GPT2Params]):
             tokenizer = AutoTokenizer.from_pretrained(where)
         size = int(self._configuration(where).vocab_size)
         return TokenizerVocabulary(tokenizer, origin=f"tokenizer of {where}", size=size)
+
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """Words of each text with the space before them, signs and digits apart."""
+        return words_of_bytes(texts)
 
     def load_vocabulary(self, folder: Path) -> Vocabulary:
         """See `LanguageModel`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from uedp_bench.model import TextEncoder, Vocabulary
-from uedp_bench.models.vocabularies.terms import TermVocabulary
+from uedp_bench.models.vocabularies.terms import TermVocabulary, terms
 from uedp_bench.models.vocabularies.word_model import WordParams
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ class Tfidf(TextEncoder[TfidfParams]):
         if self.params.words == "hashed":
             return TermVocabulary.hashing(size)
         return TermVocabulary.build(texts, size, origin=origin, private=private)
+
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """Different terms of each text: weights count the texts that have them."""
+        return [list(dict.fromkeys(terms(text))) for text in texts]
 
     def load_vocabulary(self, folder: Path) -> Vocabulary:
         """See `TextModel`."""

@@ -14,6 +14,18 @@ from uedp_bench.errors import InputError
 _END_OF_TEXT = "<|endoftext|>"
 
 
+def words_of_bytes(texts: Sequence[str]) -> list[list[str]]:
+    """Words of each text before bytes of them are joined: with the space that stands before them.
+
+    Args:
+        texts: already preprocessed.
+    """
+    from tokenizers import pre_tokenizers
+
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
+    return [[text[start:end] for _, (start, end) in split(text)] for text in texts]
+
+
 class TokenizerVocabulary:
     """A sub-word tokenizer of the `transformers` library.
 

@@ -47,6 +47,15 @@ def train_wordpiece(texts: Sequence[str], size: int) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=trained, **_SPECIALS)
 
 
+def words_of_bert(texts: Sequence[str]) -> list[list[str]]:
+    """Words of each text before they are cut into pieces: in lower case, signs apart."""
+    from tokenizers import models
+
+    tokenizer = _pipeline(models.WordPiece(unk_token=_SPECIALS["unk_token"]))
+    clean, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
+    return [[word for word, _ in split(clean(text))] for text in texts]
+
+
 def _pipeline(model: Any) -> Any:
     """BERT's normalisation and splitting around a model of pieces."""
     from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers
