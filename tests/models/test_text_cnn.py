@@ -25,7 +25,7 @@ PAPER = TextCNNParams().layout()
 
 
 def network(size: int = 768, dropout: float = 0.25) -> TextCNN:
-    return TextCNN(size, PAPER, 32, dropout, seed=3)
+    return TextCNN((1, size), PAPER, 32, dropout, seed=3)
 
 
 def test_the_papers_network_has_7078_parameters() -> None:
@@ -78,8 +78,8 @@ def test_layouts_that_do_not_fit_are_refused(params: dict[str, Any], said: str) 
 
 
 def test_a_vector_that_is_too_short_is_refused() -> None:
-    with pytest.raises(InputError, match="nothing is left of a vector of 40 numbers"):
-        TextCNN(40, CNNLayout(((4, 2, 3),), (2, 4, 6), (3, 4, 5)), 8, 0.0, seed=0)
+    with pytest.raises(InputError, match="nothing is left of 40 numbers"):
+        TextCNN((1, 40), CNNLayout(((4, 2, 3),), (2, 4, 6), (3, 4, 5)), 8, 0.0, seed=0)
 
 
 def test_weights_come_back_from_disk(tmp_path: Path) -> None:
@@ -120,3 +120,81 @@ def test_every_trainer_learns_it(name: str, params: dict[str, Any]) -> None:
     assert (found == labels).mean() > 0.9
     if name != "noiseless":
         assert "clipping" in run.diary.ways
+
+
+# ---------------------------------------------------------------------------------- over words
+
+
+def over_words(tmp_path: Path, **params: Any) -> TextCNNModel:
+    """Of three words with vectors of two numbers."""
+    file = tmp_path / "vectors.txt"
+    file.write_text("up 1 -2\ndown 3 4\nand 0.5 0.25\n")
+    params = {"embedding": file, "positions": 5, "widths": (1, 2), "filters": 3, **params}
+    model = models.create("text-cnn", params)
+    assert isinstance(model, TextCNNModel)
+    return model
+
+
+def test_a_text_is_the_vectors_of_its_first_words(tmp_path: Path) -> None:
+    model = over_words(tmp_path)
+    found = model.features(["Up nobody down", "and " * 4 + "up down", ""], "cpu")
+    assert found.dtype == np.float32
+    assert found.shape == (3, model.feature_size()) == (3, 10)
+    first, second, empty = found.reshape(3, 2, 5)
+    assert first.T.tolist() == [[1, -2], [0, 0], [3, 4], [0, 0], [0, 0]]
+    assert second.T.tolist() == [[0.5, 0.25]] * 4 + [[1, -2]]
+    assert not empty.any()
+    assert not model.features([model.mask], "cpu").any()
+
+
+def test_each_filter_keeps_its_largest_value_over_all_words(tmp_path: Path) -> None:
+    module = over_words(tmp_path).build_encoder(None, seed=4)
+    vectors = torch.randn(4, 2, 5, generator=torch.Generator().manual_seed(2))
+    expected = []
+    for branch, width in zip(module.branches.branches, (1, 2), strict=True):
+        convolution = branch[0]
+        assert convolution.weight.shape == (3, 2, width)
+        windows = vectors.unfold(2, width, 1)  # (rows, d, places, width)
+        values = torch.einsum("rdpw,fdw->rpf", windows, convolution.weight) + convolution.bias
+        expected.append(values.relu().amax(1))
+    found = module(vectors.flatten(1))
+    torch.testing.assert_close(found, torch.cat(expected, 1))
+    torch.testing.assert_close(module.layers()(vectors), found)
+    assert module.width == 6
+
+
+def test_the_defaults_over_words_are_kims(tmp_path: Path) -> None:
+    model = over_words(tmp_path, positions=64, widths=(3, 4, 5), filters=100)
+    plain = models.create("text-cnn", {"embedding": model.params.embedding})
+    assert plain.params == model.params
+    module = ClassifierNetwork(model.build_encoder(None, seed=0), 2, (), 0.0, seed=0)
+    sizes = [100 * 2 * (3 + 4 + 5), 3 * 100, 300 * 2, 2]
+    assert sum(each.numel() for each in module.parameters()) == sum(sizes)
+    assert model.row_numbers(1, 300) == 300 * 64
+
+
+def test_a_network_over_words_leaves_other_results_their_identity() -> None:
+    told = TextCNNParams().model_dump(mode="json")
+    assert not {"embedding", "positions", "widths", "filters"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"kernels": ((3,),), "channels": (2,), "pools": (2,)}, "kernels is .* without embedding"),
+        ({"standardise": False}, "standardise is False: it is for text-cnn without embedding"),
+        ({"widths": (3, 6)}, "widths has 6, and a text has 5 positions"),
+        ({"embedding": None}, "positions is 5: it is for text-cnn with embedding"),
+    ],
+)
+def test_parameters_of_the_other_network_are_refused(
+    tmp_path: Path, params: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        over_words(tmp_path, **params)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    model = over_words(tmp_path, embedding=tmp_path / "none.txt")
+    with pytest.raises(InputError, match=r"text-cnn\.embedding: .*none\.txt cannot be read"):
+        model.feature_size()

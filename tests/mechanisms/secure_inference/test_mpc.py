@@ -68,6 +68,35 @@ def test_labels_are_those_of_the_network(model: Any, params: dict[str, Any]) -> 
     assert run.counts["mpc_wan_seconds"] > 0.04 * cost.rounds > run.counts["mpc_lan_seconds"]
 
 
+@pytest.mark.parametrize("params", [{}, {"reveals": "logits"}, {"value_range": 2.0**14 - 2}])
+def test_convolutions_over_words_are_computed_between_two_parties(
+    tmp_path: Path, params: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(2)
+    lines = [f"w{i} {' '.join(f'{x:.4f}' for x in rng.normal(size=6))}" for i in range(50)]
+    file = tmp_path / "vectors.txt"
+    file.write_text("\n".join(lines) + "\n")
+    of_words = {"embedding": str(file), "positions": 9, "filters": 4, "widths": (2, 3, 4)}
+    release, corpus = classifier(("text-cnn", of_words), hidden=[5]), corpus_of()
+    run = Run(1, STATS)
+    found = served(release, run, **params)
+    assert class_labels(found, corpus).tolist() == class_labels(release, corpus).tolist()
+    if params.get("reveals") == "logits":
+        np.testing.assert_allclose(
+            found.class_logprobs(corpus), release.class_logprobs(corpus), atol=2e-3
+        )
+    cost = found.compiled("formula").cost(ROWS)
+    asked = run.counts["mpc_texts"] / ROWS
+    assert run.counts["mpc_rounds"] == asked * cost.rounds
+    assert run.counts["mpc_bytes_party"] == asked * cost.bytes_party
+    assert run.counts["mpc_bytes_dealer"] == asked * cost.bytes_dealer
+    # Numbers of a text that are compared: windows of each branch with a 0, then two hidden layers.
+    windows = sum(9 - width + 1 for width in (2, 3, 4)) * 4
+    assert found.compiled("formula").cost(1).comparisons == windows + 5 + (
+        0 if params.get("reveals") == "logits" else 2
+    )
+
+
 def test_a_label_is_all_that_is_offered_by_default() -> None:
     found = served(classifier())
     assert isinstance(found, LabelOnly)

@@ -1,4 +1,4 @@
-"""Convolutions over the coordinates of a vector, in branches side by side."""
+"""Convolutions over the coordinates of a vector or over words, in branches side by side."""
 
 from __future__ import annotations
 
@@ -21,66 +21,94 @@ class CNNLayout(NamedTuple):
     Attributes:
         kernels: of each branch, one number for each of its convolutions.
         channels: outputs of the convolutions, the same for all branches.
-        pools: sizes and strides of the max-pooling after each convolution.
+        pools: sizes and strides of the max-pooling after each convolution; None for one window of
+            all positions (max over time).
     """
 
     kernels: tuple[tuple[int, ...], ...]
     channels: tuple[int, ...]
-    pools: tuple[int, ...]
+    pools: tuple[int | None, ...]
 
     def outputs(self, size: int) -> tuple[int, ...]:
-        """Numbers that each branch makes of a vector of this size.
+        """Numbers that each branch makes of a sequence of this size.
 
         Raises:
             InputError: if nothing is left behind a pooling.
         """
-        return tuple(self._left(kernels, size) * self.channels[-1] for kernels in self.kernels)
+        return tuple(
+            self._windows(kernels, size)[-1][1] * self.channels[-1] for kernels in self.kernels
+        )
 
-    def _left(self, kernels: tuple[int, ...], size: int) -> int:
-        left = size
+    def branch(self, kernels: tuple[int, ...], shape: tuple[int, int]) -> nn.Sequential:
+        """The layers of one branch, with fresh weights, for sequences (channels, positions)."""
+        parts: list[nn.Module] = []
+        inputs, size = shape
+        windows = self._windows(kernels, size)
+        for kernel, outputs, (window, _) in zip(kernels, self.channels, windows, strict=True):
+            parts += [nn.Conv1d(inputs, outputs, kernel), nn.MaxPool1d(window), nn.ReLU()]
+            inputs = outputs
+        return nn.Sequential(*parts, nn.Flatten())
+
+    def _windows(self, kernels: tuple[int, ...], size: int) -> list[tuple[int, int]]:
+        """The window after each convolution, and how many positions it leaves."""
+        found, left = [], size
         for kernel, pool in zip(kernels, self.pools, strict=True):
-            left = (left - kernel + 1) // pool
+            room = left - kernel + 1
+            window = room if pool is None else pool
+            left = room // window if room > 0 else 0
             if left < 1:
                 raise InputError(
-                    f"text-cnn: nothing is left of a vector of {size} numbers behind kernels "
+                    f"text-cnn: nothing is left of {size} numbers or words behind kernels "
                     f"{list(kernels)} and pools {list(self.pools)}: make these smaller"
                 )
-        return left
+            found.append((window, left))
+        return found
 
 
 class TextCNN(nn.Module):
-    """Branches of convolutions, dropout of what they give, and one linear layer.
+    """Branches of convolutions, dropout of what they give, and one linear layer if asked for.
 
     A convolution is followed by max-pooling, then by ReLU: pooling what ReLU gave is the same, and
     takes more work. Nothing here is normalised, so that `layers` are all that comes after the
     vectors.
 
     Args:
-        size: of the vectors.
+        shape: (channels, positions) of what the convolutions read: (1, size) of a vector whose
+            coordinates they slide over, (size, words) of a text of word vectors.
         layout: of the convolutions.
-        width: outputs of the linear layer.
-        dropout: rate at which its inputs are dropped in training.
+        width: outputs of the linear layer; None for what the branches give.
+        dropout: rate at which outputs of the branches are dropped in training.
         seed: of the initial weights, by the laws of PyTorch's layers.
 
     Attributes:
-        input_shape: (1, size), in which `layers` read a row.
+        input_shape: as given; `layers` read rows of this shape.
     """
 
     normalised = True
     seeded = True
 
-    def __init__(self, size: int, layout: CNNLayout, width: int, dropout: float, seed: int) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        layout: CNNLayout,
+        width: int | None,
+        dropout: float,
+        seed: int,
+    ) -> None:
         super().__init__()
-        joined = sum(layout.outputs(size))
-        self.input_shape, self.width, self.dropout = (1, size), width, dropout
+        joined = sum(layout.outputs(shape[1]))
+        self.input_shape, self.width, self.dropout = shape, width or joined, dropout
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.branches = Branches(_branch(kernels, layout) for kernels in layout.kernels)
-            self.linear = nn.Linear(joined, width)
+            self.branches = Branches(layout.branch(kernels, shape) for kernels in layout.kernels)
+            self.linear = nn.Identity() if width is None else nn.Linear(joined, width)
 
     def forward(self, vectors: Tensor, seeds: Tensor | None = None) -> Tensor:
-        """(rows, width) of vectors (rows, size); dropout where seeds (rows,) are given."""
-        joined: Tensor = self.branches(vectors[:, None, :])
+        """(rows, width) of vectors (rows, channels * positions).
+
+        There is dropout where seeds (rows,) are given.
+        """
+        joined: Tensor = self.branches(vectors.reshape(-1, *self.input_shape))
         if seeds is not None and self.dropout > 0:
             columns = torch.arange(joined.shape[1], device=joined.device)[None]
             mask = keep_mask(seeds, _STREAM, columns, self.dropout)
@@ -88,14 +116,5 @@ class TextCNN(nn.Module):
         return self.linear(joined)  # type: ignore[no-any-return]
 
     def layers(self) -> nn.Sequential:
-        """Everything that a row (1, size) goes through at inference, as plain layers."""
+        """Everything that a row of `input_shape` goes through at inference, as plain layers."""
         return nn.Sequential(self.branches, self.linear)
-
-
-def _branch(kernels: tuple[int, ...], layout: CNNLayout) -> nn.Sequential:
-    parts: list[nn.Module] = []
-    inputs = 1
-    for kernel, outputs, pool in zip(kernels, layout.channels, layout.pools, strict=True):
-        parts += [nn.Conv1d(inputs, outputs, kernel), nn.MaxPool1d(pool), nn.ReLU()]
-        inputs = outputs
-    return nn.Sequential(*parts, nn.Flatten())
