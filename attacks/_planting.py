@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NAME_DRAWS = 1000
 """Attempts to find a name that is not in use."""
 
+PRIVATE_WORDS = "no public text: canaries are made of frequent words of the train split"
+"""Note."""
+
 PERSON_TYPES = ("per", "name", "patient")
 """Beginnings of the names that corpora give to the type of people."""
 
@@ -35,6 +38,18 @@ def frequent_words(texts: Iterable[str], size: int) -> tuple[str, ...]:
         if len(word) > 1 and word.isalpha() and word == word.lower()
     ]
     return tuple(word for _, word in sorted(usable)[:size])
+
+
+def pool_words(corpus: Corpus, size: int) -> tuple[tuple[str, ...], str, list[str]]:
+    """The `frequent_words` of the public split, or of the train split where nothing is public.
+
+    Returns:
+        The words, the split that they come from, and a note where they are not public.
+    """
+    split = "public" if corpus.where("public").any() else "train"
+    notes = [PRIVATE_WORDS] if split == "train" else []
+    rows = np.flatnonzero(corpus.where(split)).tolist()
+    return frequent_words((corpus.texts[row] for row in rows), size), split, notes
 
 
 def true_types(corpus: Corpus) -> tuple[str, ...]:

@@ -138,6 +138,16 @@ _LEAKAGE = (
            low=0.0, nothing=_BLIND),
     Metric("exposure_limit", "exposure limit", "what exposure by rank can reach at most",
            unit="bits", low=0.0, main=True),
+    *(
+        Metric(f"exposure_{form}_*", f"exposure, {form}", "mean bits of secret words of this "
+               "layout in so many rows; 1.44 where nothing leaks", "lower", unit="bits", low=0.0,
+               nothing=_BLIND)
+        for form in ("HS", "HSH", "HHSHH")
+    ),
+    _rate("extracted_filling", "extracted (gap)", "share of planted secret words that rank first "
+          "among all words in their gap", "lower", main=True),
+    _rate("secrets_scored", "secrets ranked", "share of secret words that are a token of the "
+          "vocabulary; the others have no exposure"),
     _rate("extracted_random_sampling", "extracted (RS)", "share of word canaries that rank first "
           "among random references", "lower", main=True),
     _rate("extracted_beam_search", "extracted (BS)", "share of word canaries that beam search "

@@ -2,16 +2,16 @@
 
 Carlini et al. 2019, "The Secret Sharer"; Thakkar, Ramaswamy, Mathews and Beaufays 2021,
 "Understanding Unintended Memorization in Language Models Under Federated Learning", sections 1
-and 3 (canaries by user and by example, random sampling, beam search).
+and 3 (canaries by user and by example, random sampling, beam search); Hoory et al. 2021, "Learning
+and Evaluating a Differentially Private Pre-trained Language Model", section 5.2 (secrets in a gap).
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from pydantic import Field, model_validator
 
 from uedp_bench.attack import Attack, Leakage
 from uedp_bench.attacks.secret_sharer.beam import BeamSearch
@@ -24,9 +24,11 @@ from uedp_bench.attacks.secret_sharer.canary import (
     split_canary,
     word_numbers,
 )
+from uedp_bench.attacks.secret_sharer.gap_filling import fill_gaps
+from uedp_bench.attacks.secret_sharer.gap_planter import GapPlanter
 from uedp_bench.attacks.secret_sharer.pairs import PairCompleter
+from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
-from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
 from uedp_bench.pool_completer import by_pool
 from uedp_bench.release import Completer, Generator, PairScorer
@@ -40,84 +42,6 @@ if TYPE_CHECKING:
     from uedp_bench.release import Release
     from uedp_bench.run import Run
 
-Probability = Annotated[float, Field(gt=0.0, le=1.0)]
-
-
-class SecretSharerParams(Params):
-    """Parameters of `secret-sharer`."""
-
-    p_u: tuple[Probability, ...] = Field(
-        default=(0.00025, 0.001, 0.004),
-        min_length=1,
-        description="probabilities that a user shares a canary; crossed with p_e. With the "
-        "defaults, canaries replace about 5 % of the training rows",
-    )
-    p_e: tuple[Probability, ...] = Field(
-        default=(0.1, 1.0),
-        min_length=1,
-        description="probabilities that an example of a sharer is replaced by the canary",
-    )
-    canaries: int = Field(default=5, ge=1, description="word canaries for each (p_u, p_e)")
-    entity_canaries: int = Field(
-        default=5,
-        ge=0,
-        description="entity canaries: at the largest p_u and p_e, or for each of entity_spreads",
-    )
-    entity_spreads: tuple[Annotated[int, Field(ge=0)], ...] = Field(
-        default=(),
-        description="chosen spreads of the entity canaries, in place of p_u and p_e: exactly "
-        "spread + 1 users mention each",
-    )
-    entity_sentences: int = Field(
-        default=1,
-        ge=1,
-        description="rows in which each of these users mentions it (with entity_spreads)",
-    )
-    canary_words: int = Field(default=5, ge=2, le=8, description="words of a canary")
-    prefix_words: int = Field(default=2, ge=1, description="words that random sampling is given")
-    word_pool: int = Field(
-        default=500, ge=2, description="canaries are made of this many most frequent words"
-    )
-    references: int = Field(
-        default=1024,
-        ge=2,
-        description="random suffixes that a canary is ranked among; exposure cannot exceed their "
-        "log2. Scoring them costs less than one epoch on a few thousand users",
-    )
-    exact_up_to: int = Field(
-        default=0,
-        ge=0,
-        exclude_if=at(0),
-        description="rank a canary among every suffix that the words make where there are at most "
-        "so many; `references` then serve the fit alone. 0 ranks among references always",
-    )
-    beam_width: int = Field(default=5, ge=1, description="continuations that beam search returns")
-
-    @model_validator(mode="after")
-    def _spreads_fit(self) -> SecretSharerParams:
-        spreads = self.entity_spreads
-        if len(set(spreads)) < len(spreads):
-            raise ValueError(f"entity_spreads is {spreads}: give each spread once")
-        if spreads and not self.entity_canaries:
-            raise ValueError("entity_spreads is given, but entity_canaries is 0")
-        if self.entity_sentences > 1 and not spreads:
-            raise ValueError("entity_sentences is given, but entity_spreads is not")
-        return self
-
-    @property
-    def named(self) -> int:
-        """Entity canaries in all."""
-        return self.entity_canaries * max(1, len(self.entity_spreads))
-
-    @model_validator(mode="after")
-    def _prefix_leaves_a_suffix(self) -> SecretSharerParams:
-        if self.prefix_words >= self.canary_words:
-            raise ValueError(
-                f"prefix_words is {self.prefix_words}: it must be below "
-                f"canary_words ({self.canary_words})"
-            )
-        return self
-
 
 class SecretSharer(Attack[SecretSharerParams]):
     """Plants canaries in the text of some users and measures how well the release knows them.
@@ -126,6 +50,9 @@ class SecretSharer(Attack[SecretSharerParams]):
     sharer's examples is replaced with probability p_e. Suffixes are drawn uniformly from a pool of
     public words, as those of the references are, so that a canary that was not memorised is
     exchangeable with them.
+
+    With the layouts HS, HSH and HHSHH, a secret is one word among generic ones, and is ranked among
+    all words of the pool at its place, so that nothing is estimated.
     """
 
     name = "secret-sharer"
@@ -136,18 +63,31 @@ class SecretSharer(Attack[SecretSharerParams]):
     planted_type = PlantedCanaries
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedCanaries]:
-        """Replaces training examples by canaries.
+        """Replaces training examples by canaries, or inserts secrets into them.
 
         Raises:
-            InputError: if no training row has a user, or there are too few words.
+            InputError: if no training row has a user, or there are too few words or rows.
         """
+        if self.params.in_gaps:
+            return GapPlanter(self.params).plant(corpus, rng)
         return CanaryPlanter(self.params).plant(corpus, rng)
+
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """Secrets in a gap are no translations of each other."""
+        if self.params.in_gaps and not isinstance(release, Completer):
+            return (
+                f"secrets of the layout {', '.join(self.params.layout)} are asked of a Completer; "
+                f"{type(release).__name__} is none"
+            )
+        return None
 
     def run(self, release: Release, planted: PlantedCanaries, corpus: Corpus, run: Run) -> Leakage:
         """Ranks every canary among random suffixes, and looks for it by beam search.
 
         A canary that a translator learnt is its own translation (`secret_sharer.pairs`).
         """
+        if isinstance(release, Completer) and self.params.in_gaps:
+            return fill_gaps(release, planted, run)
         pairs = isinstance(release, PairScorer) and not isinstance(release, Completer)
         asked = PairCompleter(release) if isinstance(release, PairScorer) and pairs else release
         if not isinstance(asked, Completer):

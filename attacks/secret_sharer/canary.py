@@ -68,12 +68,47 @@ class WantedCanary(NamedTuple):
     how: tuple[float, float] | int
 
 
+class PlantedSecret(BaseModel):
+    """One secret word among generic ones (Hoory et al. 2021, section 5.2).
+
+    Attributes:
+        layout: "HS", "HSH" or "HHSHH".
+        before, after: the generic words around the secret, joined by single spaces.
+        secret: one word.
+        copies: how often it was to be planted: a number of rows, or a share of them below 1.
+        occurrences: rows that hold it, once each.
+        sharers: users who have these rows; a row without a user counts as one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    layout: str
+    before: str
+    secret: str
+    after: str
+    copies: int | float
+    occurrences: int
+    sharers: int
+
+    @property
+    def text(self) -> str:
+        """What is planted."""
+        return " ".join(part for part in (self.before, self.secret, self.after) if part)
+
+
 class PlantedCanaries(Planted):
-    """All canaries, the words that they and their references are made of, and remarks."""
+    """All canaries, the words that they and their references are made of, and remarks.
+
+    Attributes:
+        canaries: with secrets that end them; none where `secrets` are planted.
+        words: of the canaries, of the references and of the secrets.
+        notes: remarks.
+        secrets: words that stand in a gap.
+    """
 
     canaries: tuple[Canary, ...]
     words: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    secrets: tuple[PlantedSecret, ...] = ()
 
 
 class Ranking(NamedTuple):

@@ -9,9 +9,9 @@ import numpy as np
 
 from uedp_bench.attacks._planting import (
     drawn_users_and_rows,
-    frequent_words,
     hidden,
     person_type,
+    pool_words,
     replace_rows,
     sharers_and_rows,
     surfaces,
@@ -27,7 +27,7 @@ from uedp_bench.corpus import normalise_surface
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.attacks.secret_sharer.attack import SecretSharerParams
+    from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
     from uedp_bench.corpus import BoolArray, Corpus, IntArray, Mention
 
 SHARED = "some users mention several entity canaries: there are too few users for all of them"
@@ -136,12 +136,8 @@ class CanaryPlanter:
         return canaries, rows
 
     def _words(self, corpus: Corpus) -> tuple[tuple[str, ...], list[str]]:
-        p, notes = self.params, []
-        split = "public" if corpus.where("public").any() else "train"
-        if split == "train":
-            notes.append("no public text: canaries are made of frequent words of the train split")
-        rows = np.flatnonzero(corpus.where(split)).tolist()
-        words = frequent_words((corpus.texts[row] for row in rows), p.word_pool)
+        p = self.params
+        words, split, notes = pool_words(corpus, p.word_pool)
         canaries = len(p.p_u) * len(p.p_e) * p.canaries + p.named
         if len(words) < canaries:
             raise InputError(

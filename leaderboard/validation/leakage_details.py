@@ -25,6 +25,9 @@ class _Canary(_Loose):
     exposure: float
     spread: int | None = None
     beam_search: bool | None = None
+    layout: str | None = None
+    copies: int | float | None = None
+    occurrences: int = 0
 
 
 class _Canaries(_Loose):
@@ -84,6 +87,11 @@ def _canaries(metrics: Mapping[str, Estimate], details: _Canaries) -> Iterator[P
     for spread in {canary.spread for canary in details.canaries} - {None}:
         these = (canary.exposure for canary in details.canaries if canary.spread == spread)
         expected[f"exposure_entity_spread_{spread}"] = _mean(these)
+    gaps = [canary for canary in details.canaries if canary.layout is not None]
+    expected["extracted_filling"] = _mean(each.rank == 1 for each in gaps if each.occurrences)
+    for layout, copies in {(each.layout, each.copies) for each in gaps}:
+        these = (each.exposure for each in gaps if (each.layout, each.copies) == (layout, copies))
+        expected[f"exposure_{layout}_{copies}"] = _mean(these)
     for name, value in expected.items():
         if name in metrics and value is not None:
             yield from _same("secret-sharer", name, metrics[name].value, value, "its canaries")

@@ -9,7 +9,12 @@ import pytest
 from scipy.stats import skewnorm
 
 from uedp_bench.errors import InputError
-from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure, rank_exposure
+from uedp_bench.statistics.exposure import (
+    NULL_MEAN,
+    exposure_ceiling,
+    extrapolated_exposure,
+    rank_exposure,
+)
 
 
 def test_rank_exposure_of_known_losses() -> None:
@@ -54,3 +59,20 @@ def test_nan_and_constant_references_are_refused() -> None:
         rank_exposure([math.nan], [1.0])
     with pytest.raises(InputError, match="vary"):
         extrapolated_exposure([1.0], [2.0, 2.0])
+
+
+def test_the_ceiling_of_exposure_holds_for_randomised_response_and_is_met_at_its_ends() -> None:
+    # The secret is told with the probability that (epsilon, 0) allows, and else any word.
+    words, epsilon = 64, 2.0
+    told = (math.exp(epsilon) - 1.0) / (math.exp(epsilon) + words - 1.0)
+    ranks = np.arange(1, words + 1)
+    mean = told * 6.0 + (1.0 - told) * float(np.mean(6.0 - np.log2(ranks)))
+    assert mean < exposure_ceiling(epsilon, 0.0, 6.0) < 6.0
+    assert exposure_ceiling(0.0, 0.0, 60.0) == pytest.approx(NULL_MEAN)
+    assert exposure_ceiling(math.inf, 0.0, 6.0) == 6.0
+    assert exposure_ceiling(0.0, 1.0, 6.0) == 6.0
+    steps = np.linspace(0.0, 6.0, 200_001)
+    bound = np.minimum(1.0, math.exp(1.5) * 2.0**-steps + 0.01)
+    assert exposure_ceiling(1.5, 0.01, 6.0) == pytest.approx(np.trapezoid(bound, steps), abs=1e-6)
+    with pytest.raises(InputError, match="epsilon -1"):
+        exposure_ceiling(-1.0, 0.0, 6.0)

@@ -63,3 +63,34 @@ def extrapolated_exposure(secrets: ArrayLike, references: ArrayLike) -> Extrapol
     return Extrapolation(
         checked(bits, "extrapolated exposure"), float(kstest(losses, fitted.cdf)[1])
     )
+
+
+def exposure_ceiling(epsilon: float, delta: float, limit: float) -> float:
+    """The most that the mean exposure of a secret can be, in bits, whoever looks for it.
+
+    Without its copies, a secret that was drawn uniformly has a uniform rank. If a release is
+    (epsilon, delta)-private for all copies together, then P(rank <= r) <= e^epsilon r/N + delta for
+    one of N words, and the mean is the integral of P(exposure >= t) over t from 0 to log2 N. A
+    guarantee for one record or user is one for k of them by group privacy: at k epsilon.
+
+    Args:
+        epsilon: in nats, of all rows or users that hold the secret; infinity for no guarantee.
+        delta: of the same.
+        limit: log2 N.
+
+    Raises:
+        InputError: if a value is out of range.
+    """
+    if not (epsilon >= 0.0 and 0.0 <= delta <= 1.0 and limit >= 0.0):
+        raise InputError(
+            f"exposure_ceiling: epsilon {epsilon}, delta {delta} and limit {limit} must be at "
+            "least 0, and delta at most 1"
+        )
+    if delta == 1.0:
+        return limit
+    # Up to `sure` bits the bound on the probability is 1.
+    sure = epsilon / math.log(2.0) - math.log2(1.0 - delta)
+    if sure >= limit:
+        return limit
+    tail = (1.0 - delta - 2.0 ** (epsilon / math.log(2.0) - limit)) / math.log(2.0)
+    return sure + tail + delta * (limit - sure)
