@@ -92,5 +92,5 @@ def exposure_ceiling(epsilon: float, delta: float, limit: float) -> float:
     sure = epsilon / math.log(2.0) - math.log2(1.0 - delta)
     if sure >= limit:
         return limit
-    tail = (1.0 - delta - 2.0 ** (epsilon / math.log(2.0) - limit)) / math.log(2.0)
+    tail = (1.0 - delta - math.exp(epsilon - limit * math.log(2.0))) / math.log(2.0)
     return sure + tail + delta * (limit - sure)
