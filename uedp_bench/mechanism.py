@@ -206,16 +206,28 @@ class ServingMechanism(Mechanism[P]):
     emits all its events, and `serve` none.
     """
 
-    def cannot_serve(self, task: Task[Any]) -> str | None:
+    def cannot_serve(self, task: Task[Any], before: Sequence[Mechanism[Any]]) -> str | None:
         """Why it cannot answer for what a task trains; None if it can, or nobody knows yet.
 
-        Runs are refused for it before anything is trained. It is not asked where something was
+        Runs are refused for it before any data are read. It is not asked where something was
         published, for the task may then train another network than its model.
 
         Args:
             task: with its model.
+            before: mechanisms of the run that act before it.
         """
         return None
+
+    def check_learner(self, learner: Learner) -> None:
+        """Refuses what a learner is about to train, where no weights would make it right.
+
+        It is called before anything is trained, with the learner of the last stage, for the first
+        mechanism at inference; `serve` refuses what depends on the weights.
+
+        Raises:
+            CapabilityError: if it cannot answer for such a release.
+            InputError: if a parameter does not fit to it; the message names the value that does.
+        """
 
     @abstractmethod
     def serve(self, release: Release, run: Run) -> Release:

@@ -25,7 +25,7 @@ from uedp_bench.secure.correlations import CLIENT, SERVER
 from uedp_bench.served_release import PlainNetwork, ServedRelease
 
 if TYPE_CHECKING:
-    from uedp_bench.mechanisms.secure_inference.mpc import MPC
+    from uedp_bench.mechanisms.secure_inference.mpc import MPC, MPCParams
 
 Draw = Callable[[str], Stream]
 """A fresh secret stream for a question of this digest."""
@@ -51,6 +51,22 @@ def costs(rows: int, traffic: Traffic) -> dict[str, float]:
     }
 
 
+def compiled(
+    network: PlainNetwork, params: MPCParams, stream: Stream | None = None
+) -> SecureNetwork:
+    """The protocol of a classifier's layers, up to the class.
+
+    Args:
+        network: its plain layers.
+        params: of `mpc`.
+        stream: secret, and for this protocol only; None for 32 bytes of the operating system.
+    """
+    ending = [nn.Sigmoid(), ArgMax()] if params.sigmoid else [ArgMax()]
+    layers = nn.Sequential(*network.layers, *ending)
+    config = replace(params.config(), stream=stream)
+    return compile_network(layers, network.input_shape, config)
+
+
 class ComputedAnswers(ServedRelease):
     """A classifier whose answers two parties compute; a subclass says what is revealed.
 
@@ -72,15 +88,12 @@ class ComputedAnswers(ServedRelease):
     def __init__(self, behind: Any, network: PlainNetwork, mechanism: MPC, draw: Draw) -> None:
         super().__init__(behind, mechanism)
         self._network, self._draw = network, draw
-        self._config = mechanism.params.config()
-        ending = [nn.Sigmoid(), ArgMax()] if mechanism.params.sigmoid else [ArgMax()]
-        self._layers = nn.Sequential(*network.layers, *ending).eval()
+        self._params = mechanism.params
         self.count: Callable[[Mapping[str, float]], None] = lambda values: None
 
     def compiled(self, question: str) -> SecureNetwork:
         """The protocol of one question, with a stream that nothing else uses."""
-        config = replace(self._config, stream=self._draw(question))
-        return compile_network(self._layers, self._network.input_shape, config)
+        return compiled(self._network, self._params, self._draw(question))
 
     def public_inputs(self, corpus: Corpus) -> NDArray[np.float32]:
         """See `PublicInputs`."""

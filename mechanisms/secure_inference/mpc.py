@@ -10,11 +10,23 @@ from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit, Repea
 from uedp_bench.accounting.secure_computation import SecureComputation
 from uedp_bench.component import Params
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.mechanism import CorpusStats, Events, ServingMechanism
+from uedp_bench.mechanism import (
+    CorpusStats,
+    Events,
+    Mechanism,
+    RepresentationMechanism,
+    ServingMechanism,
+    VocabularyMechanism,
+)
 from uedp_bench.model import TextEncoder
-from uedp_bench.served_release import Compilable
+from uedp_bench.served_release import Compilable, PlainNetwork
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import nn
+
+    from uedp_bench.learner import Learner
     from uedp_bench.mechanisms.secure_inference.computed_labels import ComputedAnswers, Draw
     from uedp_bench.release import Release
     from uedp_bench.run import Run
@@ -160,8 +172,17 @@ class MPC(ServingMechanism[MPCParams]):
             ),
         )
 
-    def cannot_serve(self, task: Task[Any]) -> str | None:
-        """Tasks whose releases show no network, and encoders that are trained."""
+    def cannot_serve(self, task: Task[Any], before: Sequence[Mechanism[Any]]) -> str | None:
+        """Tasks whose releases show no network, encoders that are trained, words of private text.
+
+        What another mechanism at inference perturbs, or computes itself, is no plain network.
+        """
+        for part in before:
+            if isinstance(part, RepresentationMechanism | MPC):
+                return (
+                    f"{part.name} answers before it, with something else than plain layers: leave "
+                    "one of them out"
+                )
         if task.releases and Compilable not in task.releases:
             return (
                 f"the task {task.name} does not show a network of plain layers: use "
@@ -173,7 +194,21 @@ class MPC(ServingMechanism[MPCParams]):
                 f"the encoder of {model.name} is trained, and what it gives is normalised: these "
                 "are no plain layers. Use text-cnn, or a frozen encoder without a projection"
             )
+        if _reads_private_words(task) and not any(
+            isinstance(part, VocabularyMechanism) for part in before
+        ):
+            return (
+                "task.vocabulary is 'private', so that words of private text decide what the owner "
+                "of a text computes alone: --set task.vocabulary=public, or a file of public text"
+            )
         return None
+
+    def check_learner(self, learner: Learner) -> None:
+        """Layers that no protocol computes, and more truncations than were declared."""
+        release = learner.release(learner.module)
+        if isinstance(release, Compilable):
+            network = release.network()
+            self._check_truncations(network._replace(layers=_without_weights(network.layers)))
 
     def serve(self, release: Release, run: Run) -> Release:
         """The release as the owner of a text meets it.
@@ -208,12 +243,34 @@ class MPC(ServingMechanism[MPCParams]):
                 "does not show one: use it for text-classification"
             )
         kind = ComputedLabels if self.params.reveals == "label" else ComputedScores
-        served = kind(release, release.network(), self, draw)
-        needed = served.compiled("check").cost(1).truncations
+        network = release.network()
+        self._check_truncations(network)
+        return kind(release, network, self, draw)
+
+    def _check_truncations(self, network: PlainNetwork) -> None:
+        from uedp_bench.mechanisms.secure_inference.computed_labels import compiled
+
+        needed = compiled(network, self.params).cost(1).truncations
         declared = self.params.truncations
         if self.params.truncation == "local" and needed > declared:
             raise InputError(
-                f"{self.name}.truncations is {declared:,}, and a text takes {needed:,}: set it to "
-                f"{needed}"
+                f"{self.name}.truncations is {declared:,}, and a text takes {needed:,}: --set "
+                f"mechanism.{self.name}.truncations={needed}"
             )
-        return served
+
+
+def _reads_private_words(task: Task[Any]) -> bool:
+    """True if the vocabulary is made of private text; a model may bring its own."""
+    model = task.model
+    own = isinstance(model, TextEncoder) and (model.frozen() or model.brings_vocabulary())
+    return not own and getattr(task.params, "vocabulary", None) == "private"
+
+
+def _without_weights(layers: nn.Sequential) -> nn.Sequential:
+    """The same layers, of whose weights nothing is known yet: no value leaves its range."""
+    import copy
+
+    blank = copy.deepcopy(layers)
+    for weight in blank.parameters():
+        weight.data.zero_()
+    return blank

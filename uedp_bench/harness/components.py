@@ -158,7 +158,8 @@ def _check_served(task: Task[Any], pipeline: Pipeline) -> None:
     if pipeline.publishers:  # what they publish may be vectors, which no encoder reads
         return
     for server in pipeline.servers:
-        if (reason := server.cannot_serve(task)) is not None:
+        before = pipeline.parts[: pipeline.parts.index(server)]
+        if (reason := server.cannot_serve(task, before)) is not None:
             raise CapabilityError(f"{server.name}: {reason}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from uedp_bench.errors import CapabilityError, PrivacyError
 from uedp_bench.harness.pipeline import TrainingStage
 from uedp_bench.harness.utility import predicts_untrained
-from uedp_bench.mechanism import Events
+from uedp_bench.mechanism import Events, ServingMechanism
 from uedp_bench.release import Release
 from uedp_bench.results import TrainedStage
 from uedp_bench.run import Run
@@ -62,11 +62,12 @@ def train_stages(
         keep_floor: the floor is wanted.
 
     Raises:
-        CapabilityError: if the learners are not those that the task declared, or one cannot start
-            from what the stage before trained.
+        CapabilityError: if the learners are not those that the task declared, one cannot start
+            from what the stage before trained, or a mechanism cannot answer for the last one.
         PrivacyError: if a stage without a mechanism holds private rows.
     """
     learners = _checked(parts.task, corpus, vocabulary, run)
+    _check_served(learners, parts.pipeline.servers)
     told = any(learner.role != "private" for learner in learners)
     floor = _Floor(run) if keep_floor and (told or predicts_untrained(parts.task.model)) else None
     private, numbers = iter(parts.pipeline.training), Counter[str]()
@@ -188,6 +189,16 @@ def _checked(
                 "which no mechanism protects (rows are told apart by `Corpus.origin`)"
             )
     return learners
+
+
+def _check_served(learners: Sequence[Learner], servers: Sequence[ServingMechanism[Any]]) -> None:
+    """Asks the first mechanism at inference, before anything is trained, if it can answer."""
+    if not learners or not servers:
+        return
+    module = learners[-1].module
+    training = module.training
+    servers[0].check_learner(learners[-1])
+    module.train(training)
 
 
 def _holds_private(rows: Corpus, corpus: Corpus, downstream: Corpus | None) -> bool:

@@ -20,6 +20,7 @@ from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.saved_release import load_release
 from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.training_stages import _check_served
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import mechanisms, models, tasks
 from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
@@ -132,7 +133,9 @@ def test_truncation_by_the_parties_alone_is_bounded() -> None:
     release = classifier()
     with pytest.raises(InputError, match="say how many"):
         mechanisms.create("mpc", {"truncation": "local"})
-    with pytest.raises(InputError, match=r"mpc.truncations is 2, and a text takes 3: set it to 3"):
+    with pytest.raises(
+        InputError, match=r"mpc.truncations is 2, and a text takes 3: .*truncations=3"
+    ):
         served(release, truncation="local", truncations=2)
     params = {"truncation": "local", "truncations": 3, "value_range": 4096.0, "texts": 10}
     found = served(release, **params)
@@ -170,6 +173,47 @@ def test_a_model_that_no_protocol_computes_is_refused_before_anything_is_trained
 ) -> None:
     with pytest.raises(CapabilityError, match=said):
         build(run_of("mpc", **more))
+
+
+@pytest.mark.parametrize("behind", [{"name": "dpnr", "params": {"epsilon": 1.0}}, "mpc"])
+def test_what_another_mechanism_answers_is_refused_before_data_are_read(behind: Any) -> None:
+    name = behind if isinstance(behind, str) else behind["name"]
+    with pytest.raises(CapabilityError, match=f"mpc: {name} answers before it.*leave one of them"):
+        build(run_of(behind, "mpc", task="text-classification", model="tfidf"))
+
+
+def test_words_of_private_text_are_refused_before_data_are_read() -> None:
+    task = {"name": "text-classification", "params": {"vocabulary": "private"}}
+    with pytest.raises(CapabilityError, match=r"--set task\.vocabulary=public"):
+        build(run_of("mpc", task=task, model="tfidf"))
+    for model in ("text-cnn", {"name": "tfidf", "params": {"words": "hashed"}}):
+        build(run_of("mpc", task=task, model=model))  # they read no vocabulary
+
+
+def test_too_few_truncations_are_refused_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(*given: Any) -> Any:
+        raise InputError("it would train now")
+
+    monkeypatch.setattr("uedp_bench.harness.training_stages.train_privately", train)
+    params = {"truncation": "local", "value_range": 4096.0}
+    few = result_of(tmp_path, NOISELESS, {"name": "mpc", "params": {**params, "truncations": 1}})
+    assert few.status == "failed"
+    assert "a text takes 2: --set mechanism.mpc.truncations=2" in str(few.error)
+    enough = result_of(tmp_path, NOISELESS, {"name": "mpc", "params": {**params, "truncations": 2}})
+    assert "it would train now" in str(enough.error)
+
+
+def test_a_check_leaves_a_network_as_it_is() -> None:
+    made = tasks.create("text-classification", {}, model=models.create(*LINEAR))
+    (learner,) = made.stages(corpus_of(), None, Run(1, STATS))
+    before = {name: x.clone() for name, x in learner.module.state_dict().items()}
+    assert learner.module.training
+    _check_served((learner,), (mechanisms.create("mpc", {}),))
+    assert learner.module.training
+    for name, after in learner.module.state_dict().items():
+        assert (after == before[name]).all()
 
 
 def test_nothing_is_refused_early_that_may_be_computed() -> None:
@@ -260,7 +304,11 @@ def result_of(folder: Path, *mechanism: Any, attacks: tuple[Any, ...] = ()) -> R
         "seeds": [1],
     })  # fmt: skip
     (run,) = expand(spec)
-    found = execute(run, Execution(out=folder / "runs", device="cpu"))
+    return execute(run, Execution(out=folder / "runs", device="cpu"))
+
+
+def finished(folder: Path, *mechanism: Any, attacks: tuple[Any, ...] = ()) -> Result:
+    found = result_of(folder, *mechanism, attacks=attacks)
     assert found.status == "finished", found.error
     return found
 
@@ -274,7 +322,7 @@ def test_noiseless_training_behind_it_protects_nobody_and_is_computed_privately(
         {"name": "transcript", "params": {"executions": 10, "bytes": 256}},
         "embedding-inversion",
     )
-    found = result_of(tmp_path, NOISELESS, {"name": "mpc"}, attacks=attacks)
+    found = finished(tmp_path, NOISELESS, {"name": "mpc"}, attacks=attacks)
     proofs = {g.unit: g for g in found.guarantees if g.kind == "proven"}
     assert proofs["user"].epsilon == math.inf
     assert (proofs["computation"].epsilon, proofs["computation"].delta) == (0.0, 0.0)
@@ -292,8 +340,8 @@ def test_noiseless_training_behind_it_protects_nobody_and_is_computed_privately(
 
 def test_dp_training_behind_it_keeps_its_epsilon(tmp_path: Path) -> None:
     (tmp_path / "alone").mkdir()
-    alone = result_of(tmp_path / "alone", DP_SGD)
-    found = result_of(tmp_path, DP_SGD, {
+    alone = finished(tmp_path / "alone", DP_SGD)
+    found = finished(tmp_path, DP_SGD, {
         "name": "mpc",
         "params": {"truncation": "local", "truncations": 2, "value_range": 4096.0},
     })  # fmt: skip
