@@ -75,6 +75,7 @@ BY_DESIGN = {
     # A learner makes its release, and a release the learner of other rows.
     ("tasks.language.release", "tasks.language.learner"),
     ("tasks.classification.release", "tasks.classification.learner"),
+    ("tasks.masked_language.release", "tasks.masked_language.learner"),
     ("tasks.tagging.release", "tasks.tagging.learner"),
     ("tasks.translation.release", "tasks.translation.learner"),
 }

@@ -92,6 +92,10 @@ from uedp_bench.learner import SplitLearner as SplitLearner
 from uedp_bench.learner import on_device as on_device
 from uedp_bench.learner import row_seeds as row_seeds
 from uedp_bench.learner import take_over as take_over
+from uedp_bench.mask_filler import MaskFiller as MaskFiller
+from uedp_bench.masked_model import MaskedLanguageModel as MaskedLanguageModel
+from uedp_bench.masked_model import MaskedModule as MaskedModule
+from uedp_bench.masked_model import MaskedVocabulary as MaskedVocabulary
 from uedp_bench.mechanism import CorpusStats as CorpusStats
 from uedp_bench.mechanism import Events as Events
 from uedp_bench.mechanism import Mechanism as Mechanism

@@ -113,7 +113,10 @@ class Scorer(Protocol):
     """Can be asked how likely a text is."""
 
     def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
-        """Scores of every text; a text has its tokens and one end token as targets."""
+        """Scores of every text; a text has its tokens and one end token as targets.
+
+        A masked model has those tokens that it hides, each given all others of the text.
+        """
         ...
 
 
@@ -123,7 +126,10 @@ class Completer(Protocol):
     """Can be asked how likely fillings of a gap in a text are."""
 
     def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> FloatArray:
-        """(fillers,) negative log-likelihood (nats) of `filler` and `after`, given `before`."""
+        """(fillers,) negative log-likelihood (nats) of `filler` and `after`, given `before`.
+
+        For a masked model: of `filler` alone, given `before` and `after`.
+        """
         ...
 
 

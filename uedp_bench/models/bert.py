@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.component import MayBePath
 from uedp_bench.errors import InputError
+from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
 from uedp_bench.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.adapters import (
     LoraParams,
@@ -27,6 +28,7 @@ from uedp_bench.text.vector_cache import cached_vectors
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.models.networks.bert_masked import MaskedTransformer
     from uedp_bench.models.networks.pooled_transformer import (
         PaddedTransformer,
         PooledTransformer,
@@ -96,10 +98,12 @@ class BERTParams(LoraParams):
         return self
 
 
-class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
+class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageModel[BERTParams]):
     """A bidirectional transformer, fine-tuned, frozen or from scratch.
 
-    A word, in token form, has the vector of its first piece.
+    A word, in token form, has the vector of its first piece. As a masked language model it has the
+    head of BERT (a dense layer, its activation, a layer norm, and the table of token vectors with a
+    bias): that of the pretrained weights, or a fresh one where they have none.
 
     There is no dropout: a row's vector must not depend on the rows beside it, and the library draws
     masks for whole batches. Attention sees the tokens of a row, never its padding.
@@ -127,7 +131,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
         """Frozen without a projection: what a projection gives is normalised."""
         return self.frozen() and self.params.projection is None
 
-    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> MaskedVocabulary:
         """The pretrained tokenizer (the texts are not used), or one trained on the texts."""
         if self.params.configuration is not None:
             from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
@@ -147,7 +151,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
 
         return words_of_bert(texts)
 
-    def load_vocabulary(self, folder: Path) -> Vocabulary:
+    def load_vocabulary(self, folder: Path) -> MaskedVocabulary:
         """See `TextModel`."""
         return TokenizerVocabulary.load(folder)
 
@@ -221,10 +225,13 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
             return self._vectors_of_words(words, limit, device)
         if vocabulary is None:
             raise TypeError(f"{self.name} needs a vocabulary unless it is frozen")
-        numbers = _TINY["intermediate_size"]
-        if self.params.configuration is None:
-            numbers = int(getattr(self._configuration, "intermediate_size", 3072))
-        return read_pieces(words, vocabulary, limit, numbers=numbers)
+        return read_pieces(words, vocabulary, limit, numbers=self.token_numbers())
+
+    def token_numbers(self) -> int:
+        """Those between the two layers of a block; see `MaskedLanguageModel`."""
+        if self.params.configuration is not None:
+            return _TINY["intermediate_size"]
+        return int(getattr(self._configuration, "intermediate_size", 3072))
 
     def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """See `TokenEncoder`.
@@ -244,6 +251,61 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
             return GivenWords(self._projection(self.feature_size(), seed))
         module = WordTransformer(*self._started(vocabulary, seed))
         self.params.adapt(module.network, seed)
+        return module
+
+    def build_masked(self, vocabulary: MaskedVocabulary, seed: int) -> nn.Module:
+        """See `MaskedLanguageModel`; the encoder has the weights of `build_token_encoder`.
+
+        Raises:
+            InputError: if the pretrained encoder cannot be read, has fewer tokens than its
+                tokenizer, or a head of another kind than BERT's; if it is frozen, or something is
+                asked for on top of it.
+        """
+        from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
+        from uedp_bench.models.networks.word_transformer import WordTransformer
+
+        p = self.params
+        for field, given in (("frozen", p.frozen), ("projection", p.projection is not None)):
+            if given:
+                raise InputError(
+                    f"bert.{field} is {getattr(p, field)!r}: a masked language model trains the "
+                    "encoder and nothing on top of it but its own head; leave it out"
+                )
+        if p.configuration is None:
+            module = _pretrained_masked(p.pretrained, seed)
+            _check_tokens(p.pretrained, module.encoder.network, vocabulary)
+        else:
+            encoder = WordTransformer(*self._started(vocabulary, seed))
+            module = MaskedTransformer(encoder, fresh_head(encoder.network.config, seed))
+        p.adapt(module.encoder.network, seed)
+        return module
+
+    def save_masked(self, module: nn.Module, folder: Path) -> None:
+        """Writes configuration and weights, in the library's own format where it can."""
+        from uedp_bench.models.networks.bert_masked import save_library
+
+        network: Any = module
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.params.lora_rank is None:
+            save_library(network, folder / _FOLDER)
+            return
+        save_adapted(network.encoder.network, folder / _FOLDER)
+        network.head.save(folder)
+
+    def load_masked(self, vocabulary: MaskedVocabulary, folder: Path) -> nn.Module:
+        """Reads what `save_masked` wrote."""
+        from transformers import AutoModel
+
+        from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
+        from uedp_bench.models.networks.word_transformer import WordTransformer
+
+        inside = folder / _FOLDER
+        if self.params.lora_rank is None:
+            return _pretrained_masked(str(inside), seed=0)
+        network = configured(AutoModel, inside)
+        encoder = WordTransformer(network, self._projection(network.config.hidden_size, seed=0))
+        module = MaskedTransformer(self._adapted(encoder, folder), fresh_head(network.config, 0))
+        module.head.load(folder)
         return module
 
     def on_public_text(self, module: nn.Module) -> nn.Module:
@@ -310,11 +372,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams]):
             network = _pretrained(self.params.pretrained)
         else:
             network = _tiny(vocabulary, seed)
-        if network.config.vocab_size < vocabulary.size:
-            raise InputError(
-                f"{_FIELD} {self.params.pretrained!r} has {network.config.vocab_size} tokens, its "
-                f"tokenizer {vocabulary.size}"
-            )
+        _check_tokens(self.params.pretrained, network, vocabulary)
         return network, self._projection(network.config.hidden_size, seed)
 
     def _vectors_of_words(
@@ -369,6 +427,33 @@ def _pretrained(where: str, commit: str | None = None) -> Any:
 
     with readable(where, _FIELD), no_progress_bars():
         return AutoModel.from_pretrained(where, dtype=torch.float32, revision=commit or "main")
+
+
+def _check_tokens(where: str, network: Any, vocabulary: Vocabulary) -> None:
+    if network.config.vocab_size < vocabulary.size:
+        raise InputError(
+            f"{_FIELD} {where!r} has {network.config.vocab_size} tokens, its tokenizer "
+            f"{vocabulary.size}"
+        )
+
+
+def _pretrained_masked(where: str, seed: int) -> MaskedTransformer:
+    """A pretrained network with its head; `seed` draws what the weights lack."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    from uedp_bench.models.networks.bert_masked import of_library
+    from uedp_bench.text.pretrained import no_progress_bars
+
+    with readable(where, _FIELD), no_progress_bars(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = AutoModelForMaskedLM.from_pretrained(where, dtype=torch.float32)
+    if (module := of_library(network)) is None:
+        raise InputError(
+            f"{_FIELD} {where!r} is a {type(network).__name__}: its head is not that of BERT or "
+            "RoBERTa, tied to the table of token vectors"
+        )
+    return module
 
 
 def _tiny(vocabulary: Vocabulary, seed: int) -> Any:

@@ -101,7 +101,7 @@ def read_pieces(
         limit: most tokens of a row, begin and end included.
         numbers: that a network needs for a piece.
     """
-    pieces = _pieces_of(words, vocabulary)
+    pieces = pieces_of(words, vocabulary)
     room, tokens, first, lengths, truncated = limit - 2, [], [], [], 0
     for row in words:
         cut = [pieces[min(at, 1), word] for at, word in enumerate(row)]
@@ -125,7 +125,7 @@ def _flat(rows: Sequence[Sequence[int]]) -> IntArray:
     return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
 
 
-def _pieces_of(
+def pieces_of(
     words: Sequence[Sequence[str]], vocabulary: Vocabulary
 ) -> dict[tuple[int, str], list[int]]:
     """Pieces by word, at the begin of a row (0) and after another word (1)."""

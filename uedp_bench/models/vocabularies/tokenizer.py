@@ -37,6 +37,9 @@ class TokenizerVocabulary:
         private: True if it was trained on private text.
         size: ids that the network knows, where those are more than the tokenizer's.
 
+    Attributes:
+        mask, special: see `MaskedVocabulary`; -1 where there is no mask.
+
     Raises:
         InputError: if the tokenizer has neither a begin nor an end token.
     """
@@ -59,6 +62,8 @@ class TokenizerVocabulary:
         self.unknown: int | None = tokenizer.unk_token_id
         if self.unknown in ids:  # GPT-2 names its end-of-text token here; byte level never needs it
             self.unknown = None
+        self.mask: int = -1 if tokenizer.mask_token_id is None else tokenizer.mask_token_id
+        self.special: tuple[int, ...] = tuple(tokenizer.all_special_ids)
 
     @staticmethod
     def train(

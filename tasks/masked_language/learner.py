@@ -1,0 +1,133 @@
+"""What mechanisms train as a masked language model: rows of text, and the loss of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.learner import Batch, Learner, Losses, Schedule
+from uedp_bench.model import HasOutputLayer
+from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
+from uedp_bench.tasks.tokens.rows import IGNORED
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
+    from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedReader:
+    """How a masked language model reads text, in training and when it is asked.
+
+    Attributes:
+        model: made the network.
+        vocabulary: its tokens.
+        max_tokens: tokens of a row past this many are left out of training, begin and end among
+            them.
+        rate: share of the tokens that are hidden.
+        score_rows: rows that are scored at once, at most.
+        scored_tokens: tokens of a text that its pseudo-log-likelihood is made of, at most.
+    """
+
+    model: MaskedLanguageModel[Any]
+    vocabulary: MaskedVocabulary
+    max_tokens: int
+    rate: float
+    score_rows: int = 512
+    scored_tokens: int | None = None
+
+    @property
+    def limit(self) -> int:
+        """Most tokens of a training row, begin and end included."""
+        return min(n for n in (self.max_tokens, self.model.max_length()) if n is not None)
+
+
+class MaskedLearner(Learner):
+    """A masked language model and the rows that it learns from; see `uedp_bench.learner.Learner`.
+
+    The loss of a row is the mean over its hidden tokens, whatever their number: long rows weigh no
+    more than short ones, and the bound on a row's gradient means the same for all. A row without a
+    token (an empty text) has no hidden token, the loss 0 and no gradient.
+
+    Which tokens are hidden, and what stands for them, is drawn from the seed of the row, which is
+    another one at every visit (dynamic masking: Liu et al. 2019, section 4.1): nobody's text is in
+    the data several times, and the unit is the text.
+
+    Args:
+        reader: reads rows.
+        module: the network.
+        corpus: the rows, numbered from 0.
+        schedule: of the stage on public rows, how to train it; None for the private stage.
+
+    Attributes:
+        truncated: rows that lost tokens to a limit.
+    """
+
+    def __init__(
+        self,
+        reader: MaskedReader,
+        module: nn.Module,
+        corpus: Corpus,
+        *,
+        schedule: Schedule | None = None,
+    ) -> None:
+        self.module = module if schedule is None else reader.model.on_public_text(module)
+        self.corpus, self.vocabulary = corpus, reader.vocabulary
+        self.vectorised: bool = reader.model.vectorised
+        self.role = "private" if schedule is None else "public"
+        self.schedule = schedule
+        self._reader, vocabulary, room = reader, reader.vocabulary, reader.limit - 2
+        found = vocabulary.encode(corpus.texts)
+        self.truncated = sum(len(row) > room for row in found)
+        rows = [[vocabulary.begin, *row[:room], vocabulary.end] for row in found]
+        self.row_lengths: IntArray = np.array([len(row) for row in rows], dtype=np.int64)
+        self._offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.row_lengths)])
+        self._flat = np.fromiter((t for row in rows for t in row), dtype=np.int64)
+        longest = self.row_lengths.max(initial=2)
+        hidden = int(hidden_counts(np.array([longest - 2]), reader.rate)[0])
+        self.row_size = max(
+            hidden * vocabulary.size, int(longest) * reader.model.token_numbers(), 1
+        )
+
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        """`tokens` (rows, longest), `lengths` (rows,), `places` and `targets` (rows, hidden).
+
+        Tokens are as the network reads them; the seeds (rows,) hid some.
+        """
+        import torch
+
+        chosen = np.asarray(rows, dtype=np.int64)
+        lengths = self.row_lengths[chosen]
+        columns = np.arange(lengths.max(initial=2))
+        inside = columns < lengths[:, None]
+        at = self._offsets[chosen][:, None] + np.where(inside, columns, 0)
+        tokens = np.where(inside, self._flat[at], self._reader.vocabulary.end)
+        hidden = hide(tokens, lengths, seeds, self._reader.rate, self._reader.vocabulary)
+        found = {**hidden._asdict(), "lengths": lengths}
+        return {name: torch.from_numpy(value) for name, value in found.items()}
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """Cross-entropy of the hidden tokens of each row."""
+        from uedp_bench.models.networks.cross_entropy import token_nats
+        from uedp_bench.models.networks.output_layer import OutputLayer, output_nats
+
+        read = batch["tokens"], batch["lengths"], batch["places"]
+        targets, network = batch["targets"], module
+        layer = network.output_layer() if isinstance(network, HasOutputLayer) else None
+        if layer is None:
+            nats = token_nats(module(*read), targets)
+        else:
+            nats = output_nats(network.outputs(*read), OutputLayer(*layer), targets)  # type: ignore[operator]
+        return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
+
+    def release(self, module: nn.Module) -> MaskedLanguageModelRelease:
+        """The model as anybody with its weights can ask it."""
+        from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
+
+        return MaskedLanguageModelRelease(self._reader, module)

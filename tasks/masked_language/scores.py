@@ -1,0 +1,225 @@
+"""How well hidden words of test rows are predicted: each word hidden once, all its pieces."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
+from uedp_bench.errors import InputError
+from uedp_bench.mask_filler import MaskFiller
+from uedp_bench.models.word_pieces import pieces_of
+from uedp_bench.task import Utility
+from uedp_bench.tasks.language.ngrams import NGramModel
+from uedp_bench.tasks.masked_language.masks import uniforms
+from uedp_bench.tasks.tokens.rows import TextRows
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.masked_model import MaskedVocabulary
+    from uedp_bench.results import Estimate
+    from uedp_bench.tasks.masked_language.learner import MaskedReader
+
+BINS: Mapping[str, tuple[int, float]] = {
+    "frequent": (0, 100),
+    "middle": (100, 1000),
+    "rare": (1000, np.inf),
+}
+"""Ranks of words in public text, from 0 and below the second number, by the name of the bin."""
+
+_BOOTSTRAP_SEED = 2022
+_TURN = 7
+"""Purpose of the numbers that say in which pass a word is hidden."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordPieces:
+    """Words of rows as pieces, in windows of whole words that a model reads at once.
+
+    Attributes:
+        words: as they stand in the texts, row after row.
+        row: (words,) of each.
+        pieces: of each word, one at least.
+        windows: first word of each window, and the number of words as the last entry.
+    """
+
+    words: tuple[str, ...]
+    row: IntArray
+    pieces: tuple[tuple[int, ...], ...]
+    windows: IntArray
+
+    @staticmethod
+    def of(texts: Sequence[str], reader: MaskedReader) -> WordPieces:
+        """The words of texts; pieces of a word past the model's limit are left out."""
+        rows = [text.split() for text in texts]
+        room = reader.limit - 2
+        known = pieces_of(rows, reader.vocabulary)
+        words: list[str] = []
+        row: list[int] = []
+        pieces: list[tuple[int, ...]] = []
+        windows: list[int] = []
+        for number, of_row in enumerate(rows):
+            used = room
+            for at, word in enumerate(of_row):
+                cut = tuple(known[min(at, 1), word][:room])
+                if at == 0 or used + len(cut) > room:
+                    windows.append(len(words))
+                    used = 0
+                used += len(cut)
+                words.append(word)
+                row.append(number)
+                pieces.append(cut)
+        return WordPieces(
+            tuple(words),
+            np.array(row, dtype=np.int64),
+            tuple(pieces),
+            np.array([*windows, len(words)], dtype=np.int64),
+        )
+
+    @property
+    def lengths(self) -> IntArray:
+        """(words,) pieces of each."""
+        return np.array([len(word) for word in self.pieces], dtype=np.int64)
+
+    def rows_of_pieces(self, vocabulary: MaskedVocabulary) -> TextRows:
+        """Windows as rows of pieces, without begin and end."""
+        rows = [
+            [token for word in self.pieces[a:b] for token in word]
+            for a, b in zip(self.windows[:-1], self.windows[1:], strict=True)
+        ]
+        return TextRows.build(rows, vocabulary)
+
+    def turns(self, rate: float) -> list[tuple[int, IntArray]]:
+        """Window and words of every pass; each word is in one, and it depends on its window."""
+        passes = max(1, round(1.0 / rate))
+        found = []
+        for number, (a, b) in enumerate(zip(self.windows[:-1], self.windows[1:], strict=True)):
+            text = " ".join(self.words[a:b]).encode("utf-8", "replace")
+            order = np.argsort(uniforms(np.array([zlib.crc32(text)]), _TURN, int(b - a))[0])
+            found += [(number, a + np.sort(order[turn::passes])) for turn in range(passes)]
+        return [(number, words) for number, words in found if len(words)]
+
+
+def score_masked(release: MaskFiller, reader: MaskedReader, corpus: Corpus) -> Utility:
+    """Metrics of `masked-language-model`, with intervals over users, and their details.
+
+    Args:
+        release: that is asked.
+        reader: reads rows as the task says.
+        corpus: the original one; words of the split `test` are hidden.
+
+    Raises:
+        InputError: if it has no test row with a word.
+    """
+    test = corpus.only("test")
+    read, vocabulary = WordPieces.of(test.texts, reader), reader.vocabulary
+    if not read.words:
+        raise InputError("the corpus has no row with a word in the split 'test' to score")
+    nats, right = _predicted(release, read, reader.rate)
+    users = or_alone(test.users)[read.row]
+    unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
+    known = np.array([unknown not in word for word in read.pieces])
+    train = WordPieces.of(corpus.only("train").texts, reader)
+    one, two = (_ngram_nats(order, train, read, vocabulary) for order in (1, 2))
+    most = _most_frequent(train, unknown)
+    every = np.ones_like(known)
+    metrics = {
+        "pseudo_perplexity": _perplexity(nats, every, users),
+        "accuracy": _ratio(right & known, known, users),
+        "unknown_rate": _ratio(~known, every, users),
+        "pseudo_perplexity_known": _perplexity(nats * known, known, users),
+        "pseudo_perplexity_piece": _perplexity(nats, read.lengths, users),
+        "unigram_perplexity": _perplexity(one, every, users),
+        "bigram_perplexity": _perplexity(two, every, users),
+        "constant_accuracy": _ratio(np.array([w == most for w in read.pieces]), known, users),
+    }
+    for name, members in _bins(read.words, corpus).items():
+        if (here := members & known).any():
+            metrics[f"accuracy_{name}"] = _ratio(right & here, here, users)
+    return Utility(metrics, {"words": len(read.words), "pieces_per_word": read.lengths.mean()})
+
+
+def _predicted(release: MaskFiller, read: WordPieces, rate: float) -> tuple[FloatArray, BoolArray]:
+    """(words,) nats of each word, hidden with all its pieces, and True where all are right."""
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(read.lengths)])
+    rows, hidden, asked = [], [], []
+    for window, words in read.turns(rate):
+        a, b = read.windows[window], read.windows[window + 1]
+        rows.append([token for word in read.pieces[a:b] for token in word])
+        places = [np.arange(starts[word], starts[word + 1]) for word in words]
+        hidden.append(np.concatenate(places) - starts[a])
+        asked.append(np.repeat(words, read.lengths[words]))
+    nats, wrong = np.zeros(len(read.words)), np.zeros(len(read.words))
+    for words, found in zip(asked, release.masked_logprobs(rows, hidden), strict=True):
+        np.subtract.at(nats, words, found.logp)
+        np.add.at(wrong, words, ~found.correct)
+    return nats, wrong == 0
+
+
+def _ngram_nats(
+    order: int, train: WordPieces, test: WordPieces, vocabulary: MaskedVocabulary
+) -> FloatArray:
+    """(words,) nats under a model of piece sequences; every tenth window chooses its weights."""
+    rows = train.rows_of_pieces(vocabulary)
+    every = np.arange(len(rows))
+    chosen = every % 10 == 0 if len(rows) > 1 else every >= 0
+    kept = ~chosen if len(rows) > 1 else chosen
+    counted, weighed = (_some(rows, which) for which in (kept, chosen))
+    nats = NGramModel(order, vocabulary.size, counted, weighed).nats(
+        test.rows_of_pieces(vocabulary)
+    )
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(test.lengths)])[:-1]
+    return np.add.reduceat(nats, starts)
+
+
+def _some(rows: TextRows, which: BoolArray) -> TextRows:
+    inside = np.repeat(which, rows.lengths)
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(rows.lengths[which])])
+    return TextRows(rows.flat[inside], offsets, rows.begin, rows.padding)
+
+
+def _most_frequent(train: WordPieces, unknown: int) -> tuple[int, ...]:
+    counts = Counter(word for word in train.pieces if unknown not in word)
+    return max(counts, key=lambda word: (counts[word], word), default=())
+
+
+def _bins(words: Sequence[str], corpus: Corpus) -> dict[str, BoolArray]:
+    """(words,) which are in each bin; none where there is no public text."""
+    public = corpus.only("public")
+    if not len(public):
+        return {}
+    counts = Counter(word for text in public.texts for word in text.lower().split())
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    ranks = {word: rank for rank, word in enumerate(ranked)}
+    rank = np.array([ranks.get(word.lower(), len(ranks)) for word in words])
+    # A word that public text lacks is rare, however few words that has.
+    unseen = rank == len(ranks)
+    return {
+        name: ((low <= rank) & (rank < high) & ~unseen) | (unseen & np.isinf(high))
+        for name, (low, high) in BINS.items()
+    }
+
+
+def _ratio(top: ArrayLike, bottom: ArrayLike, users: IntArray) -> Estimate:
+    """Every metric sees the same resamples of users."""
+    from uedp_bench.statistics.intervals import ratio_estimate
+
+    rng = np.random.default_rng(_BOOTSTRAP_SEED)
+    return ratio_estimate(
+        np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64), rng, users
+    )
+
+
+def _perplexity(nats: ArrayLike, divisor: ArrayLike, users: IntArray) -> Estimate:
+    from uedp_bench.results import Estimate
+
+    rate = _ratio(nats, divisor, users)
+    with np.errstate(over="ignore"):  # a broken model may be infinitely surprised
+        low, high = (None if x is None else float(np.exp(x)) for x in (rate.low, rate.high))
+        return Estimate(value=float(np.exp(rate.value)), low=low, high=high)

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.learner import Schedule
+from uedp_bench.mask_filler import MaskFiller
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.models import bert
+from uedp_bench.registry import models, tasks
+from uedp_bench.release import Completer, RowScorer, Scorer
+from uedp_bench.run import Run
+from uedp_bench.tasks.masked_language.learner import MaskedLearner
+from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
+from uedp_bench.tasks.tokens.rows import IGNORED
+from uedp_bench.training.plain import train_plain
+
+STATS = CorpusStats(users=40, rows=200, sensitive_rows=0, entities=0, public=False)
+SMALL = {
+    "num_hidden_layers": 2,
+    "hidden_size": 32,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 40,
+}
+WORDS = """
+    the nurse saw a doctor near some old clinic and went home to rest early
+""".split()  # noqa: SIM905
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network of `configuration: tiny` in 2 layers of 32."""
+    monkeypatch.setattr(bert, "_TINY", SMALL)
+    torch.set_num_threads(1)
+
+
+def rows_of_words(rows: int = 100, longest: int = 12) -> Corpus:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(1, longest + 1))) for _ in range(rows)]
+    split = np.resize(
+        [SPLITS.index(s) for s in ("train", "train", "valid", "test", "public")], rows
+    )
+    return Corpus(tuple(texts), {"user": np.arange(rows) // 3}, split)
+
+
+def task_with(model: dict[str, Any] | None = None, **params: Any) -> Any:
+    kind = tasks.get("masked-language-model")
+    made = models.create("bert", model or {"configuration": "tiny"})
+    return kind(kind.create(params).params, made)
+
+
+def learner_of(task: Any, corpus: Corpus, seed: int = 1) -> MaskedLearner:
+    learner: MaskedLearner = task.stages(corpus, task.vocabulary(corpus), Run(seed, STATS))[-1]
+    return learner
+
+
+def release_of(task: Any, corpus: Corpus) -> MaskedLanguageModelRelease:
+    learner = learner_of(task, corpus)
+    return learner.release(learner.module)
+
+
+# ------------------------------------------------------------------------------ rows and masks
+
+
+def test_losses_and_gradients_of_a_row_do_not_see_other_rows() -> None:
+    learner = learner_of(task_with(), rows_of_words())
+    seeds = np.arange(5) + 40
+
+    def of(chosen: list[int]) -> tuple[Any, list[torch.Tensor]]:
+        batch = learner.batch([2 * row for row in chosen], seeds[chosen])
+        losses = learner.losses(learner.module.train(), batch)
+        at = chosen.index(3)
+        weights = list(learner.module.parameters())
+        return losses.nats[at], list(torch.autograd.grad(losses.nats[at], weights))
+
+    alone, gradients = of([3])
+    for beside in ([0, 3, 1], [4, 2, 3, 0, 1]):
+        nats, other = of(beside)
+        torch.testing.assert_close(alone, nats, atol=1e-5, rtol=1e-5)
+        for one, two in zip(gradients, other, strict=True):
+            torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-4)
+
+
+def test_a_row_without_a_token_has_no_loss_and_no_gradient() -> None:
+    corpus = Corpus(
+        ("the nurse", "", "a doctor"),
+        {"user": np.arange(3)},
+        np.array([0, 0, SPLITS.index("public")]),
+    )
+    learner = learner_of(task_with(), corpus)
+    for rows in ([1], [0, 1]):
+        losses = learner.losses(learner.module, learner.batch(rows, np.arange(len(rows))))
+        assert losses.targets[-1] == 0 == losses.nats[-1]
+        (found,) = torch.autograd.grad(losses.nats[-1], [learner.module.head.bias])  # type: ignore[union-attr]
+        assert not found.any()
+
+
+# -------------------------------------------------------------------------- what a release says
+
+
+def test_it_offers_what_attacks_ask() -> None:
+    release = release_of(task_with(), rows_of_words(40))
+    for kind in (MaskFiller, Scorer, Completer, RowScorer):
+        assert isinstance(release, kind)
+
+
+def test_hidden_tokens_are_scored_as_the_logits_say() -> None:
+    """Batched, padded and sorted by length, against one row at a time from the definition."""
+    release = release_of(task_with(), rows_of_words())
+    v = release.vocabulary
+    rows = [v.encode([text])[0] for text in ("the nurse saw a doctor", "home", "an unseen zebra")]
+    hidden = [np.array([3, 1]), np.array([0]), np.arange(len(rows[2]))]
+    for row, at, scores in zip(rows, hidden, release.masked_logprobs(rows, hidden), strict=True):
+        shown = np.array(row)
+        shown[at] = v.mask
+        read = torch.tensor([[v.begin, *shown.tolist(), v.end]])
+        with torch.no_grad():
+            places = torch.from_numpy(at[None] + 1)
+            found = release.module(read, torch.tensor([len(row) + 2]), places)
+        logs = found[0].double().log_softmax(dim=1).numpy()
+        np.testing.assert_allclose(scores.logp, logs[range(len(at)), np.array(row)[at]], atol=1e-5)
+        np.testing.assert_allclose(scores.mean, (np.exp(logs) * logs).sum(axis=1), atol=1e-5)
+        assert scores.correct.tolist() == (logs.argmax(axis=1) == np.array(row)[at]).tolist()
+
+
+def test_the_score_of_a_text_hides_one_token_at_a_time_of_every_kth() -> None:
+    corpus = rows_of_words()
+    texts = [*corpus.texts[:6], ""]
+    every = release_of(task_with(scored_tokens=None), corpus)
+    capped = release_of(task_with(scored_tokens=4), corpus)
+    for text, all_of, some in zip(
+        texts, every.token_logprobs(texts), capped.token_logprobs(texts), strict=True
+    ):
+        ids = every.encode(text) or [every.vocabulary.end]
+        at = np.arange(len(ids))
+        alone = every.masked_logprobs([ids] * len(ids), list(at[:, None]))
+        np.testing.assert_allclose(all_of.logp, [each.logp[0] for each in alone], atol=1e-5)
+        step = -(-len(ids) // 4)
+        np.testing.assert_allclose(some.logp, all_of.logp[::step], atol=1e-5)
+        assert len(some.logp) <= 4
+
+
+def test_fillers_are_ranked_by_the_softmax_at_the_gap() -> None:
+    release = release_of(task_with(), rows_of_words())
+    v, fillers = release.vocabulary, ["nurse", "doctor", "clinic", "doctor"]
+    found = release.filler_losses("the old ", " went home", fillers)
+    ids = [v.encode([word])[0] for word in fillers]
+    assert all(len(word) == 1 for word in ids)
+    row = [*v.encode(["the old"])[0], v.mask, *v.encode(["went home"])[0]]
+    (scores,) = release.masked_logprobs([[*row[:2], ids[0][0], *row[3:]]], [np.array([2])])
+    assert found[0] == pytest.approx(-scores.logp[0], abs=1e-5)
+    assert found[1] == found[3] != found[0]
+    assert np.exp(-release.filler_losses("the old ", " went home", WORDS)).sum() < 1.0
+
+
+def test_pieces_of_a_filler_do_not_give_each_other_away() -> None:
+    """Each is asked for given those to its left alone: the losses of two pieces add up."""
+    release = release_of(task_with(), rows_of_words())
+    v = release.vocabulary
+    left, right = v.encode(["the"])[0], v.encode(["rest"])[0]
+    (x, y), z = v.encode(["old clinic"])[0], v.encode(["home"])[0][0]
+    found = release.filler_losses("the ", " rest", ["old clinic", "home"])
+    both, second, one = release.masked_logprobs(
+        [[*left, x, y, *right], [*left, x, y, *right], [*left, z, *right]],
+        [np.array([1, 2]), np.array([2]), np.array([1])],
+    )
+    expected = [-both.logp[0] - second.logp[0], -one.logp[0]]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_long_contexts_lose_what_is_farthest_from_the_gap() -> None:
+    release = release_of(task_with(), rows_of_words())
+    far = " ".join(["the"] * 100)
+    near = " ".join(["the"] * 20)
+    with_all = release.filler_losses(f"{far} ", f" {far}", ["nurse", "home"])
+    some = release.filler_losses(f"{near} ", f" {near}", ["nurse", "home"])
+    np.testing.assert_allclose(with_all, some, atol=1e-5)
+    with pytest.raises(InputError, match="filler: 50 tokens do not fit the model's 38"):
+        release.filler_losses("a ", "", [" ".join(["nurse"] * 50)])
+    with pytest.raises(InputError, match="without any token"):
+        release.filler_losses("a ", " b", ["nurse", ""])
+
+
+def test_a_saved_release_answers_alike(tmp_path: Path) -> None:
+    task, corpus = task_with(), rows_of_words()
+    learner = learner_of(task, corpus)
+    plan = Schedule(epochs=1, batch_size=16, learning_rate=1e-2)
+    release = learner.release(train_plain(plan, learner, Run(1, STATS)))
+    release.save(tmp_path / "release")
+    again = task.load(tmp_path / "release")
+    assert task.score(again, corpus).metrics == task.score(release, corpus).metrics
+    test = corpus.only("test")
+    np.testing.assert_array_equal(again.row_losses(test), release.row_losses(test))
+    with pytest.raises(InputError, match="masked_language_model"):
+        task.load(tmp_path)
+
+
+def test_row_losses_are_those_of_fixed_masks() -> None:
+    corpus = rows_of_words()
+    learner = learner_of(task_with(), corpus)
+    release, test = learner.release(learner.module), corpus.only("test")
+    losses = release.row_losses(test)
+    backwards = np.arange(len(test))[::-1].copy()
+    np.testing.assert_allclose(release.row_losses(test.take(backwards))[::-1], losses, atol=1e-5)
+    assert (learner.batch([0], np.array([5]))["targets"] != IGNORED).any()
