@@ -48,10 +48,12 @@ class MayBePath:
         words: values that are never a path.
         of_a_run: it names the folder of a run, or the release in it; what the run's result says of
             the release counts in both cases.
+        holds: files of the folder: a run is refused before data are read where one is missing.
     """
 
     words: tuple[str, ...] = ()
     of_a_run: bool = False
+    holds: tuple[str, ...] = ()
 
 
 def at(default: object) -> Callable[[object], bool]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from uedp_bench import registry
 from uedp_bench.attack import Attack
+from uedp_bench.component import Component
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.grid import tried_runs
 from uedp_bench.harness.identity import second_source
@@ -50,6 +51,12 @@ class Components:
     attacks: tuple[Attack[Any], ...]
     unprotected: TrainingMechanism[Any]
     tried: tuple[Pipeline, ...] = ()
+
+    @property
+    def after_sources(self) -> tuple[Component[Any], ...]:
+        """All but the sources: what they read, they read while a run trains."""
+        model = () if self.task.model is None else (self.task.model,)
+        return (self.task, *model, *self.pipeline.parts, *self.attacks)
 
     @property
     def keeps_messages(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
@@ -28,6 +28,25 @@ def path_mark(component: type[Component[Any]], name: str) -> MayBePath | None:
     field = component.Params.model_fields[name]
     mark = next((part for part in field.metadata if isinstance(part, MayBePath)), None)
     return MayBePath() if mark is None and _is_path(field.annotation) else mark
+
+
+def check_files(components: Iterable[Component[Any]]) -> None:
+    """Refuses folders without the files that they must hold, before anything is loaded or trained.
+
+    Raises:
+        InputError: naming the parameter, its value and what it may be.
+    """
+    for one in components:
+        for name, field in type(one.params).model_fields.items():
+            mark, value = path_mark(type(one), name), getattr(one.params, name)
+            if mark is None or not mark.holds or value is None or value in mark.words:
+                continue
+            folder = Path(value)
+            missing = [file for file in mark.holds if not _exists(folder / file)]
+            if missing:
+                lacks = f"has no {', no '.join(missing)}" if _exists(folder) else "is not there"
+                raise InputError(f"{one.name}.{name}: {shown_path(folder)} {lacks}; allowed is a "
+                                 f"{field.description}")  # fmt: skip
 
 
 def _is_path(annotation: Any) -> bool:

@@ -28,6 +28,7 @@ from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
 from uedp_bench.harness.identity import Identity, second_source
 from uedp_bench.harness.impossible_pairs import left_out
+from uedp_bench.harness.named_files import check_files
 from uedp_bench.harness.planting import Data, forget_corpora, load_data, plant
 from uedp_bench.harness.preparing import check_read
 from uedp_bench.harness.result_files import result_of_run
@@ -109,6 +110,7 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     corpora: dict[str, tuple[str, CorpusStats, Data]] = {}
     for spec in specs:
         parts = build(spec)
+        check_files(parts.after_sources)
         refs = (spec.source, second_source(spec.task), spec.clients, *spec.attacks)
         key = json.dumps([ref and ref.model_dump(mode="json") for ref in refs])
         if key not in corpora:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from uedp_bench.component import Params
+from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.model import PairVocabulary, TranslationModel
 from uedp_bench.models.vocabularies.marian_pieces import MarianPieces
@@ -17,11 +17,13 @@ from uedp_bench.models.vocabularies.marian_pieces import MarianPieces
 if TYPE_CHECKING:
     from torch import nn
 
+_HELD = ("config.json", "vocab.json", "source.spm", "target.spm")
+
 
 class MarianParams(Params):
     """Where the weights are."""
 
-    pretrained: Path = Field(
+    pretrained: Annotated[Path, MayBePath(holds=_HELD)] = Field(
         description="local folder of a Marian model in the format of transformers: config.json, "
         "weights, vocab.json, source.spm and target.spm (such as Helsinki-NLP/opus-mt-de-en)"
     )
