@@ -22,6 +22,7 @@ from uedp_bench.text.pairs import Pair
 
 Domain = Literal["EMEA", "GNOME", "JRC"]
 
+_DOMAINS: tuple[Domain, ...] = ("EMEA", "GNOME", "JRC")
 _SPLITS = ("train", "valid", "test")
 _UNDOCUMENTED: tuple[Domain, ...] = ("JRC",)
 _SWITCH = 0.5
@@ -36,10 +37,10 @@ class NMTConfidentialParams(SourceParams):
         "original_documents/DOMAIN.jsonl (plain or .gz), as the authors publish them"
     )
     domain: Domain = Field(default="EMEA", description="texts that are private")
-    general: tuple[Domain, ...] = Field(
+    general: tuple[Domain, ...] | Literal["others"] = Field(
         default=(),
         description="other domains whose training pairs become the split 'public': vocabulary, "
-        "pre-training and lexicon come from them",
+        "pre-training and lexicon come from them; 'others' takes all but the private one",
     )
     clean: bool = Field(
         default=True,
@@ -87,7 +88,9 @@ class NMTConfidential(Source[NMTConfidentialParams]):
         p, parameter = self.params, f"{self.name}.path"
         by_split = [self._pairs(p.domain, split) for split in _SPLITS]
         users = self._documents(by_split)
-        general = [pair for domain in p.general for pair in self._pairs(domain, "train")]
+        others = tuple(one for one in _DOMAINS if one != p.domain)
+        domains = others if p.general == "others" else p.general
+        general = [pair for domain in domains for pair in self._pairs(domain, "train")]
         split = [SPLITS.index(s) for s, rows in zip(_SPLITS, by_split, strict=True) for _ in rows]
         public = [SPLITS.index("public")] * len(general)
         pairs = [*(pair for rows in by_split for pair in rows), *general]

@@ -62,6 +62,15 @@ def test_fragments_train_translators_that_are_scored_on_whole_sentences(tmp_path
     assert proven == np.inf
 
 
+def test_whole_sentences_and_fragments_of_them_start_from_one_public_training(
+    tmp_path: Path,
+) -> None:
+    noiseless = {"name": "noiseless", "params": {"epochs": 1, "batch_size": 200}}
+    for mechanism in (noiseless, ["phrase-fragments", noiseless], "public-only"):
+        ran(tmp_path, mechanism, pretraining_epochs=1)
+    assert len([*(tmp_path / "cache").glob("public-*.pt")]) == 1
+
+
 def test_publishers_that_lose_translations_are_refused_by_name(tmp_path: Path) -> None:
     composed = ["deidentify", {"name": "noiseless", "params": {"epochs": 1}}]
     with pytest.raises(AssertionError, match="translation reads targets, and deidentify"):
