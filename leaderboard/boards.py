@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from uedp_bench.errors import UedpBenchError
 from uedp_bench.leaderboard.rows import Row, by_vocabulary
+from uedp_bench.registry import sources
+from uedp_bench.source import Source
 
 
 def boards(rows: Sequence[Row]) -> list[list[Row]]:
@@ -30,6 +33,20 @@ def _key(row: Row) -> tuple[str, ...]:
     words = (row.vocabulary or "") if by_vocabulary(row) else ""
     ranked_by = "" if row.headline is None else row.headline.model_dump_json()
     return task, spec.source.name, spec.model.name, corpus, words, ranked_by
+
+
+def generated(board: Sequence[Row]) -> bool:
+    """True if the board's source declares that its text is invented; an unknown one does not."""
+    try:
+        found: type[Source[Any]] = sources.get(board[0].spec.source.name)
+    except UedpBenchError:
+        return False
+    return found.generated
+
+
+def real_first(found: Sequence[list[Row]]) -> list[list[Row]]:
+    """The same boards, those of real text before those of generated text."""
+    return sorted(found, key=generated)
 
 
 def identity(board: Sequence[Row]) -> str:

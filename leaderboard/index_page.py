@@ -1,4 +1,4 @@
-"""What the leaderboard's page knows: rows, columns and comparable sets, as JSON values.
+"""What the page of the table knows: rows, columns and comparable sets, as JSON values.
 
 Numbers have six significant digits (the downloads have all); infinity is the string "inf". Columns
 have keys KIND.METRIC: `utility.perplexity`, `membership.auc` (an attack), `cost.train_seconds`.
@@ -14,15 +14,21 @@ from dataclasses import asdict
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.errors import UedpBenchError
 from uedp_bench.leaderboard.board_cells import floors
-from uedp_bench.leaderboard.boards import boards, differences, identity, labels, title
+from uedp_bench.leaderboard.boards import (
+    boards,
+    differences,
+    generated,
+    identity,
+    labels,
+    real_first,
+    title,
+)
 from uedp_bench.leaderboard.cell_text import at_distances, bound_text, guarantee_text
+from uedp_bench.leaderboard.glossary.page import places
 from uedp_bench.leaderboard.metrics import column_prefix, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
-from uedp_bench.registry import sources
 from uedp_bench.results import LowerBound, Result
-from uedp_bench.source import Source
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -39,21 +45,22 @@ def run_page(identifier: str) -> str:
 
 
 def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, Any]:
-    """Everything that the index page shows.
+    """Everything that the page of the table shows.
 
     Args:
         rows: of the leaderboard, aggregated from `results`.
         results: by id.
     """
-    columns = _columns(rows)
-    places = {column["key"]: at for at, column in enumerate(columns)}
+    columns = metric_columns(rows)
+    at_key = {column["key"]: at for at, column in enumerate(columns)}
     sets, table = [], []
-    found = boards(rows)
+    found = real_first(boards(rows))
     for at, board in enumerate(found):
         name, larger = headline(board[0])
         sets.append({
             "id": identity(board),
             "title": title(board),
+            "generated": generated(board),
             "headline": f"utility.{name}" if name else None,
             "larger_is_better": larger,
             "floors": [
@@ -63,7 +70,7 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
         })  # fmt: skip
         for row, label, differing in zip(board, labels(board), differences(board), strict=True):
             told = {"set": at, "mechanism": label, "differs": _plain(differing)}
-            table.append(told | _row(row) | _numbers(row, places, results))
+            table.append(told | _row(row) | _numbers(row, at_key, results))
     return {
         "sets": sets,
         "columns": columns,
@@ -81,7 +88,7 @@ def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
     board = max(
         found,
         key=lambda rows: (
-            not _generated(rows[0].spec.source.name),
+            not generated(rows),
             len({row.label for row in rows}),
             len({attack for row in rows for attack in row.leakage}),
             len(rows),
@@ -89,15 +96,6 @@ def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
     )
     spec = board[0].spec
     return {"task": spec.task.name, "source": spec.source.name, "set": identity(board)}
-
-
-def _generated(source: str) -> bool:
-    """True if a source declares that its text is invented; an unknown one does not."""
-    try:
-        found: type[Source[Any]] = sources.get(source)
-    except UedpBenchError:
-        return False
-    return found.generated
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -143,8 +141,11 @@ def _key(kind: str, attack: str, name: str) -> str:
     return f"{column_prefix(attack) if kind == 'leakage' else kind}.{name}"
 
 
-def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """What is known of every metric of any row, in the order in which tables show them."""
+def metric_columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """What is known of every metric of any row, in the order in which tables show them.
+
+    `place` is where the glossary explains it.
+    """
     kinds = ("utility", "leakage", "cost", "diagnostics")
     turned = _directions(rows)
     found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
@@ -156,16 +157,17 @@ def _columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 key = _key(kind, attack, name)
                 if key in found or (kind in _COUNTS and not metric(kind, name).about):
                     continue
-                shown = asdict(metric(kind, name))
+                told = asdict(metric(kind, name))
                 if kind == "utility" and name in turned:
-                    shown |= {"better": turned[name], "main": True}
-                shown |= {end: _short(shown[end]) for end in ("low", "high")}
-                shown["main"] |= kind == "leakage" and not known and at == 0
+                    told |= {"better": turned[name], "main": True}
+                told |= {end: _short(told[end]) for end in ("low", "high")}
+                told["main"] |= kind == "leakage" and not known and at == 0
                 place = (kinds.index(kind), attack, order(kind, name), _natural(name))
                 group = f"leakage: {attack}" if kind == "leakage" else kind
                 named = {"key": key, "kind": kind, "attack": attack, "group": group}
-                found[key] = place, named | shown
-    return [column for _, column in sorted(found.values(), key=lambda one: one[0])]
+                found[key] = place, named | told
+    shown = [column for _, column in sorted(found.values(), key=lambda one: one[0])]
+    return [column | {"place": place} for column, place in zip(shown, places(shown), strict=True)]
 
 
 def _directions(rows: Sequence[Row]) -> dict[str, str | None]:

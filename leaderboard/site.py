@@ -1,6 +1,8 @@
 """Writes the static site: a pure function of results, without a server and without a network.
 
-    OUT/index.html            table, plots and comparison; its data are in the page
+    OUT/index.html            what was found, and which mechanism for what
+    OUT/glossary.html         what words, columns, mechanisms and attacks mean
+    OUT/table.html            table, plots and comparison; its data are in the page
     OUT/runs/<id>.html        a page for every run; curves are in the page
     OUT/results.json, .csv    everything that the table shows, for programs
     OUT/assets/               scripts and styles, ours and vendored
@@ -22,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench import __version__
-from uedp_bench.leaderboard.index_page import page_data, run_page
+from uedp_bench.leaderboard.front.links import links
+from uedp_bench.leaderboard.front.page import front_context
+from uedp_bench.leaderboard.glossary.page import glossary_context
+from uedp_bench.leaderboard.index_page import metric_columns, page_data, run_page
 from uedp_bench.leaderboard.loading import Progress
 from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.rows import Row, aggregate
@@ -32,9 +37,9 @@ from uedp_bench.leaderboard.table import to_csv, to_json
 from uedp_bench.results import Result
 
 STATIC = (
-    "style.css", "table.css", "plots.css", "compare.css", "run.css",
-    "theme.js", "values.js", "core.js", "views.js", "filters.js", "columns.js", "table.js",
-    "picker.js", "download.js", "plot_data.js", "plot_axes.js", "plot_traces.js",
+    "style.css", "front.css", "glossary.css", "table.css", "plots.css", "compare.css", "run.css",
+    "theme.js", "values.js", "front.js", "core.js", "views.js", "filters.js", "columns.js",
+    "table.js", "picker.js", "download.js", "plot_data.js", "plot_axes.js", "plot_traces.js",
     "plot_layout.js", "plot_scatter.js", "plot_figures.js", "plot_spread.js", "plot_controls.js",
     "plot_card.js", "plots.js", "significance.js", "compare_data.js", "compare_download.js",
     "compare_plot.js", "compare_tables.js", "compare.js", "run.js", "live.js",
@@ -90,7 +95,10 @@ def render_alone(result: Result) -> None:
     """Makes every page of one result, and writes none; raises whatever the result makes fail."""
     public = published(result)
     rows = aggregate([public], {public.id: run_page(public.id)})
-    for text in (to_json(rows), to_csv(rows), _index(rows, {public.id: public}, False)):
+    pages = (
+        _front(rows, False), _glossary(rows, False), _table(rows, {public.id: public}, False),
+    )  # fmt: skip
+    for text in (to_json(rows), to_csv(rows), *pages):
         text.encode()
     _run(public, rows[0], False).encode()
 
@@ -146,13 +154,17 @@ class Site:
         pages: Mapping[str, tuple[Result, Row]],
     ) -> dict[str, Callable[[], str]]:
         """How to make every file; the index is the last: it leads to all others."""
-        index = partial(_index, rows, results) if rows or not self._live else _waiting
+        waiting = self._live and not rows
+        table = _waiting if waiting else partial(_table, rows, results)
+        front = _waiting if waiting else partial(_front, rows)
         return {
             **_assets(),
             **{name: partial(_run, *page, self._live) for name, page in sorted(pages.items())},
             "results.json": partial(to_json, rows),
             "results.csv": partial(to_csv, rows),
-            "index.html": partial(index, self._live),
+            "glossary.html": partial(_glossary, rows, self._live),
+            "table.html": partial(table, self._live),
+            "index.html": partial(front, self._live),
         }
 
     def _write(self, folder: SiteFolder, name: str, text: str) -> None:
@@ -165,8 +177,24 @@ class Site:
             self.versions[name] = version
 
 
-def _index(rows: Sequence[Row], results: Mapping[str, Result], live: bool) -> str:
-    return _render("index.html.j2", {
+def _front(rows: Sequence[Row], live: bool) -> str:
+    context = front_context(rows)
+    data = context.pop("data")
+    return _render("front.html.j2", {
+        **context, "data": _embedded(data), "data_rows": bool(data["rows"]), "root": "",
+        "live": live, "links": links(),
+    })  # fmt: skip
+
+
+def _glossary(rows: Sequence[Row], live: bool) -> str:
+    context = glossary_context(rows, metric_columns(rows))
+    return _render("glossary.html.j2", {
+        **context, "data": "{}", "root": "", "live": live, "links": links(),
+    })  # fmt: skip
+
+
+def _table(rows: Sequence[Row], results: Mapping[str, Result], live: bool) -> str:
+    return _render("table.html.j2", {
         "data": _embedded(page_data(rows, results)), "root": "", "live": live,
     })  # fmt: skip
 

@@ -44,17 +44,17 @@ def shots() -> tuple[Shot, ...]:
     """What is shown: links are made of the stored results, so that they follow them."""
     bloggers, entities = _rows("bloggers"), _rows("user-entity/embedded")
     by_label = {row.label: row for row in bloggers}
-    table = f"index.html#{_set(bloggers)}&metric=utility.perplexity"
+    table = f"table.html#{_set(bloggers)}&metric=utility.perplexity"
     compared = ",".join(by_label[label].group for label in ("user-dp", "uedp-group"))
     return (
         Shot("table", table, height=800),
         Shot("table-dark", table, "dark", height=800),
-        Shot("table-phone", f"index.html#{_set(bloggers)}", width=390),
-        Shot("plots", f"index.html#view=plots&{_set(entities)}", height=1000, below="#view-plots"),
+        Shot("table-phone", f"table.html#{_set(bloggers)}", width=390),
+        Shot("plots", f"table.html#view=plots&{_set(entities)}", height=1000, below="#view-plots"),
         Shot("run", f"runs/{by_label['user-dp'].runs[0].id}.html", height=1000),
         Shot("curves", f"runs/{by_label['noiseless'].runs[0].id}.html", height=1000,
              below="#leakage"),
-        Shot("compare", f"index.html#view=compare&rows={compared}", height=1000),
+        Shot("compare", f"table.html#view=compare&rows={compared}", height=1000),
     )  # fmt: skip
 
 

@@ -159,8 +159,8 @@ def _links(row: Row) -> dict[str, str]:
     """The leaderboard with this row picked, and with the rows that it may compare with."""
     spec = row.spec
     return {
-        "compare": f"index.html#{urlencode({'view': 'compare', 'rows': row.group})}",
-        "table": f"index.html#{urlencode({'task': spec.task.name, 'source': spec.source.name})}",
+        "compare": f"table.html#{urlencode({'view': 'compare', 'rows': row.group})}",
+        "table": f"table.html#{urlencode({'task': spec.task.name, 'source': spec.source.name})}",
     }
 
 

@@ -65,7 +65,15 @@ def test_files_of_the_site_and_nothing_else(server, runs, ask):
     put(runs, "aa01")
     server.site.refresh()
     (server.site.folder / "secret.html").write_text("not of the site")
-    for path in ("/", "/index.html", "/runs/aa01.html", "/assets/core.js", "/results.csv", "/?x=1"):
+    for path in (
+        "/",
+        "/index.html",
+        "/table.html",
+        "/runs/aa01.html",
+        "/assets/core.js",
+        "/results.csv",
+        "/?x=1",
+    ):
         status, headers, text = ask(path)
         assert (status, len(text) > 100) == (200, True), path
         assert headers["Cache-Control"] == "no-store"
@@ -99,9 +107,9 @@ def test_a_page_has_another_version_when_it_changes(server, runs, ask):
     put(runs, "bb02")
     assert server.site.refresh() == ["2 rows of 2 runs"]
     assert server.site.refresh() == []
-    names = ("/index.html", "/runs/aa01.html", "/runs/bb02.html")
+    names = ("/table.html", "/runs/aa01.html", "/runs/bb02.html")
     before = [ask(name, "HEAD")[1]["ETag"] for name in names]
-    assert ask("/index.html", "HEAD")[2] == ""
+    assert ask("/table.html", "HEAD")[2] == ""
     put(runs, "bb02", perplexity=7.0)
     server.site.refresh()
     after = [ask(name, "HEAD")[1]["ETag"] for name in names]

@@ -50,7 +50,7 @@ def test_the_same_results_make_the_same_files_in_any_order(results, tmp_path):
     changed = results[0].model_copy(update={"utility": {}})
     build([changed, *results[1:]], tmp_path / "three")
     differing = {name for name, text in contents(tmp_path / "three").items() if one[name] != text}
-    assert {"index.html", "results.json", f"runs/{changed.id}.html"} <= differing
+    assert {"table.html", "results.json", f"runs/{changed.id}.html"} <= differing
     assert not any(name.startswith("assets/") for name in differing)
 
 
@@ -169,7 +169,13 @@ def test_building_again_writes_what_has_changed_and_removes_what_is_gone(results
     }
     built = build(fewer, tmp_path)
     assert set(built.removed) == gone
-    assert set(built.written) == {"index.html", "results.json", "results.csv"}
+    assert set(built.written) == {
+        "glossary.html",
+        "index.html",
+        "table.html",
+        "results.json",
+        "results.csv",
+    }
     assert not any((tmp_path / name).exists() for name in gone)
     kept = tmp_path / "runs" / f"{fewer[0].id}.html"
     assert kept.stat().st_mtime_ns == before[kept]
@@ -259,7 +265,7 @@ def test_a_site_that_is_kept_renders_only_what_has_changed(results, tmp_path, mo
     same_row = {result.id for result in results if result.group == last.group}
     assert set(rendered) == same_row  # the others' row is what it was
     assert f"runs/{last.id}.html" in set(again.written) - set(first.files)
-    assert site.versions["index.html"] != versions["index.html"]
+    assert site.versions["table.html"] != versions["table.html"]
     other = next(name for name in first.files if name.startswith("runs/")
                  and name[5:-5] not in same_row)  # fmt: skip
     assert site.versions[other] == versions[other]
@@ -270,7 +276,7 @@ def test_a_site_that_is_kept_renders_only_what_has_changed(results, tmp_path, mo
 def test_live_pages_carry_their_version_and_ask_their_server_alone(results, tmp_path):
     site = Site(tmp_path, live=True)
     site.update(results)
-    for name in ("index.html", f"runs/{results[0].id}.html"):
+    for name in ("index.html", "table.html", f"runs/{results[0].id}.html"):
         text = (tmp_path / name).read_text()
         assert f'<meta name="version" content="{site.versions[name]}">' in text
         assert "connect-src 'self'" in text
@@ -293,4 +299,4 @@ def test_specs_of_plugins_nobody_has_are_shown(results, tmp_path):
         model=ComponentSpec(name="my-model"), mechanism=(ComponentSpec(name="my-mechanism"),),
     )  # fmt: skip
     build([results[0].model_copy(update={"spec": spec})], tmp_path)
-    assert "my-mechanism" in (tmp_path / "index.html").read_text()
+    assert "my-mechanism" in (tmp_path / "table.html").read_text()

@@ -195,8 +195,8 @@ def test_seeds_lead_to_each_other_and_back_to_the_leaderboard(page):
     assert [link["href"] for link in found.all("a") if link.get("aria-current") == "page"] == [
         "../runs/everything-2.html"
     ]
-    assert "../index.html#view=compare&rows=everything" in links
-    assert "../index.html#task=next-word&source=embedded" in links
+    assert "../table.html#view=compare&rows=everything" in links
+    assert "../table.html#task=next-word&source=embedded" in links
     assert "7 (failed)" in found.text
 
 

@@ -49,7 +49,7 @@ def cases():
 
 @pytest.fixture
 def page(strange, visit):
-    return visit(strange / "index.html", "view=compare")
+    return visit(strange / "table.html", "view=compare")
 
 
 def test_paired_tests_agree_with_scipy(page):
@@ -179,7 +179,7 @@ def line(page, table: str, label: str) -> list[str]:
 def test_tests_and_download_agree_with_the_results(site, visit, quickstart):
     reference, *others = (quickstart[name] for name in ("user-dp", "uedp-group", "uedp"))
     link = "view=compare&rows=" + ",".join(row.group for row in (reference, *others))
-    page = visit(site / "index.html", link)
+    page = visit(site / "table.html", link)
     written = {(one["metric"], one["row"]): one for one in records(page)}
     known = by_seed(reference)
     tested = 0
@@ -212,7 +212,7 @@ def test_tests_and_download_agree_with_the_results(site, visit, quickstart):
 
 def test_the_view_says_what_differs_and_which_way(site, visit, quickstart):
     reference, row = quickstart["user-dp"], quickstart["uedp-group"]
-    page = visit(site / "index.html", f"view=compare&rows={reference.group},{row.group}")
+    page = visit(site / "table.html", f"view=compare&rows={reference.group},{row.group}")
     oracle = stats.ttest_rel(
         *([by_seed(one)["utility.perplexity"][s] for s in (1, 2, 3)] for one in (row, reference))
     )
@@ -241,7 +241,7 @@ def test_the_view_says_what_differs_and_which_way(site, visit, quickstart):
 
 def test_rows_are_picked_with_the_keyboard_and_the_link_restores_them(site, visit, quickstart):
     first, second = quickstart["noiseless"].group, quickstart["uedp"].group
-    page = visit(site / "index.html", "view=compare")
+    page = visit(site / "table.html", "view=compare")
     page.get_by_text("Tick rows in the table, or add them here").wait_for()
     field = page.get_by_role("combobox", name="Add a row")
     assert page.locator("#compare-rows option").count() == page.evaluate("uedp.rows.length")
@@ -281,7 +281,7 @@ def test_rows_are_picked_with_the_keyboard_and_the_link_restores_them(site, visi
 def test_it_is_accessible_and_fits_a_phone(site, visit, accessible, quickstart, scheme):
     groups = [row.group for row in quickstart.values()]
     link = f"view=compare&rows={','.join(groups)},gone"
-    page = visit(site / "index.html", link, color_scheme=scheme,
+    page = visit(site / "table.html", link, color_scheme=scheme,
                  viewport={"width": 390, "height": 844})  # fmt: skip
     page.locator(".compare-chart .main-svg").first.wait_for()
     accessible(page)
@@ -344,7 +344,7 @@ def strange(tmp_path_factory) -> Path:
 
 def test_strange_rows_are_shown_as_text_and_untested_ones_say_why(strange, visit, accessible):
     rows = "plain,hostile,formula,endless,broken,elsewhere"
-    page = visit(strange / "index.html", f"view=compare&rows={rows}")
+    page = visit(strange / "table.html", f"view=compare&rows={rows}")
     page.locator(".compare-chart .main-svg").first.wait_for()
     assert page.evaluate("window.hacked === undefined")
     assert page.locator("#view-compare img, #view-compare script").count() == 0

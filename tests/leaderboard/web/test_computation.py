@@ -30,7 +30,7 @@ def index(tmp_path_factory):
     out = tmp_path_factory.mktemp("computation")
     build([run("bare", "inf"), run("bare-served", "inf", SIMULATED), run("private", 8.0),
            run("private-served", 2.0, SIMULATED)], out)  # fmt: skip
-    return out / "index.html"
+    return out / "table.html"
 
 
 def names(page):

@@ -65,7 +65,7 @@ RESULTS = [
 def index(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("edges")
     build(RESULTS, out)
-    return out / "index.html"
+    return out / "table.html"
 
 
 def shown(page):
@@ -140,7 +140,7 @@ def test_pages_of_nothing_and_of_failures_open(tmp_path, visit):
     failed = runs("failed", status="failed", error=broken, utility={}, leakage={}, provenance={})
     for name, results, said in (("none", [], "No row to show."), ("failed", failed, "(3 failed)")):
         build(results, tmp_path / name)
-        page = visit(tmp_path / name / "index.html")
+        page = visit(tmp_path / name / "table.html")
         assert said in page.locator("#leaderboard").inner_text()
         page.get_by_role("tab", name="Plots").click()
         page.wait_for_function("window.Plotly")
@@ -153,13 +153,13 @@ def test_plots_say_so_where_the_script_that_draws_them_is_missing(tmp_path, brow
     (tmp_path / "assets" / "plotly.min.js").unlink()
     with browser.new_context() as context:
         page = context.new_page()
-        page.goto((tmp_path / "index.html").as_uri())
+        page.goto((tmp_path / "table.html").as_uri())
         page.get_by_role("tab", name="Plots").click()
         page.get_by_text("plotly.min.js, which could not be loaded").wait_for()
 
 
 def test_focus_is_never_behind_the_headings_and_paper_has_no_controls(site, visit):
-    page = visit(site / "index.html", "view=table")
+    page = visit(site / "table.html", "view=table")
     page.locator("#leaderboard tbody tr").nth(30).locator("a").first.focus()
     covered = """() => {
         const { left, top, width, height } = document.activeElement.getBoundingClientRect();

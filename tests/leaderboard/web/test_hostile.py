@@ -141,7 +141,7 @@ def unharmed(page) -> None:
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_table_shows_names_as_they_are(out, visit, width):
     size = {"width": width, "height": 800}
-    page = visit(out / "index.html", "view=table", viewport=size)
+    page = visit(out / "table.html", "view=table", viewport=size)
     page.wait_for_function("document.querySelector('#view-table').innerText.includes('__proto__')")
     assert missing(page, PAYLOADS) == []
     unharmed(page)
@@ -153,7 +153,7 @@ def test_the_table_shows_names_as_they_are(out, visit, width):
 
 
 def test_a_search_and_a_link_hold_any_text(out, visit):
-    page = visit(out / "index.html", "view=table")
+    page = visit(out / "table.html", "view=table")
     for payload in PAYLOADS[:8]:
         page.locator("#q").fill(payload)
         page.wait_for_function(f"uedp.get('q') === {json.dumps(payload)}")
@@ -165,7 +165,7 @@ def test_a_search_and_a_link_hold_any_text(out, visit):
         "view=<script>&rows=a,__proto__&sort=x:y&columns=__proto__&metric=constructor"
         "&task=<img src=x onerror=window.hacked=1>&plotset=toString"
     )
-    page.goto(f"{(out / 'index.html').as_uri()}#{link}")
+    page.goto(f"{(out / 'table.html').as_uri()}#{link}")
     page.reload()
     page.wait_for_function("window.uedp && document.readyState === 'complete'")
     unharmed(page)
@@ -173,7 +173,7 @@ def test_a_search_and_a_link_hold_any_text(out, visit):
 
 def test_plots_name_their_points_in_plain_text(out, visit):
     task = "next-word"
-    page = visit(out / "index.html", f"view=plots&task={task}")
+    page = visit(out / "table.html", f"view=plots&task={task}")
     page.wait_for_function("document.querySelector('#view-plots .js-plotly-plot .point')")
     unharmed(page)
     # Labels are where Plotly reads markup; it shows one in 50 ms, that of the nearest point.
@@ -199,7 +199,7 @@ def test_rows_are_compared_in_plain_text(out, visit):
     rows = ",".join(f"h{at}" for at in range(len(PAYLOADS)))
     for width in (390, 1280):
         size = {"width": width, "height": 800}
-        page = visit(out / "index.html", f"view=compare&rows={rows}", viewport=size)
+        page = visit(out / "table.html", f"view=compare&rows={rows}", viewport=size)
         page.locator("#view-compare table").first.wait_for()
         assert missing(page, PAYLOADS) == []
         unharmed(page)

@@ -27,7 +27,7 @@ def index(tmp_path_factory):
     settings = [("good", 0.9, 5.0), ("fair", 0.7, 3.0), ("idle", 0.3, 1.5)]
     build([run(name, seed, score, told) for name, score, told in settings for seed in (1, 2, 3)],
           out)  # fmt: skip
-    return out / "index.html"
+    return out / "table.html"
 
 
 def test_the_table_says_so_ranks_them_last_and_has_floors(index, visit, accessible):

@@ -40,7 +40,7 @@ def server(runs):
 
 
 def test_an_open_page_follows_results_and_keeps_its_view(server, runs, visit, accessible):
-    page = visit(server.url, "view=table&q=uedp&metric=utility.perplexity")
+    page = visit(server.url + "table.html", "view=table&q=uedp&metric=utility.perplexity")
     page.get_by_role("heading", name="Waiting for results").wait_for()
     accessible(page)
     put(runs, "uedp")
@@ -68,7 +68,7 @@ def test_a_page_loads_again_only_when_it_changes_and_not_while_paused(server, ru
     put(runs, "uedp")
     put(runs, "user-dp")
     server.site.refresh()
-    page = visit(server.url)
+    page = visit(server.url + "table.html")
     page.goto(f"{server.url}runs/uedp1.html")
     page.evaluate("window.before = true")
     asked = []
@@ -102,7 +102,7 @@ def test_a_page_says_that_its_server_has_stopped(runs, browser):
     page = browser.new_page()
     with LiveServer(Loader([Folder(runs)]), 0) as server:
         server.site.refresh()
-        page.goto(server.url)
+        page.goto(server.url + "table.html")
     page.get_by_text("The server does not answer.").wait_for(timeout=15_000)
     assert page.evaluate("uedp.rows.length") == 1
     page.close()

@@ -75,7 +75,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_names_are_text_and_edges_are_labelled(small, visit, accessible):
-    page = drawn(visit(small / "index.html", "view=plots"))
+    page = drawn(visit(small / "table.html", "view=plots"))
     for summary in page.locator(".plot-card details summary").all():
         summary.click()
     accessible(page)

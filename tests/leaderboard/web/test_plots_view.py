@@ -41,7 +41,7 @@ def undominated(values: dict[str, tuple[float, float]]) -> set[str]:
 
 
 def test_the_front_is_that_of_an_oracle(site, visit):
-    page = visit(site / "index.html", "view=table")
+    page = visit(site / "table.html", "view=table")
     rng = np.random.default_rng(3)
     ways = {"lower": 1.0, "higher": -1.0}
     for size in (1, 2, 5, 40, 300):
@@ -60,7 +60,7 @@ def test_the_front_is_that_of_an_oracle(site, visit):
 
 
 def test_zero_and_infinity_have_places_of_their_own(site, visit):
-    page = visit(site / "index.html", "view=table")
+    page = visit(site / "table.html", "view=table")
 
     def scale(values: str, axis: str = "{log: true, zero: true}", ends: str = "[]"):
         return page.evaluate(
@@ -101,7 +101,7 @@ def test_zero_and_infinity_have_places_of_their_own(site, visit):
 
 
 def test_points_stand_where_the_results_say(site, visit):
-    page = drawn(visit(site / "index.html", EMBEDDED))
+    page = drawn(visit(site / "table.html", EMBEDDED))
     board = {row.group: row for row in largest_board("embedded")}
     values = {
         name: (row.leakage["secret-sharer"]["exposure_max_repeats"], row.utility["perplexity"])
@@ -171,7 +171,7 @@ def test_points_stand_where_the_results_say(site, visit):
 
 
 def test_a_click_opens_the_run_and_hovering_names_it(site, visit):
-    page = drawn(visit(site / "index.html", EMBEDDED))
+    page = drawn(visit(site / "table.html", EMBEDDED))
     page.locator("#plot-budget").scroll_into_view_if_needed()
     x, y, identifier = page.evaluate(
         """(() => {
@@ -195,7 +195,7 @@ def test_a_click_opens_the_run_and_hovering_names_it(site, visit):
 
 
 def test_the_view_follows_the_filters_and_draws_once_per_change(site, visit):
-    page = drawn(visit(site / "index.html", "view=compare&task=next-word&source=embedded"))
+    page = drawn(visit(site / "table.html", "view=compare&task=next-word&source=embedded"))
     assert points(page, "budget") == []  # out of sight, nothing is drawn
     page.evaluate(
         "(() => { const react = Plotly.react; window.draws = [];"
@@ -233,7 +233,7 @@ def test_links_restore_choices_and_choices_make_links(site, visit):
         "&plotleakage=secret-sharer.extracted_beam_search"
         "&plotunit=user-entity:dp:add-or-remove&plotkind=claimed"
     )
-    page = drawn(visit(site / "index.html", link))
+    page = drawn(visit(site / "table.html", link))
     heading = page.locator("#view-plots h2").inner_text()
     assert "next-word on embedded" in heading
     titles = {
@@ -269,7 +269,7 @@ def test_links_restore_choices_and_choices_make_links(site, visit):
 
 
 def test_notions_of_privacy_share_no_axis_and_one_seed_is_marked(site, visit):
-    page = drawn(visit(site / "index.html", "view=plots&source=imdb"))
+    page = drawn(visit(site / "table.html", "view=plots&source=imdb"))
     board = {row.group: row for row in largest_board("imdb")}
     assert page.input_value("#plotunit") == "sentence:dp:replace-one"
     metric = {name for name, row in board.items() if "metric-dp" in row.label}
@@ -318,7 +318,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_both_themes_are_accessible_and_tables_say_what_charts_show(site, visit, accessible):
-    page = drawn(visit(site / "index.html", f"{EMBEDDED}&q=uedp-group", color_scheme="dark"))
+    page = drawn(visit(site / "table.html", f"{EMBEDDED}&q=uedp-group", color_scheme="dark"))
     board = [row for row in largest_board("embedded") if row.label == "uedp-group"]
     page.click(".plot-card-leakage summary")
     papers = []
@@ -356,7 +356,7 @@ def mixed(colour: str, paper: str, opacity: float) -> str:
 def test_phones_scroll_down_only(site, visit):
     # The set of the longest titles.
     link = "view=plots&source=dpnlp-ag"
-    page = drawn(visit(site / "index.html", link, viewport={"width": 390, "height": 844}))
+    page = drawn(visit(site / "table.html", link, viewport={"width": 390, "height": 844}))
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     boxes = [page.locator(f".plot-card-{name}").bounding_box() for name in CARDS[:4]]
     assert len({box["x"] for box in boxes}) == 1
@@ -373,7 +373,7 @@ def test_phones_scroll_down_only(site, visit):
 
 
 def test_pictures_can_be_saved(site, visit):
-    page = drawn(visit(site / "index.html", EMBEDDED))
+    page = drawn(visit(site / "table.html", EMBEDDED))
     for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
         with page.expect_download() as download:
             page.click(f'button[aria-label="Save Utility against leakage as {kind}"]')
@@ -387,7 +387,7 @@ def test_pictures_can_be_saved(site, visit):
 
 
 def test_five_hundred_rows_stay_quick(site, visit):
-    page = drawn(visit(site / "index.html", EMBEDDED))
+    page = drawn(visit(site / "table.html", EMBEDDED))
     milliseconds = page.evaluate(
         """async () => {
           const mine = uedp.shown().filter((row) => row.set === uedp.shown().at(-1).set);

@@ -22,7 +22,7 @@ def intervals():
 def test_ranks_are_those_of_the_definition(site, visit, better):
     rows = intervals()
     key = {"lower": "utility.perplexity", "higher": "utility.accuracy"}[better]
-    found = visit(site / "index.html").evaluate(
+    found = visit(site / "table.html").evaluate(
         "([rows, key]) => [...uedp.ranks(rows, key)]",
         [[{"id": name, "set": board, "values": {key: {"value": 0, "low": low, "high": high}}}
           for name, board, (low, high) in rows], key],

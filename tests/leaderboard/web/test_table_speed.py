@@ -30,7 +30,7 @@ def many(tmp_path_factory):
         if not name.startswith("results."):
             (out / name).parent.mkdir(exist_ok=True)
             (out / name).write_text(text(), encoding="utf-8")
-    return out / "index.html"
+    return out / "table.html"
 
 
 FIRST_ROW = """

@@ -88,7 +88,7 @@ def results():
 def small(tmp_path_factory):
     out = tmp_path_factory.mktemp("small")
     build(results(), out)
-    return out / "index.html"
+    return out / "table.html"
 
 
 # ---------------------------------------------------------------------------------------- helpers
@@ -467,7 +467,7 @@ def test_the_theme_is_the_readers_choice_and_stays(small, visit):
 
 
 def test_on_a_phone_only_the_table_scrolls(site, visit):
-    page = visit(site / "index.html", "view=table", viewport=PHONE)
+    page = visit(site / "table.html", "view=table", viewport=PHONE)
     wide = "document.documentElement.scrollWidth"
     assert page.evaluate(wide) == 390
     region = page.get_by_role("region", name=re.compile("Leaderboard"))

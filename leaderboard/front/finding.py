@@ -1,0 +1,154 @@
+"""What a finding is, and words for what rows are about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard.boards import generated, labels
+from uedp_bench.leaderboard.cell_text import number, stat_text
+from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot
+from uedp_bench.leaderboard.metrics import Metric, metric, ranking
+from uedp_bench.leaderboard.rows import Row, Stat, headline
+
+Board = Sequence[Row]
+"""Rows whose utility compares."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence that results bear out, with the rows that it is drawn from.
+
+    Attributes:
+        key: of the rule that found it.
+        title: what it is about.
+        parts: of the sentence; those at odd places are its numbers.
+        plot: the values that it compares.
+        board: the rows among which it was found.
+        rows: those that it speaks of, the one that matters first.
+        strength: larger is more striking, among findings of its rule.
+    """
+
+    key: str
+    title: str
+    parts: tuple[str, ...]
+    plot: DotPlot
+    board: Board
+    rows: tuple[Row, ...]
+    strength: float
+
+    @property
+    def sentence(self) -> str:
+        """The sentence as plain text."""
+        return "".join(self.parts)
+
+    @property
+    def generated(self) -> bool:
+        """True if its text is invented."""
+        return generated(self.board)
+
+
+Rule = Callable[[Board], Sequence[Finding]]
+"""What a rule finds among the rows of one board."""
+
+
+def strongest(found: Sequence[Finding]) -> Finding | None:
+    """The most striking one, of real text before generated; the first of several."""
+    return max(found, key=lambda one: (not one.generated, one.strength), default=None)
+
+
+def guarantees(row: Row, kind: str, unit: str | None = None) -> list[Guarantee]:
+    """The finite guarantees of differential privacy of a row that stand, the least first."""
+    found = [
+        one
+        for one in row.guarantees
+        if one.kind == kind
+        and one.notion == "dp"
+        and one.status != "refused"
+        and math.isfinite(one.epsilon)
+        and unit in (None, one.unit)
+    ]
+    return sorted(found, key=lambda one: one.epsilon)
+
+
+def unprotected(board: Board) -> Row | None:
+    """The best row of a board that trained on private text and promises nothing by its mechanism.
+
+    Ordinary training, that is; not text that was published, and nothing that learned nothing.
+    """
+    return next(
+        (
+            row
+            for row in board
+            if [part.name for part in row.spec.mechanism] == ["noiseless"]
+            and row.learned is not False
+        ),
+        None,
+    )
+
+
+def leading(row: Row) -> Stat | None:
+    """The value that ranks a row."""
+    return row.utility.get(headline(row)[0] or "")
+
+
+def leading_metric(row: Row) -> Metric:
+    """What is known of the metric that ranks a row."""
+    return ranking(metric("utility", headline(row)[0] or ""), row.headline)
+
+
+def leading_text(row: Row) -> str:
+    """The value that ranks a row, with its unit and without its interval."""
+    stat = leading(row)
+    return "" if stat is None else value_text(leading_metric(row), stat.value)
+
+
+def value_text(known: Metric, value: float) -> str:
+    """A value of a metric with its unit."""
+    scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
+    return f"{number(value * scale)}{unit}"
+
+
+def names(board: Board) -> dict[str, str]:
+    """What the rows of a board are called, by group."""
+    return {row.group: label for row, label in zip(board, labels(board), strict=True)}
+
+
+def where(board: Board) -> str:
+    """The task and the source of a board."""
+    spec = board[0].spec
+    return f"{spec.task.name} on {spec.source.name}"
+
+
+def axis(known: Metric) -> str:
+    """What an axis of a metric is called."""
+    unit = " %" if known.percent else f" ({known.unit})" if known.unit else ""
+    better = f", {known.better} is better" if known.better else ""
+    return f"{known.label}{unit}{better}"
+
+
+def dot(row: Row, label: str, stat: Stat, known: Metric, tone: str = "plain") -> Dot:
+    """A row's value of a metric."""
+    scale = 100.0 if known.percent else 1.0
+    ends = (None if end is None else end * scale for end in (stat.low, stat.high))
+    low, high = ends
+    return Dot(
+        label,
+        stat.value * scale,
+        stat_text(stat, scale, False, (known.low, known.high)),
+        low,
+        high,
+        first_page(row),
+        tone,
+        "learned nothing" if row.learned is False else "",
+    )
+
+
+def first_page(row: Row) -> str:
+    """The page of the first finished run of a row, from the site's root."""
+    from uedp_bench.leaderboard.index_page import run_page
+
+    done = [run for run in row.runs if run.status == "finished"]
+    return run_page((done or row.runs)[0].id)

@@ -1,0 +1,1 @@
+"""The glossary: what columns, words and mechanisms of the pages mean."""

@@ -1,0 +1,152 @@
+"""A run in plain words: what it promises, what it is worth, and what attacks still find."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard.cell_text import number
+from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
+from uedp_bench.leaderboard.headline import best
+from uedp_bench.leaderboard.metrics import Metric, metric, ranking
+from uedp_bench.results import Estimate, Result
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence, with the tone of its colour: "", "warn" or "bad"."""
+
+    text: str
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A metric of an attack, as a share of the way from nothing to everything.
+
+    Attributes:
+        nothing: what it is where nothing leaks.
+        surely: the interval lies above that.
+    """
+
+    attack: str
+    known: Metric
+    found: Estimate
+    nothing: float
+    share: float
+    surely: bool
+
+
+def in_words(result: Result) -> tuple[Sentence, ...]:
+    """The sentences at the top of a run's page; none for a run that failed."""
+    if result.status != "finished":
+        return ()
+    worth, tone = _worth(result)
+    found = [Sentence(f"{_promise(result.guarantees)}, {worth}.", tone)]
+    leaks = sorted(_leaks(result), key=lambda one: (-one.surely, -one.share))
+    if leaks:
+        found.append(_strongest(leaks[0]))
+    found += [
+        Sentence(f"The claim does not hold: {one.reason or 'an attack found more'}.", "bad")
+        for one in result.guarantees
+        if one.status == "refuted"
+    ]
+    return tuple(found)
+
+
+# ---------------------------------------------------------------------------------------- promises
+
+
+def _promise(guarantees: Sequence[Guarantee]) -> str:
+    """What is proven, or that nothing is."""
+    order = list(UNITS)
+    proven = [one for one in guarantees if one.kind == "proven" and math.isfinite(one.epsilon)]
+    proven.sort(key=lambda one: order.index(one.unit))
+    data = [one for one in proven if one.unit != "computation"]
+    hidden = " (the computation is hidden from who computes)" if len(data) < len(proven) else ""
+    if not data:
+        return f"Without any proven protection of the data{hidden}"
+    told = " and ".join(
+        f"{number(one.epsilon)} for {UNITS[one.unit]}"
+        + (" per unit of distance" if one.notion == "metric-dp" else "")
+        for one in data
+    )
+    return f"At a proven ε of {told}{hidden}"
+
+
+# ----------------------------------------------------------------------------------------- utility
+
+
+def _worth(result: Result) -> tuple[str, str]:
+    """How good the release is, beside its best floor."""
+    name = result.headline.metric if result.headline else next(iter(result.utility), "")
+    if name not in result.utility:
+        return "nothing says how good the result is", ""
+    known = ranking(metric("utility", name), result.headline)
+    reached = f"{known.label} {_value(known, result.utility[name].value)}"
+    floor = best(result.floors, result.headline)
+    if floor is None:
+        return f"it reaches {reached}", ""
+    value = result.utility[name].value
+    larger = bool(result.headline and result.headline.larger_is_better)
+    ahead = value > result.floors[floor] if larger else value < result.floors[floor]
+    beside = f"{FLOORS.get(floor, floor)} ({_value(known, result.floors[floor])})"
+    if result.learned is False:
+        surely = "not surely" if ahead else "no"
+        return f"the result is {surely} better than {beside}: {reached}", "warn"
+    if result.learned:
+        return f"it reaches {reached}, better than {beside}", ""
+    return f"it reaches {reached}, where {beside} is the floor", ""
+
+
+def _value(known: Metric, value: float) -> str:
+    scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
+    return f"{number(value * scale)}{unit}"
+
+
+# ----------------------------------------------------------------------------------------- attacks
+
+
+def _leaks(result: Result) -> Iterator[Leak]:
+    """The main metrics of the attacks of which it is known where nothing leaks."""
+    for attack, values in result.leakage.items():
+        for name, found in values.items():
+            known = metric("leakage", name)
+            top = _top(known, values)
+            nothing = _nothing(known, values)
+            if known.main and known.better == "lower" and nothing is not None and top:
+                share = (found.value - nothing) / (top - nothing) if top > nothing else 0.0
+                surely = found.low is not None and found.low > nothing
+                yield Leak(attack, known, found, nothing, share, surely)
+
+
+def _nothing(known: Metric, values: Mapping[str, Estimate]) -> float | None:
+    """What it is where nothing leaks; of membership, what a classifier without the model has."""
+    text_alone = values.get("auc_bag_of_words")
+    if known.nothing is not None and text_alone is not None and known.name.startswith("auc"):
+        return max(known.nothing, text_alone.value)
+    return known.nothing
+
+
+def _top(known: Metric, values: Mapping[str, Estimate]) -> float | None:
+    """What the metric is where everything leaks."""
+    if "exposure_limit" in values and known.unit == "bits":
+        return values["exposure_limit"].value
+    return known.high if math.isfinite(known.high) else None
+
+
+def _strongest(leak: Leak) -> Sentence:
+    told = (
+        f"The strongest attack, {leak.attack}, reaches {leak.known.label} "
+        f"{_value(leak.known, leak.found.value)}, where {_value(leak.known, leak.nothing)} is "
+        "expected if nothing leaks"
+    )
+    if leak.surely:
+        return Sentence(f"{told}: it finds something.", "bad" if leak.share > _MUCH else "warn")
+    return Sentence(f"{told}: this is not surely more than chance.")
+
+
+_MUCH = 0.5
+"""Share of the way to everything from which a leak is a bad one."""

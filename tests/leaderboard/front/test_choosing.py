@@ -1,0 +1,57 @@
+"""Which mechanism for what: what qualifies, in which order, and what it says of attacks."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from board_results import INVENTED, promise, seeds
+
+from uedp_bench.leaderboard.boards import boards
+from uedp_bench.leaderboard.front.choosing import choices
+from uedp_bench.leaderboard.front.links import named
+from uedp_bench.leaderboard.front.page import front_context
+from uedp_bench.leaderboard.rows import aggregate
+
+
+def test_rows_that_prove_something_stand_with_their_least_epsilon_of_every_unit():
+    distance = promise("proven", 10.0, "word", notion="metric-dp")
+    rows = aggregate([
+        *seeds("noiseless", 50.0, guarantees=(promise("proven", math.inf),)),
+        *seeds("user-dp", 60.0, 1.6, guarantees=(promise("proven", 8.0), promise("claimed", 1.0))),
+        *seeds("vickrey", 70.0, guarantees=(distance,)),
+        *seeds("refused", 55.0, guarantees=(
+            promise("proven", math.inf, status="refused", reason="sizes"),)),
+    ])  # fmt: skip
+    found = choices(boards(rows))
+    json.dumps(found, allow_nan=False)
+    assert [row["name"] for row in found["rows"]] == ["user-dp", "vickrey"]
+    protected, words = found["rows"]
+    assert protected["e"] == {"user": (8.0, "8.00 user")}
+    # Per unit of distance: it compares with no epsilon that somebody asks for.
+    assert words["e"]["word"][0] is None
+    assert protected["leaks"] == [
+        ("secret-sharer: exposure", "1.62 ±0.02 bits; 1.44 where nothing leaks")
+    ]
+    assert found["units"] == [["user", "a person"], ["word", "a word"]]
+    assert found["tasks"] == ["next-word"]
+
+
+def test_sets_of_real_text_come_first_and_empty_results_make_a_page():
+    proven = (promise("proven", 8.0),)
+    runs = [seeds("user-dp", 60.0, source=source, guarantees=proven)
+            for source in (INVENTED, "zoo", "conll2003")]  # fmt: skip
+    rows = aggregate([run for row in runs for run in row])
+    context = front_context(rows)
+    assert [one["source"] for one in context["data"]["sets"]] == ["conll2003", "zoo", INVENTED]
+    assert [one["generated"] for one in context["sets"]] == [False, False, True]
+    nothing = front_context([])
+    assert (nothing["findings"], nothing["sets"], nothing["data"]["rows"]) == ([], [], [])
+
+
+def test_links_are_those_that_the_package_declares():
+    assert named({}) == {"repository": "", "docs": "", "submit": ""}
+    found = named({"repository": "https://example.org/x/"})
+    assert found["docs"] == "https://example.org/x/tree/HEAD/docs"
+    assert found["submit"] == "https://example.org/x/blob/HEAD/CONTRIBUTING.md"
+    assert named({"repository": "javascript:alert(1)"})["repository"] == ""

@@ -1,0 +1,160 @@
+"""Every rule says what made-up results bear out, and nothing where they do not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from board_results import INVENTED, bound, promise, seeds
+
+from uedp_bench.leaderboard.boards import boards
+from uedp_bench.leaderboard.front import rules
+from uedp_bench.leaderboard.rows import aggregate
+
+NOTHING = promise("proven", math.inf)
+
+
+def bare(**more):
+    return seeds("noiseless", 50.0, 9.0, guarantees=(NOTHING,), **more)
+
+
+def found(rule, *rows):
+    board_list = boards(aggregate([run for row in rows for run in row]))
+    return [one for board in board_list for one in rule(board)]
+
+
+def refuted(claimed, least, **more):
+    claim = promise("claimed", claimed, status="refuted", reason="audit")
+    return seeds("uedp", 500.0, guarantees=(claim,), lower_bounds=(bound(2 * least, least),),
+                 **more)  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------- each rule
+
+
+def test_a_refuted_claim_has_its_number_and_the_bound_that_no_chance_fails():
+    (one,) = found(rules.refuted_claims, refuted(0.5, 1.5))
+    assert one.sentence == (
+        "uedp claims ε = 0.50 for a person. The attack audit shows that ε is at least 1.50 "
+        "(99.9999 % sure): the claim does not hold."
+    )
+    assert one.strength == pytest.approx(3.0)
+    dots = {dot.label: dot.text for dot in one.plot.dots}
+    # Over three seeds, the other bound has what confidence is left.
+    assert dots.pop("at least, 85 % sure") == "3.00"
+    assert dots == {"claimed": "0.50", "at least, 99.9999 % sure": "1.50"}
+    assert [row.label for row in one.rows] == ["uedp"]
+
+
+def test_a_claim_that_stands_is_none_whatever_attacks_found():
+    stands = seeds("uedp", 500.0, guarantees=(promise("claimed", 0.5),),
+                   lower_bounds=(bound(2.0, 1.5),))  # fmt: skip
+    assert found(rules.refuted_claims, stands) == []
+
+
+def test_best_for_persons_is_between_public_text_and_no_protection():
+    floors = {"unigrams": 100.0, "public-only": 90.0}
+    one, other = (
+        seeds("user-dp", score, guarantees=(promise("proven", epsilon),), floors=floors,
+              apart={"z": epsilon})
+        for score, epsilon in ((60.0, 9.0), (70.0, 8.0))
+    )  # fmt: skip
+    board = (bare(floors=floors), one, other)
+    (best,) = found(rules.best_for_persons, *board)
+    # Better rows promise too little.
+    assert best.rows[0].spec.mechanism[0].params == {"z": 8.0}
+    assert best.strength == pytest.approx(0.5, abs=0.01)
+    assert "at a proven ε of 8.00 for a person, user-dp reaches perplexity 70.0" in best.sentence
+    assert "Public text alone gives 90.0, ordinary training 50.0" in best.sentence
+    records = seeds("dp-sgd", 60.0, guarantees=(promise("proven", 1.0, "record"),), floors=floors)
+    assert found(rules.best_for_persons, bare(floors=floors), records) == []
+    assert found(rules.best_for_persons, bare(), one) == []  # nothing says what public text gives
+
+
+def test_the_cheapest_row_at_the_floor_of_exposure_proves_something_and_learned_something():
+    def row(name, score, exposure, *given):
+        return seeds(name, score, exposure, guarantees=given)
+
+    proven = promise("proven", 4.0)
+    cheap, dear = row("user-dp", 60.0, 1.6, proven), row("uedp-group", 80.0, 1.5, proven)
+    unproven, idle = row("deidentify", 55.0, 1.5), row("uedp", 500.0, 1.4, proven)
+    leaky = row("dp-sgd", 52.0, 2.5, proven)
+    (one,) = found(rules.exposure_at_the_floor, bare(), cheap, dear, unproven, idle, leaky)
+    assert one.rows[0].label == "user-dp"
+    assert "1.62 bits (proven ε = 4.00 for a person), where ordinary training has 9.02 bits" in (
+        one.sentence
+    )
+    assert "It costs perplexity 60.0 instead of 50.0." in one.sentence
+    assert [mark.label for mark in one.plot.marks] == ["where nothing leaks"]
+    assert found(rules.exposure_at_the_floor, bare(), unproven, idle, leaky) == []
+    quiet = seeds("noiseless", 50.0, 1.5, guarantees=(NOTHING,))
+    assert found(rules.exposure_at_the_floor, quiet, cheap) == []  # there was nothing to stop
+
+
+def test_deidentification_leaks_where_exposure_is_surely_above_the_floor():
+    leaky = seeds("deidentify + noiseless", 55.0, 8.0)
+    (one,) = found(rules.deidentified_leaks, bare(), leaky)
+    assert "exposure 8.02 bits, where ordinary training has 9.02 bits and 1.44" in one.sentence
+    assert found(rules.deidentified_leaks, bare(), seeds("deidentify", 55.0, 1.5)) == []
+    both = seeds("deidentify + user-dp", 60.0, 8.0)
+    assert found(rules.deidentified_leaks, bare(), both) == []  # not by de-identification alone
+    assert found(rules.deidentified_leaks, leaky) == []
+
+
+def test_learned_nothing_has_the_floor_that_is_hardest_to_beat():
+    claim = promise("claimed", 0.5, "user-entity")
+    idle = seeds("uedp", 400.0, guarantees=(claim,), floors={"unigrams": 200.0, "bigrams": 100.0})
+    (one,) = found(rules.learned_nothing, idle)
+    assert one.sentence == (
+        "At the ε = 0.50 that it claims for a person with an entity, uedp learns nothing of "
+        "next-word on conll2003: perplexity 400, where counting pairs of words reaches 100."
+    )
+    assert one.strength == pytest.approx(4.0, abs=0.01)
+    able = seeds("uedp", 80.0, guarantees=(claim,))
+    hardly = seeds("uedp", 400.0, guarantees=(promise("claimed", 500.0),))
+    assert found(rules.learned_nothing, able) == found(rules.learned_nothing, hardly) == []
+    assert found(rules.learned_nothing, seeds("public-only", 400.0)) == []
+
+
+# ------------------------------------------------------------------------------------ all together
+
+
+def test_every_rule_gives_its_strongest_finding_and_real_text_comes_first():
+    known = boards(aggregate([
+        *refuted(0.5, 1.5, apart={"z": 1}), *refuted(0.5, 1.0, apart={"z": 2}),
+        *refuted(0.01, 5.0, source=INVENTED),
+    ]))  # fmt: skip
+    found = rules.findings(known)
+    assert [one.key for one in found] == ["refuted-claim", "learned-nothing"]
+    assert (found[0].generated, found[0].strength) == (False, pytest.approx(3.0))
+    only = boards(aggregate(refuted(0.01, 5.0, source=INVENTED)))
+    assert rules.findings(only)[0].generated
+    assert rules.findings([]) == []
+
+
+def test_numbers_of_sentences_are_those_at_odd_places():
+    floors = {"unigrams": 100.0, "public-only": 90.0}
+    proven = promise("proven", 4.0)
+    known = boards(aggregate([
+        *bare(floors=floors), *seeds("user-dp", 60.0, 1.6, guarantees=(proven,), floors=floors),
+        *seeds("deidentify", 55.0, 8.0, floors=floors), *refuted(0.5, 1.5, floors=floors),
+    ]))  # fmt: skip
+    found = rules.findings(known)
+    assert len(found) == len(rules.RULES)
+    for one in found:
+        numbers = one.parts[1::2]
+        assert 2 <= len(numbers) <= 3
+        assert all(any(sign.isdigit() for sign in text) for text in numbers)
+        assert one.plot.dots
+        assert one.rows[0] in one.board
+
+
+def test_numbers_that_are_no_numbers_stop_no_page():
+    claim = promise("claimed", 0.5)
+    endless = seeds("uedp", math.inf, math.inf, guarantees=(claim,))
+    huge = seeds("noiseless", 1.7e308, 1.7e308, guarantees=(NOTHING,), floors={"f": 1e-300})
+    tiny = seeds("user-dp", -1.7e308, -1.7e308, guarantees=(claim, promise("proven", 1.0)))
+    for one in rules.findings(boards(aggregate([*endless, *huge, *tiny]))):
+        for placed in one.plot.placed:
+            assert 0.0 <= placed.at <= 100.0
+        assert all(0.0 <= at <= 100.0 for _, at in one.plot.ticks)
