@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tiny import MODEL, SOURCE, SPIES, flags, plugged
 
+from uedp_bench.cli.grid_run import Options
 from uedp_bench.cli.main import run_cli
-from uedp_bench.cli.run import Options
 from uedp_bench.files.output_folder import only_process
 from uedp_bench.results import read_result
 

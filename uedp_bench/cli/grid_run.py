@@ -1,0 +1,124 @@
+"""All runs of a spec, as the command line and Python run them: checked, resumed, shown, logged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uedp_bench.cli.console import echo
+from uedp_bench.errors import InputError, UedpBenchError
+
+if TYPE_CHECKING:
+    from uedp_bench.cli.tracker import Tracker
+    from uedp_bench.results import Result
+
+MOST_RUNS = 10_000
+"""Runs of a spec, unless more are asked for."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run a benchmark, never what.
+
+    Attributes:
+        tracking: MLflow URI; "" for SQLite in `out`, None for no tracking.
+        max_retrain: models that the attacks of a run may train; None for any number.
+        max_runs: that the spec may stand for.
+        run_timeout: seconds that a run may take; None for any.
+        retry_failed: run again what failed too often to be tried again unasked.
+        log_release: log releases that nothing is proven about.
+        keep_release: keep releases, reference models and checkpoints of what did not end.
+        pace: seconds and steps of a training between two checkpoints.
+    """
+
+    out: Path
+    device: str = "auto"
+    workers: int | None = None
+    threads: int = 1
+    tracking: str | None = None
+    plugins: tuple[Path, ...] = ()
+    log_model: bool = False
+    max_retrain: int | None = None
+    max_runs: int = MOST_RUNS
+    run_timeout: float | None = None
+    retry_failed: bool = False
+    log_release: bool = False
+    keep_release: bool = True
+    processes: int = 1
+    pace: tuple[float, int] = (60.0, 0)
+
+
+def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
+    """Results of all runs of a spec; finished ones are skipped, and come first.
+
+    Args:
+        data: of the spec.
+        options: how to run.
+        tracker: logs each result as it ends.
+
+    Raises:
+        InputError: for whatever can be known to be wrong before training.
+        UedpBenchError: if results cannot be written any more.
+    """
+    from uedp_bench.checkpoints import Pace
+    from uedp_bench.cli.progress import display
+    from uedp_bench.files.output_folder import only_process
+    from uedp_bench.harness.execution import Execution
+    from uedp_bench.harness.grid import expand
+    from uedp_bench.harness.impossible_pairs import impossible_pairs
+    from uedp_bench.harness.retraining import check_retrainings
+    from uedp_bench.harness.scheduler import default_workers, jobs_of, resume, run_jobs
+    from uedp_bench.harness.spec import parse_spec
+    from uedp_bench.run import Speed
+    from uedp_bench.training.device import choose_device
+
+    runs = expand(parse_spec(data), options.max_runs)
+    choose_device(options.device, options.threads)
+    workers = default_workers(options.device) if options.workers is None else options.workers
+    if workers == 0 and options.run_timeout is not None:
+        raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
+    with display() as screen:
+        screen.checking(len(runs))
+        jobs = jobs_of(runs, options.out)
+        for line in impossible_pairs((job.spec, job.left_out) for job in jobs):
+            echo(f"note: {line}", err=True)
+        if options.max_retrain is not None:
+            check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
+        # Nothing was written before this line; from here on this process alone writes.
+        with only_process(options.out, keep_cache=options.keep_release):
+            jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
+            screen.begin(jobs)
+            # Results of earlier runs are logged too where this server has not seen them.
+            results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
+            speed = Speed(threads=options.threads, processes=options.processes)
+            seconds, steps = options.pace
+            how = Execution(options.out, options.device, speed, keep_release=options.keep_release,
+                            pace=Pace(seconds=seconds, steps=steps))  # fmt: skip
+            with tracker.live(jobs, screen.update, screen.note) as listen:
+                running = run_jobs(
+                    jobs, how, workers=workers, plugins=options.plugins,
+                    timeout=options.run_timeout, listen=listen,
+                )  # fmt: skip
+                # Closed at once when something goes wrong, so that no process is left behind.
+                with closing(running), _writing_to(options.out):
+                    for job, result in running:
+                        screen.finish(job, result)
+                        results.append(tracker.log(result))
+    return results
+
+
+@contextmanager
+def _writing_to(out: Path) -> Iterator[None]:
+    """Says in one line that a folder which could be written cannot be any more."""
+    from uedp_bench.files.output_folder import FULL
+
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL or isinstance(error, UedpBenchError):
+            raise
+        said = f"cannot write results any more: {error}; those written so far are kept"
+        raise UedpBenchError(f"--out {out}: {said}") from error
