@@ -44,6 +44,7 @@ from uedp_bench.accounting.events import Repeated as Repeated
 from uedp_bench.accounting.events import SentenceSampledGaussian as SentenceSampledGaussian
 from uedp_bench.accounting.events import TwoLevelUserEntityGaussian as TwoLevelUserEntityGaussian
 from uedp_bench.accounting.events import UserEntityGaussian as UserEntityGaussian
+from uedp_bench.accounting.noisy_histogram import NoisyHistogram as NoisyHistogram
 from uedp_bench.accounting.parallel import Parallel as Parallel
 from uedp_bench.accounting.published_systems import Reading as Reading
 from uedp_bench.accounting.secure_computation import SecureComputation as SecureComputation

@@ -9,8 +9,9 @@ from pydantic import Field
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.mechanism import CorpusStats, Events
+from uedp_bench.mechanisms._noisy_union import VotingUnit
 from uedp_bench.mechanisms.fragments.extraction import PhraseMechanism, PhraseParams
-from uedp_bench.mechanisms.fragments.votes import VotingUnit, phrases_of_voters
+from uedp_bench.mechanisms.fragments.votes import phrases_of_voters
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from uedp_bench.accounting.events import ApproximateDP, Gaussian, NonPrivate, PrivacyEvent
-from uedp_bench.accounting.set_union import threshold_for, unseen_mass
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.mechanism import CorpusStats, Events
+from uedp_bench.mechanisms._noisy_union import Choice, NoisyUnion, VotingUnit
 from uedp_bench.mechanisms.fragments.extraction import Phrase, PhraseMechanism, PhraseParams
-from uedp_bench.mechanisms.fragments.votes import Counts, VotingUnit, phrases_of_voters
+from uedp_bench.mechanisms.fragments.votes import Counts, phrases_of_voters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import numpy as np
 
     from uedp_bench.accounting.events import PrivacyUnit
     from uedp_bench.corpus import Corpus
@@ -52,7 +49,7 @@ class PhraseUnionParams(PhraseParams):
         le=1_000_000,
         description="m: different phrases that a document votes for, at most",
     )
-    choose: Literal["random", "frequent"] = Field(
+    choose: Choice = Field(
         default="frequent",
         description="which phrases a document with more than m votes for: any, or those that it "
         "has most often",
@@ -90,32 +87,22 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
         return self.params.unit
 
     @property
+    def union(self) -> NoisyUnion:
+        """How votes are cut, weighted and hidden at these parameters."""
+        p = self.params
+        return NoisyUnion(p.noise_multiplier, p.most, p.choose, p.delta_unseen)
+
+    @property
     def threshold(self) -> float:
         """What a noisy sum of votes must exceed."""
-        p = self.params
-        return threshold_for(p.noise_multiplier, p.most, p.delta_unseen)
+        return self.union.threshold
 
     def plan(self, stats: CorpusStats) -> Events:
         """A noisy sum of vectors of norm 1, and phrases that only one voter has."""
         p = self.params
         if p.trained_on == "private":
             return (PrivacyEvent(unit=p.unit, event=NonPrivate(reason=ALIGNED_IN_PRIVATE)),)
-        unseen = unseen_mass(p.noise_multiplier, p.most, self.threshold)
-        return (
-            PrivacyEvent(
-                unit=p.unit,
-                event=Gaussian(noise_multiplier=p.noise_multiplier),
-                assumptions=ASSUMPTIONS,
-            ),
-            PrivacyEvent(
-                unit=p.unit,
-                event=ApproximateDP(epsilon=0.0, delta=unseen),
-                assumptions=(
-                    f"phrases that one voter alone has pass the threshold {self.threshold:.6g} "
-                    f"with probability {unseen:.3g} at most (docs/proofs.md, noisy unions of sets)",
-                ),
-            ),
-        )
+        return self.union.events(p.unit, ASSUMPTIONS, "phrases")
 
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
         """Phrases of all rows but those of the split `public`, as training rows.
@@ -141,27 +128,5 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
             voters: how often each has each of its phrases.
             run: gives the draws of every voter and the noise.
         """
-        drawn = run.fresh("votes")
-        sums: dict[Phrase, float] = {}
-        for voter, counts in voters.items():
-            for phrase, weight in self.votes(counts, drawn.rng(voter)).items():
-                sums[phrase] = sums.get(phrase, 0.0) + weight
-        voted = sorted(sums)
-        noise = run.rng("noise").normal(0.0, self.params.noise_multiplier, len(voted))
-        noisy = zip(voted, noise.tolist(), strict=True)
-        return [one for one, added in noisy if sums[one] + added > self.threshold], len(voted)
-
-    def votes(self, counts: Counts, rng: np.random.Generator) -> dict[Phrase, float]:
-        """The votes of one voter: a vector of norm 1, or of norm 0 where it has no phrase.
-
-        Args:
-            counts: how often it has each of its phrases.
-            rng: of its own.
-        """
-        phrases = sorted(counts)
-        order = rng.permutation(len(phrases)).tolist()
-        if self.params.choose == "frequent":
-            order.sort(key=lambda at: -counts[phrases[at]])  # ties stay in random order
-        chosen = order[: self.params.most]
-        weight = 1.0 / math.sqrt(len(chosen)) if chosen else 0.0
-        return {phrases[at]: weight for at in chosen}
+        noisy = self.union.noisy_sums(voters, run)
+        return [phrase for phrase, total in noisy if total > self.threshold], len(noisy)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from uedp_bench.errors import InputError
+from uedp_bench.mechanisms._noisy_union import VotingUnit, items_of_voters, voters_of_rows
 from uedp_bench.mechanisms.fragments.extraction import Phrase, Phrases
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-
-VotingUnit = Literal["user", "record"]
-"""What votes: everything that a user wrote (a document), or a row."""
 
 Counts = dict[Phrase, int]
 """How often one voter has each of its phrases."""
@@ -31,14 +28,4 @@ def phrases_of_voters(
     Raises:
         InputError: if users vote and a row has none.
     """
-    voters = (corpus.users if unit == "user" else corpus.keys)[every.row]
-    if unit == "user" and (voters < 0).any():
-        raise InputError(
-            f"{name}.unit is user, and {len(set(every.row[voters < 0].tolist()))} rows have no "
-            "user; set unit to record"
-        )
-    found: dict[int, Counts] = {}
-    for voter, phrase in zip(voters.tolist(), every.phrases, strict=True):
-        counts = found.setdefault(voter, {})
-        counts[phrase] = counts.get(phrase, 0) + 1
-    return found
+    return items_of_voters(voters_of_rows(corpus, every.row, unit, name), every.phrases)

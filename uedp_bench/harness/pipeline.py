@@ -193,6 +193,7 @@ class Pipeline:
         hidden = self._all_train_privately and all(part.rowwise for part in self.publishers)
         chosen = () if self.vocabulary is None else self.staged(self.vocabulary, vocabulary)
         before = (*self._inherited(), *chosen)
+        trained = [_given_words(event, [one.stage for one in chosen]) for event in trained]
         if not self._some_train_privately and _all_protect(published):
             return (*before, *published)
         return (*before, *(() if hidden else published), *trained)
@@ -290,6 +291,19 @@ def with_stage(stage: str, events: Sequence[PrivacyEvent]) -> Events:
     return tuple(
         event if event.stage else event.model_copy(update={"stage": stage}) for event in events
     )
+
+
+_PUBLIC_START = "vocabulary and initial weights do not depend on private text"
+"""What trainers assume; see `_given_words`."""
+
+
+def _given_words(event: PrivacyEvent, stages: Sequence[str]) -> PrivacyEvent:
+    """An event of training, whose assumption says that the vocabulary was paid for where it was."""
+    if not stages:
+        return event
+    paid = f"{_PUBLIC_START} beyond what {stages[0]} is charged for"
+    told = tuple(text.replace(_PUBLIC_START, paid) for text in event.assumptions)
+    return event.model_copy(update={"assumptions": told})
 
 
 def _check_trainers(given: Sequence[TrainingMechanism[Any]], stages: Sequence[Rows]) -> None:

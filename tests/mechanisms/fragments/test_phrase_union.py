@@ -34,17 +34,17 @@ def test_a_document_moves_the_votes_by_a_norm_of_one(choose: str) -> None:
     for size in (1, 2, 7, 8, 50, 3000):
         for repeated in (1, 1_000_000):
             counts = dict.fromkeys(words(*range(size)), repeated)
-            votes = union(most=7, choose=choose).votes(counts, rng)
+            votes = union(most=7, choose=choose).union.votes(counts, rng)
             assert len(votes) == min(size, 7)
             assert sum(v**2 for v in votes.values()) == pytest.approx(1.0, abs=1e-12)
-    assert union().votes({}, rng) == {}
+    assert union().union.votes({}, rng) == {}
 
 
 def test_documents_with_many_phrases_vote_for_the_most_frequent_or_for_any() -> None:
     counts = {phrase: n + 1 for n, phrase in enumerate(words(*range(10)))}
     rng = np.random.default_rng(0)
-    assert set(union(most=3).votes(counts, rng)) == set(words(7, 8, 9))
-    drawn = [set(union(most=3, choose="random").votes(counts, rng)) for _ in range(200)]
+    assert set(union(most=3).union.votes(counts, rng)) == set(words(7, 8, 9))
+    drawn = [set(union(most=3, choose="random").union.votes(counts, rng)) for _ in range(200)]
     assert set.union(*drawn) == set(words(*range(10)))
 
 
@@ -54,9 +54,13 @@ def test_what_others_wrote_does_not_change_the_votes_of_a_document() -> None:
     mechanism = union(most=5, choose="random", noise_multiplier=1e-9, delta_unseen=0.5)
     run = toy_run()
     drawn = run.fresh("votes")
-    with_all = {user: mechanism.votes(counts, drawn.rng(user)) for user, counts in voters.items()}
+    with_all = {
+        user: mechanism.union.votes(counts, drawn.rng(user)) for user, counts in voters.items()
+    }
     voters.pop(2)
-    again = {user: mechanism.votes(counts, drawn.rng(user)) for user, counts in voters.items()}
+    again = {
+        user: mechanism.union.votes(counts, drawn.rng(user)) for user, counts in voters.items()
+    }
     assert all(with_all[user] == votes for user, votes in again.items())
 
 

@@ -1,0 +1,142 @@
+"""A noisy union of sets: voters share votes of norm 1 among their items, and sums get noise.
+
+Gopi et al. 2020 (arXiv:2002.09745), weighted Gaussian; proof: docs/proofs.md, theorem K.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from uedp_bench.accounting.events import ApproximateDP, Gaussian, PrivacyEvent
+from uedp_bench.accounting.set_union import threshold_for, unseen_mass
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from uedp_bench.accounting.events import PrivacyUnit
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.mechanism import Events
+    from uedp_bench.run import Run
+
+Item = TypeVar("Item", bound=Any)
+"""Whatever is voted for: it hashes and has an order."""
+
+VotingUnit = Literal["user", "record"]
+"""What votes: everything that a user wrote (a document), or a row."""
+
+Choice = Literal["random", "frequent"]
+"""Which items a voter with too many votes for: any, or those that it has most often."""
+
+
+class NoisyUnion(NamedTuple):
+    """How votes are cut, weighted and hidden.
+
+    Attributes:
+        noise: deviation of the noise on each sum of votes; those of a voter have norm 1.
+        most: m: items that a voter votes for, at most.
+        choose: which of them.
+        delta_unseen: with which items that one voter alone has pass, at most.
+    """
+
+    noise: float
+    most: int
+    choose: Choice
+    delta_unseen: float
+
+    @property
+    def threshold(self) -> float:
+        """What a noisy sum of votes must exceed."""
+        return threshold_for(self.noise, self.most, self.delta_unseen)
+
+    def events(self, unit: PrivacyUnit, about: tuple[str, ...], unseen: str) -> Events:
+        """A noisy sum of vectors of norm 1, and items that only one voter has.
+
+        Args:
+            unit: what votes.
+            about: assumptions of the noisy sum.
+            unseen: what one voter alone has, in words.
+        """
+        mass = unseen_mass(self.noise, self.most, self.threshold)
+        return (
+            PrivacyEvent(unit=unit, event=Gaussian(noise_multiplier=self.noise), assumptions=about),
+            PrivacyEvent(
+                unit=unit,
+                event=ApproximateDP(epsilon=0.0, delta=mass),
+                assumptions=(
+                    f"{unseen} that one voter alone has pass the threshold {self.threshold:.6g} "
+                    f"with probability {mass:.3g} at most (docs/proofs.md, noisy unions of sets)",
+                ),
+            ),
+        )
+
+    def noisy_sums(
+        self, voters: Mapping[int, Mapping[Item, int]], run: Run
+    ) -> list[tuple[Item, float]]:
+        """Every item with a vote, in order, and its noisy sum.
+
+        Args:
+            voters: how often each has each of its items.
+            run: gives the draws of every voter and the noise.
+        """
+        drawn = run.fresh("votes")
+        sums: dict[Item, float] = {}
+        for voter, counts in voters.items():
+            for item, weight in self.votes(counts, drawn.rng(voter)).items():
+                sums[item] = sums.get(item, 0.0) + weight
+        voted = sorted(sums)
+        noise = run.rng("noise").normal(0.0, self.noise, len(voted))
+        return [(item, sums[item] + add) for item, add in zip(voted, noise.tolist(), strict=True)]
+
+    def votes(self, counts: Mapping[Item, int], rng: np.random.Generator) -> dict[Item, float]:
+        """The votes of one voter: a vector of norm 1, or of norm 0 where it has no item.
+
+        Args:
+            counts: how often it has each of its items.
+            rng: of its own.
+        """
+        items = sorted(counts)
+        order = rng.permutation(len(items)).tolist()
+        if self.choose == "frequent":
+            order.sort(key=lambda at: -counts[items[at]])  # ties stay in random order
+        chosen = order[: self.most]
+        weight = 1.0 / math.sqrt(len(chosen)) if chosen else 0.0
+        return {items[at]: weight for at in chosen}
+
+
+def voters_of_rows(corpus: Corpus, rows: IntArray, unit: VotingUnit, name: str) -> IntArray:
+    """(rows given,) who votes in each of some rows: its user, or its key.
+
+    Args:
+        corpus: of the rows.
+        rows: their numbers; they may repeat.
+        unit: what votes.
+        name: of the mechanism, for the message.
+
+    Raises:
+        InputError: if users vote and a row has none.
+    """
+    voters: IntArray = (corpus.users if unit == "user" else corpus.keys)[rows]
+    if unit == "user" and (voters < 0).any():
+        raise InputError(
+            f"{name}.unit is user, and {len(set(rows[voters < 0].tolist()))} rows have no "
+            "user; set unit to record"
+        )
+    return voters
+
+
+def items_of_voters(voters: IntArray, items: Iterable[Item]) -> dict[int, dict[Item, int]]:
+    """How often each voter has each of its items.
+
+    Args:
+        voters: (items,) who has each item.
+        items: all occurrences.
+    """
+    found: dict[int, dict[Item, int]] = {}
+    for voter, item in zip(voters.tolist(), items, strict=True):
+        counts = found.setdefault(voter, {})
+        counts[item] = counts.get(item, 0) + 1
+    return found

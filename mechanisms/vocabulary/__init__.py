@@ -1,0 +1,1 @@
+"""Mechanisms that choose the words of a vocabulary."""

@@ -1,0 +1,275 @@
+"""A vocabulary of private text, chosen with differential privacy: a noisy count of words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from uedp_bench.accounting.accountants.composing import compose
+from uedp_bench.accounting.events import ApproximateDP, Claim, PrivacyEvent, Repeated
+from uedp_bench.accounting.noise_search import smallest_noise
+from uedp_bench.accounting.noisy_histogram import NoisyHistogram, histogram_threshold
+from uedp_bench.component import Params
+from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats, Events, VocabularyMechanism
+from uedp_bench.mechanisms._noisy_union import (
+    NoisyUnion,
+    VotingUnit,
+    items_of_voters,
+    voters_of_rows,
+)
+from uedp_bench.word_counts import WordCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from uedp_bench.accounting.events import PrivacyUnit
+    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.run import Run
+
+Variant = Literal["gaussian-union", "laplace", "public"]
+
+ASSUMPTIONS = (
+    "neighbours differ by everything that one voter (a user, or a row) has written; rows of the "
+    "split public are public",
+    "a voter's words depend on its own rows alone",
+    "the vocabulary is made of the released words and counts, and of public text, alone",
+)
+
+ORIGIN = "DP histogram"
+
+
+class DPVocabularyParams(Params):
+    """What counts a word, and with how much noise."""
+
+    variant: Variant = Field(
+        default="gaussian-union",
+        description="'gaussian-union': each unit shares votes of norm 1 among its words, with "
+        "Gaussian noise (Gopi et al. 2020); 'laplace': occurrences are counted, with Laplace noise "
+        "(Hoory et al. 2021); 'public': words of the split public, which cost nothing",
+    )
+    epsilon: float = Field(
+        default=1.0, gt=0.0, description="of the vocabulary alone; the noise is solved for"
+    )
+    delta: float = Field(
+        default=1e-6,
+        gt=0.0,
+        lt=1.0,
+        description="at which epsilon holds; what words of one unit alone may take of the run's "
+        "delta is this (laplace) or half of it (gaussian-union)",
+    )
+    words_per_unit: int = Field(
+        default=200,
+        ge=1,
+        le=1_000_000,
+        description="words of a unit that count, at most: the different words that it has most "
+        "often (gaussian-union), or its first words, repeats among them (laplace)",
+    )
+    unit: VotingUnit | None = Field(
+        default=None,
+        description="what is protected, and counts: all rows of a user, or each row (record); "
+        "by default a user (gaussian-union) or a row (laplace)",
+    )
+    join_public: bool = Field(
+        default=False,
+        description="words of the split public count too, with as much weight in all as those "
+        "that were released",
+    )
+
+    @model_validator(mode="after")
+    def _public_is_free(self) -> DPVocabularyParams:
+        if self.variant == "public":
+            for name, field in type(self).model_fields.items():
+                if name != "variant" and getattr(self, name) != field.default:
+                    raise ValueError(f"variant public counts public rows alone: leave out {name}")
+        return self
+
+    @property
+    def voter(self) -> VotingUnit:
+        """What votes."""
+        return self.unit or ("record" if self.variant == "laplace" else "user")
+
+
+class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
+    """Releases words whose noisy count exceeds a threshold; the model's vocabulary is made of them.
+
+    The trainer of the model's tokenizer sees the released words and counts alone: characters,
+    pieces and their order come from nothing else.
+    """
+
+    name = "dp-vocabulary"
+    unit = "user"
+    fresh_noise = True
+    source = "Hoory et al. 2021, section 3.2; Gopi et al. 2020 (arXiv:2002.09745)"
+    Params = DPVocabularyParams
+
+    @property
+    def protects(self) -> PrivacyUnit | None:
+        """What votes; nothing where public words are counted."""
+        return None if self.params.variant == "public" else self.params.voter
+
+    @property
+    def union(self) -> NoisyUnion:
+        """How votes are cut, weighted and hidden (gaussian-union)."""
+        p = self.params
+        noise = union_noise(p.epsilon, p.delta, p.words_per_unit)
+        return NoisyUnion(noise, p.words_per_unit, "frequent", p.delta / 2.0)
+
+    @property
+    def histogram(self) -> NoisyHistogram:
+        """The noise on counts, and what they must exceed (laplace)."""
+        p = self.params
+        scale = _rounded_up(p.words_per_unit / p.epsilon)
+        threshold = histogram_threshold(scale, p.words_per_unit, p.delta)
+        return NoisyHistogram(scale=scale, words=p.words_per_unit, threshold=threshold)
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """The noisy counts; nothing where public words are counted."""
+        p = self.params
+        if p.variant == "public":
+            return ()
+        if p.variant == "gaussian-union":
+            return self.union.events(p.voter, ASSUMPTIONS, "words")
+        return (PrivacyEvent(unit=p.voter, event=self.histogram, assumptions=ASSUMPTIONS),)
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """What the paper states of its histogram (laplace): basic composition over words."""
+        p, event = self.params, self.histogram
+        if p.variant != "laplace":
+            return ()
+        epsilon = 2.0 / event.scale
+        delta = min(1.0, 2.0 * math.exp(-(event.threshold - 1.0) * epsilon / 2.0))
+        return (
+            Claim(
+                unit=p.voter,
+                adjacency="replace-one",
+                event=Repeated(
+                    count=p.words_per_unit, event=ApproximateDP(epsilon=epsilon, delta=delta)
+                ),
+                accountant="basic",
+                source="Hoory et al. 2021, section 3.2",
+                note="one histogram of which many words change is no composition; the same "
+                "epsilon follows from l1 sensitivity (docs/proofs.md, section 20)",
+            ),
+        )
+
+    def choose(
+        self, corpus: Corpus, words: Sequence[Sequence[str]], run: Run
+    ) -> tuple[WordCounts, Events]:
+        """See `VocabularyMechanism`: words of rows of the split train vote.
+
+        Raises:
+            InputError: if no word is released, users vote and a row has none, or public words are
+                to count and there are none.
+        """
+        p = self.params
+        public: Counter[str] = Counter()
+        if p.variant == "public" or p.join_public:
+            for row in np.flatnonzero(corpus.where("public")).tolist():
+                public.update(words[row])
+            if not public:
+                raise InputError(
+                    f"{self.name} counts words of the split public, and the corpus has none: give "
+                    "source.public files, or say source.valid_is_public=true"
+                )
+        if p.variant == "public":
+            return WordCounts(public, "public split"), ()
+        rows = np.flatnonzero(corpus.where("train"))
+        voters = voters_of_rows(corpus, rows, p.voter, self.name)
+        taking = [words[row] for row in rows.tolist()]
+        counts = (
+            self._by_votes(voters, taking, run)
+            if p.variant == "gaussian-union"
+            else self._by_occurrences(voters, taking, run)
+        )
+        if not counts:
+            raise InputError(
+                f"no word passed the threshold of {self.name}: give it more epsilon or delta, or "
+                "more text"
+            )
+        run.note(words_released=len(counts))
+        return self._joined(counts, public), self.plan(run.stats)
+
+    def _by_votes(
+        self, voters: IntArray, words: Sequence[Sequence[str]], run: Run
+    ) -> dict[str, float]:
+        """Released words with their noisy votes, in votes of those who have m words."""
+        who = np.repeat(voters, [len(row) for row in words])
+        every = items_of_voters(who, (word for row in words for word in row))
+        union = self.union
+        noisy, threshold = union.noisy_sums(every, run), union.threshold
+        run.note(
+            words_voted_for=len(noisy), voters=len(every), threshold=threshold,
+            simulation_only=["words_voted_for", "voters"],
+        )  # fmt: skip
+        unit = math.sqrt(union.most)
+        return {word: unit * total for word, total in noisy if total > threshold}
+
+    def _by_occurrences(
+        self, voters: IntArray, words: Sequence[Sequence[str]], run: Run
+    ) -> dict[str, float]:
+        """Released words with their noisy counts."""
+        event, counts = self.histogram, self.occurrences(voters, words)
+        found = sorted(counts)
+        noise = run.rng("noise").laplace(0.0, event.scale, len(found)).tolist()
+        run.note(
+            words_counted=len(found), threshold=event.threshold, simulation_only=["words_counted"]
+        )
+        noisy = ((word, counts[word] + add) for word, add in zip(found, noise, strict=True))
+        return {word: count for word, count in noisy if count > event.threshold}
+
+    def occurrences(self, voters: IntArray, words: Sequence[Sequence[str]]) -> Counter[str]:
+        """How often words occur among the first L of each voter (laplace), without noise.
+
+        Args:
+            voters: (rows,) whose each row is.
+            words: of each row.
+        """
+        most = self.params.words_per_unit
+        counts, left = Counter[str](), dict[int, int]()
+        for voter, row in zip(voters.tolist(), words, strict=True):
+            taken = row[: left.get(voter, most)]
+            left[voter] = left.get(voter, most) - len(taken)
+            counts.update(taken)
+        return counts
+
+    def _joined(self, counts: Mapping[str, float], public: Mapping[str, int]) -> WordCounts:
+        """Released counts, and public ones of the same weight in all where they join."""
+        if not public:
+            return WordCounts(counts, ORIGIN)
+        scale = sum(public.values()) / math.fsum(counts.values())
+        both = {word: float(count) for word, count in public.items()}
+        for word, count in counts.items():
+            both[word] = both.get(word, 0.0) + scale * count
+        return WordCounts(both, f"{ORIGIN} and public split")
+
+
+@lru_cache(maxsize=64)
+def union_noise(epsilon: float, delta: float, most: int) -> float:
+    """The smallest deviation at which a noisy union has this epsilon at this delta, rounded up.
+
+    Half of delta is for items that one voter alone has.
+
+    Args:
+        epsilon: of the union alone.
+        delta: at which it holds.
+        most: items that a voter votes for, at most.
+    """
+
+    def epsilon_of(noise: float) -> float:
+        events = NoisyUnion(noise, most, "frequent", delta / 2.0).events("user", (), "items")
+        return compose([one.event for one in events], "add-or-remove", delta).epsilon
+
+    return _rounded_up(smallest_noise(epsilon_of, epsilon))
+
+
+def _rounded_up(value: float) -> float:
+    """The value with six digits, rounded up: what is printed of it promises no more."""
+    digits = 5 - math.floor(math.log10(value))
+    rounded = round(value, digits)
+    return rounded if rounded >= value else round(value + 10.0**-digits, digits)

@@ -1,0 +1,80 @@
+"""A histogram of words with Laplace noise and a threshold: the event and what it is worth.
+
+Every word that somebody has gets noise of its own, and words whose noisy count exceeds a threshold
+are released with it. A unit has `words` occurrences of words, at most, so that counts that others
+share move by so much in l1. What only the unit has is released with a probability that the
+threshold makes small (proof: docs/proofs.md, section 20).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import Field
+
+from uedp_bench.accounting.event_contract import Adjacency, Event, PrivacyUnit, Promise
+
+_SAFETY = 1.0 + 1e-9
+"""The threshold lies this much higher than it must, so that rounding does not lower it."""
+
+
+class NoisyHistogram(Event):
+    """Laplace noise on every count above 0, and words whose noisy count exceeds the threshold.
+
+    A unit has at most `words` occurrences of words. The noise has the scale `scale`; noisy counts
+    are released with their words.
+    """
+
+    kind: Literal["noisy-histogram"] = "noisy-histogram"
+    scale: float = Field(gt=0.0)
+    words: int = Field(ge=1)
+    threshold: float = Field(ge=1.0)
+
+    def promise(self, adjacency: Adjacency) -> Promise:
+        """Epsilon of shared counts, and delta of words that only the unit has.
+
+        A unit that is replaced is removed and added: both double.
+        """
+        changes = 2 if adjacency == "replace-one" else 1
+        unseen = changes * seen_alone(self.scale, self.words, self.threshold)
+        return Promise(changes * self.words / self.scale, min(unseen, 1.0))
+
+    def text(self, unit: PrivacyUnit) -> str:
+        """What is counted, hidden and released."""
+        return (
+            f"words are counted, at most {self.words:,} of each {unit}; each count gets Laplace "
+            f"noise of scale {self.scale:g}, and those above {self.threshold:g} are released"
+        )
+
+
+def seen_alone(scale: float, words: int, threshold: float) -> float:
+    """The probability that some word that one unit alone has is released, at most.
+
+    A word that it has c times passes with at most exp((c - threshold) / scale) / 2. The sum over
+    words with `words` occurrences in all is largest where all are different, or all are the same.
+
+    Args:
+        scale: of the noise.
+        words: occurrences of words that the unit has, at most.
+        threshold: what a noisy count must exceed.
+    """
+    log = _worst_words(scale, words) - (threshold - 1.0) / scale - math.log(2.0)
+    return math.exp(min(log, 0.0))
+
+
+def histogram_threshold(scale: float, words: int, delta: float) -> float:
+    """The smallest threshold at which `seen_alone` is `delta` at most, and not below 1.
+
+    Args:
+        scale: of the noise.
+        words: occurrences of words that a unit has, at most.
+        delta: in (0, 1).
+    """
+    needed = 1.0 + scale * (_worst_words(scale, words) - math.log(2.0 * delta))
+    return max(needed, 1.0) * _SAFETY
+
+
+def _worst_words(scale: float, words: int) -> float:
+    """The logarithm of max(L, e^((L - 1) / b)): L different words, or one that occurs L times."""
+    return max(math.log(words), (words - 1) / scale)
