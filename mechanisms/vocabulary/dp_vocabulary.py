@@ -54,14 +54,16 @@ class DPVocabularyParams(Params):
         "(Hoory et al. 2021); 'public': words of the split public, which cost nothing",
     )
     epsilon: float = Field(
-        default=1.0, gt=0.0, description="of the vocabulary alone; the noise is solved for"
+        default=1.0,
+        gt=0.0,
+        description="epsilon of the vocabulary alone; the noise that gives it is solved for",
     )
-    delta: float = Field(
+    vocabulary_delta: float = Field(
         default=1e-6,
         gt=0.0,
         lt=1.0,
-        description="at which epsilon holds; what words of one unit alone may take of the run's "
-        "delta is this (laplace) or half of it (gaussian-union)",
+        description="delta at which this epsilon holds; words of one unit alone take all of it "
+        "(laplace), or half of it (gaussian-union), from the delta of the run",
     )
     words_per_unit: int = Field(
         default=200,
@@ -117,15 +119,15 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
     def union(self) -> NoisyUnion:
         """How votes are cut, weighted and hidden (gaussian-union)."""
         p = self.params
-        noise = union_noise(p.epsilon, p.delta, p.words_per_unit)
-        return NoisyUnion(noise, p.words_per_unit, "frequent", p.delta / 2.0)
+        noise = union_noise(p.epsilon, p.vocabulary_delta, p.words_per_unit)
+        return NoisyUnion(noise, p.words_per_unit, "frequent", p.vocabulary_delta / 2.0)
 
     @property
     def histogram(self) -> NoisyHistogram:
         """The noise on counts, and what they must exceed (laplace)."""
         p = self.params
         scale = _rounded_up(p.words_per_unit / p.epsilon)
-        threshold = histogram_threshold(scale, p.words_per_unit, p.delta)
+        threshold = histogram_threshold(scale, p.words_per_unit, p.vocabulary_delta)
         return NoisyHistogram(scale=scale, words=p.words_per_unit, threshold=threshold)
 
     def plan(self, stats: CorpusStats) -> Events:
@@ -189,8 +191,8 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
         )
         if not counts:
             raise InputError(
-                f"no word passed the threshold of {self.name}: give it more epsilon or delta, or "
-                "more text"
+                f"no word passed the threshold of {self.name}: give it more epsilon or "
+                "vocabulary_delta, or more text"
             )
         run.note(words_released=len(counts))
         return self._joined(counts, public), self.plan(run.stats)

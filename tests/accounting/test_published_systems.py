@@ -80,19 +80,6 @@ def test_metric_dp_is_per_unit_of_distance() -> None:
     assert [value for _, value in rows] == [6.0, 60.0]
 
 
-def test_dp_vocabulary_needs_group_privacy() -> None:
-    claimed, proven = both("dp-vocabulary", word_epsilon=0.01, word_delta=1e-10, words=256)
-    assert (claimed.epsilon, claimed.delta) == (pytest.approx(2.56), pytest.approx(2.56e-8))
-    assert proven.epsilon == pytest.approx(2.56)
-    exact = 1e-10 * sum(math.exp(0.01 * i) for i in range(256))
-    assert proven.delta == pytest.approx(exact)
-    # At epsilon 0.1 for a word the deltas of 256 words add up to everything.
-    claimed, proven = both("dp-vocabulary", word_epsilon=0.1, word_delta=1e-10, words=256)
-    assert claimed.epsilon == pytest.approx(25.6)
-    assert proven.epsilon == math.inf
-    assert "more than the allowed" in proven.reason
-
-
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])
 def test_federated_ner_samples_from_a_shard(sampling: str) -> None:
     settings = {"records": 14_987, "batch_size": 32, "epochs": 10, "sampling": sampling}

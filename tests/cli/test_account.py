@@ -218,8 +218,8 @@ def test_events_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["account", "user-dp", "--set", "users"], "for instance rounds=50"),
         (
-            ["account", "dp-vocabulary+user-dp", "--set", "users=9"],
-            "vocabulary is accounted for alone",
+            ["account", "federated-ner+user-dp", "--set", "users=9"],
+            "federated-ner is accounted for alone",
         ),
         (["account", "user-dp+user-dp", "--set", "users=9"], "every mechanism once"),
         (["account", "user-dp+deidentify", *USERS], "in the order"),

@@ -231,8 +231,12 @@ def test_choosing_the_vocabulary_always_counts_and_pre_processing_still_does_not
     words, train = Words(), user_dp()
     pipeline = build(words, Publish(), train)
     mine, other = pipeline.staged(words, words.plan(STATS)), train.plan(STATS)
-    assert pipeline.plan(STATS) == (*mine, *pipeline.staged(train, other))
-    assert [event.stage for event in pipeline.plan(STATS)] == ["words", "user-dp"]
+    planned = pipeline.plan(STATS)
+    assert planned[:1] == mine and [event.stage for event in planned] == ["words", "user-dp"]
+    assert [event.event for event in planned[1:]] == [event.event for event in other]
+    said = "vocabulary and initial weights do not depend on private text"
+    assert said in other[0].assumptions and said not in planned[1].assumptions
+    assert f"{said} beyond what words is charged for" in planned[1].assumptions
     (both,) = proven(pipeline.plan(STATS), delta=1e-5)
     (alone,) = proven(train.plan(STATS), delta=1e-5)
     assert alone.epsilon < both.epsilon < float("inf")

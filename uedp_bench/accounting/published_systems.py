@@ -15,7 +15,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import (
-    ApproximateDP,
     Claim,
     FixedSizeSampled,
     Gaussian,
@@ -217,54 +216,6 @@ class MetricDP(System[MetricDPParams]):
         return MetricPrivacy(epsilon=self.params.epsilon, metric=self.params.metric)
 
 
-class DPVocabularyParams(Params):
-    """Parameters of a vocabulary made from a noisy histogram of words."""
-
-    word_epsilon: float = Field(gt=0, description="epsilon of the histogram, for one word")
-    word_delta: float = Field(gt=0, lt=1, description="delta of the histogram, for one word")
-    words: int = Field(default=256, ge=1, description="k: words of an example, at most")
-
-
-class DPVocabulary(System[DPVocabularyParams]):
-    """Word counts with Laplace noise and a threshold, from which a WordPiece vocabulary is made."""
-
-    name = "dp-vocabulary"
-    unit = "record"
-    source = "Hoory et al. 2021, Section 3.2, Theorem 1"
-    reason = (
-        "changing the k words of an example is group privacy, not composition: delta grows by "
-        "(e^(k epsilon) - 1)/(e^epsilon - 1), not by k"
-    )
-    Params = DPVocabularyParams
-
-    def plan(self) -> Events:
-        """One histogram; neighbours differ in k words."""
-        p = self.params
-        return (
-            PrivacyEvent(
-                unit=self.unit,
-                adjacency="replace-one",
-                event=ApproximateDP(epsilon=p.word_epsilon, delta=p.word_delta, group=p.words),
-                assumptions=("no example has more than the declared number of words",),
-            ),
-        )
-
-    def claims(self) -> tuple[Claim, ...]:
-        """The claim: k mechanisms in sequence give (k epsilon, k delta)."""
-        p = self.params
-        once = ApproximateDP(epsilon=p.word_epsilon, delta=p.word_delta)
-        return (
-            Claim(
-                unit=self.unit,
-                adjacency="replace-one",
-                event=Repeated(count=p.words, event=once),
-                accountant="basic",
-                source=self.source,
-                note=self.reason,
-            ),
-        )
-
-
 class FederatedNERParams(Params):
     """Parameters of DP-SGD at the clients of a federation."""
 
@@ -352,7 +303,7 @@ def federated_ner_claim(records: int, epochs: int, noise_multiplier: float) -> C
 
 
 SYSTEMS: Mapping[str, type[System[Any]]] = MappingProxyType(
-    {system.name: system for system in (DeepCandidate, DPNR, DPVocabulary, FederatedNER, MetricDP)}
+    {system.name: system for system in (DeepCandidate, DPNR, FederatedNER, MetricDP)}
 )
 """Systems by name that no mechanism is registered for."""
 

@@ -52,7 +52,7 @@ def account_command(
     """Print what a mechanism's paper claims and what can be proven, from parameters alone.
 
     Beside the mechanisms of 'uedp-bench list' there are published systems that are accounted for
-    only: deepcandidate, dp-vocabulary, dpnr, federated-ner, federated-secret-sharer, metric-dp.
+    only: deepcandidate, dpnr, federated-ner, metric-dp and federated-secret-sharer.
     'uedp-bench describe NAME' shows the parameters of either. Mechanisms in a row are joined by +.
 
     \b

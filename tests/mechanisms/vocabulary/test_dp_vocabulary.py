@@ -30,10 +30,9 @@ def mechanism(**params) -> DPVocabulary:
 
 def rows(texts=TEXTS, users=USERS, public=0) -> Corpus:
     split = [4 if i < public else 0 for i in range(len(texts))]
-    corpus = Corpus(
+    return Corpus(
         texts=tuple(texts), groups={"user": np.array(users)}, split=np.array(split, dtype=np.int64)
     )
-    return corpus
 
 
 def split_words(corpus):
@@ -108,7 +107,9 @@ def test_what_others_wrote_decides_nothing_of_a_vote():
 @pytest.mark.parametrize("variant", ["laplace", "gaussian-union"])
 def test_the_noise_has_the_deviation_of_its_event(variant):
     """Released counts of words that are far above the threshold, against the true ones."""
-    one = mechanism(variant=variant, epsilon=4.0, delta=0.1, words_per_unit=20, unit="record")
+    one = mechanism(
+        variant=variant, epsilon=4.0, vocabulary_delta=0.1, words_per_unit=20, unit="record"
+    )
     corpus = rows([" ".join(f"w{i}" for i in range(20))] * 100, [-1] * 100)
     found = [chosen(one, corpus, seed) for seed in range(50)]
     assert all(len(counts) == 20 for counts in found)
@@ -137,7 +138,9 @@ def singletons(one, corpus, own, trials):
 @pytest.mark.parametrize("size", [1, 4])
 def test_words_of_one_row_alone_survive_with_delta_at_most(variant, size):
     delta, trials = 0.2, 600
-    one = mechanism(variant=variant, epsilon=2.0, delta=delta, words_per_unit=4, unit="record")
+    one = mechanism(
+        variant=variant, epsilon=2.0, vocabulary_delta=delta, words_per_unit=4, unit="record"
+    )
     own = [f"own{i}" for i in range(size)]
     corpus = rows([" ".join(own), *["all of us"] * 3], [-1] * 4)
     bound = delta if variant == "laplace" else delta / 2.0
@@ -148,7 +151,7 @@ def test_words_of_one_row_alone_survive_with_delta_at_most(variant, size):
 
 
 def test_a_canary_that_one_user_repeats_is_no_more_likely():
-    one = mechanism(epsilon=2.0, delta=0.3, words_per_unit=4)
+    one = mechanism(epsilon=2.0, vocabulary_delta=0.3, words_per_unit=4)
     corpus = rows(["canary canary canary"] * 50 + ["all of us"] * 5, [0] * 50 + [1, 2, 3, 4, 5])
     assert singletons(one, corpus, {"canary"}, 400) <= 0.15 + 4 * math.sqrt(0.15 / 400)
 
@@ -159,7 +162,7 @@ def test_a_canary_that_one_user_repeats_is_no_more_likely():
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 7.0])
 @pytest.mark.parametrize("variant", ["laplace", "gaussian-union"])
 def test_the_epsilon_that_is_asked_for_holds_and_is_nearly_used(variant, epsilon):
-    one = mechanism(variant=variant, epsilon=epsilon, delta=1e-6)
+    one = mechanism(variant=variant, epsilon=epsilon, vocabulary_delta=1e-6)
     (guarantee,) = proven(one.plan(STATS), delta=1e-6)
     assert guarantee.unit == one.protects == ("record" if variant == "laplace" else "user")
     assert 0.999 * epsilon < guarantee.epsilon <= epsilon
