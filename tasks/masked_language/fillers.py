@@ -69,27 +69,32 @@ class Gap:
         return Gap(before[:left], after[len(after) - right :], fillers)
 
     def within(self, room: int) -> Gap:
-        """The same gap in a text of at most so many tokens, those nearest to it.
-
-        Raises:
-            InputError: if a filler is longer.
-        """
-        left = room - max(map(len, self.fillers))
-        if left < 0:
-            raise InputError(f"filler: {room - left} tokens do not fit the model's {room}")
+        """The same gap in a text of at most so many tokens, those nearest to it."""
+        left = max(0, room - max(map(len, self.fillers)))
         after = min(len(self.after), max(left // 2, left - len(self.before)))
         before = min(len(self.before), left - after)
         return replace(
             self, before=self.before[len(self.before) - before :], after=self.after[:after]
         )
 
-    def questions(self, mask: int) -> Questions:
-        """Each token of a filler, given those to its left; those to its right are hidden."""
+    def questions(self, mask: int, room: int) -> Questions:
+        """Each token of a filler, given those to its left; those to its right are hidden.
+
+        Args:
+            mask: that stands for hidden tokens.
+            room: tokens of a question, at most. Longer fillers are cut into parts, and each part
+                is asked by itself.
+        """
         known: dict[tuple[int, tuple[int, ...]], int] = {}
         rows: list[list[int]] = []
         places: list[int] = []
         answers: list[tuple[int, int, int]] = []
-        for number, filler in enumerate(self.fillers):
+        parts = (
+            (number, filler[start : start + room])
+            for number, filler in enumerate(self.fillers)
+            for start in range(0, len(filler), room)
+        )
+        for number, filler in parts:
             for at, token in enumerate(filler):
                 key = len(filler), tuple(filler[:at])
                 if key not in known:

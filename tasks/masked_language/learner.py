@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.errors import InputError
 from uedp_bench.learner import Batch, Learner, Losses, Schedule
 from uedp_bench.model import HasOutputLayer
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
+from uedp_bench.tasks.tokens.pretraining import Pretraining, public_stage
 from uedp_bench.tasks.tokens.rows import IGNORED
 
 if TYPE_CHECKING:
     from torch import nn
 
     from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.run import Run
     from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
 
 
@@ -131,3 +135,45 @@ class MaskedLearner(Learner):
         from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
 
         return MaskedLanguageModelRelease(self._reader, module)
+
+
+def masked_stages(
+    reader: MaskedReader, params: Pretraining, corpus: Corpus, run: Run
+) -> list[MaskedLearner]:
+    """The learners of public text, where that is asked for, and of private text.
+
+    Args:
+        reader: reads rows.
+        params: say how public text is learnt.
+        corpus: its splits public and train.
+        run: around them.
+
+    Raises:
+        InputError: if there is nothing to train on, or public pre-training is asked for without
+            public text.
+    """
+    module = reader.model.build_masked(reader.vocabulary, run.shared_seed("init"))
+    stages = []
+    missing = "the corpus has no public text: give source.public files, or set it to 0"
+    if (before := public_stage(params, corpus, missing)) is not None:
+        stages.append(MaskedLearner(reader, module, before[0], schedule=before[1]))
+    train = corpus.only("train")
+    if not len(train):
+        raise InputError("the corpus has no row in the split 'train'")
+    stages.append(MaskedLearner(reader, module, train))
+    for learner in stages:
+        run.count({"rows_truncated": learner.truncated})
+    return stages
+
+
+def with_mask(vocabulary: Vocabulary | None) -> MaskedVocabulary:
+    """The vocabulary, if it has a mask.
+
+    Raises:
+        InputError: if it has none.
+    """
+    known: Any = vocabulary
+    if getattr(known, "mask", -1) < 0:
+        raise InputError("a masked language model needs a vocabulary with a mask, as BERT's is")
+    masked: MaskedVocabulary = known
+    return masked

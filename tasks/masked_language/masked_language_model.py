@@ -16,14 +16,18 @@ from uedp_bench.mask_filler import MaskFiller
 from uedp_bench.masked_model import MaskedLanguageModel
 from uedp_bench.release import Completer, RowScorer, Scorer, Tokenised
 from uedp_bench.task import Task, Utility
-from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
+from uedp_bench.tasks.masked_language.learner import (
+    MaskedLearner,
+    MaskedReader,
+    masked_stages,
+    with_mask,
+)
 from uedp_bench.tasks.masked_language.scores import score_masked
-from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
+from uedp_bench.tasks.tokens.pretraining import roles_of
 from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.masked_model import MaskedVocabulary
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
     from uedp_bench.run import Run
@@ -143,18 +147,7 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
             self._model(), with_mask(vocabulary), p.max_tokens, p.masked, run.speed.score_rows,
             p.scored_tokens,
         )  # fmt: skip
-        module = reader.model.build_masked(reader.vocabulary, run.shared_seed("init"))
-        stages = []
-        missing = "the corpus has no public text: give source.public files, or set it to 0"
-        if (before := public_stage(p, corpus, missing)) is not None:
-            stages.append(MaskedLearner(reader, module, before[0], schedule=before[1]))
-        train = corpus.only("train")
-        if not len(train):
-            raise InputError("the corpus has no row in the split 'train'")
-        stages.append(MaskedLearner(reader, module, train))
-        for learner in stages:
-            run.count({"rows_truncated": learner.truncated})
-        return stages
+        return masked_stages(reader, p, corpus, run)
 
     def roles(self) -> tuple[Role, ...]:
         """See `Task`."""
@@ -183,16 +176,3 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
         if not isinstance(self.model, MaskedLanguageModel):
             raise CapabilityError(f"{self.name} needs a masked language model (such as bert)")
         return self.model
-
-
-def with_mask(vocabulary: Vocabulary | None) -> MaskedVocabulary:
-    """The vocabulary, if it has a mask.
-
-    Raises:
-        InputError: if it has none.
-    """
-    known: Any = vocabulary
-    if getattr(known, "mask", -1) < 0:
-        raise InputError("masked-language-model needs a vocabulary with a mask, as BERT's is")
-    masked: MaskedVocabulary = known
-    return masked

@@ -129,17 +129,18 @@ class MaskedLanguageModelRelease(TrainedRelease):
         A filler of several tokens is filled in from left to right, those to the right still hidden
         (within-word l2r: Kauf and Ivanova 2023): the loss is that of a sequence of so many tokens,
         and no token gives another away. Texts are joined as they stand. Where they are longer than
-        the model allows, what is farthest from the gap is left out.
+        the model allows, what is farthest from the gap is left out, and a filler that is longer by
+        itself is asked in windows.
 
         Raises:
-            InputError: if a filler has no token, or more than the model allows.
+            InputError: if a filler has no token.
             UedpBenchError: if a loss is NaN.
         """
         if not len(fillers):
             return np.empty(0)
         encoded = self.vocabulary.encode([before, after, *(before + f + after for f in fillers)])
         gap = Gap.of(encoded[0], encoded[1], encoded[2:]).within(self._room)
-        asked = gap.questions(self.vocabulary.mask)
+        asked = gap.questions(self.vocabulary.mask, self._room)
         nats, order = np.empty(len(asked.tokens)), np.argsort(asked.question, kind="stable")
         starts = np.searchsorted(asked.question[order], np.arange(len(asked.rows) + 1))
         rows = [np.array(row, dtype=np.int64) for row in asked.rows]

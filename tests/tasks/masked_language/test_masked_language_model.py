@@ -6,32 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from masked_rows import SMALL, STATS, WORDS, learner_of, release_of, rows_of_words, task_with
 
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Schedule
 from uedp_bench.mask_filler import MaskFiller
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models import bert
-from uedp_bench.registry import models, tasks
 from uedp_bench.release import Completer, RowScorer, Scorer
 from uedp_bench.run import Run
-from uedp_bench.tasks.masked_language.learner import MaskedLearner
-from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
 from uedp_bench.tasks.tokens.rows import IGNORED
 from uedp_bench.training.plain import train_plain
-
-STATS = CorpusStats(users=40, rows=200, sensitive_rows=0, entities=0, public=False)
-SMALL = {
-    "num_hidden_layers": 2,
-    "hidden_size": 32,
-    "num_attention_heads": 2,
-    "intermediate_size": 64,
-    "max_position_embeddings": 40,
-}
-WORDS = """
-    the nurse saw a doctor near some old clinic and went home to rest early
-""".split()  # noqa: SIM905
 
 
 @pytest.fixture(autouse=True)
@@ -39,31 +24,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The network of `configuration: tiny` in 2 layers of 32."""
     monkeypatch.setattr(bert, "_TINY", SMALL)
     torch.set_num_threads(1)
-
-
-def rows_of_words(rows: int = 100, longest: int = 12) -> Corpus:
-    rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(WORDS, rng.integers(1, longest + 1))) for _ in range(rows)]
-    split = np.resize(
-        [SPLITS.index(s) for s in ("train", "train", "valid", "test", "public")], rows
-    )
-    return Corpus(tuple(texts), {"user": np.arange(rows) // 3}, split)
-
-
-def task_with(model: dict[str, Any] | None = None, **params: Any) -> Any:
-    kind = tasks.get("masked-language-model")
-    made = models.create("bert", model or {"configuration": "tiny"})
-    return kind(kind.create(params).params, made)
-
-
-def learner_of(task: Any, corpus: Corpus, seed: int = 1) -> MaskedLearner:
-    learner: MaskedLearner = task.stages(corpus, task.vocabulary(corpus), Run(seed, STATS))[-1]
-    return learner
-
-
-def release_of(task: Any, corpus: Corpus) -> MaskedLanguageModelRelease:
-    learner = learner_of(task, corpus)
-    return learner.release(learner.module)
 
 
 # ------------------------------------------------------------------------------ rows and masks
@@ -182,8 +142,10 @@ def test_long_contexts_lose_what_is_farthest_from_the_gap() -> None:
     with_all = release.filler_losses(f"{far} ", f" {far}", ["nurse", "home"])
     some = release.filler_losses(f"{near} ", f" {near}", ["nurse", "home"])
     np.testing.assert_allclose(with_all, some, atol=1e-5)
-    with pytest.raises(InputError, match="filler: 50 tokens do not fit the model's 38"):
-        release.filler_losses("a ", "", [" ".join(["nurse"] * 50)])
+    parts = [" ".join(["nurse"] * n) for n in (38, 12, 50)]
+    (first,), (second,), (whole,) = (release.filler_losses("", "", [part]) for part in parts)
+    assert release.filler_losses("the ", " home", parts[2:])[0] == pytest.approx(whole, abs=1e-4)
+    assert whole == pytest.approx(first + second, abs=1e-4)
     with pytest.raises(InputError, match="without any token"):
         release.filler_losses("a ", " b", ["nurse", ""])
 

@@ -1,0 +1,109 @@
+"""Masked language models under mechanisms: one pass, chunks, stages, and what they learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from masked_rows import SMALL, STATS, learner_of, rows_of_words, task_with
+
+from uedp_bench.corpus import Corpus
+from uedp_bench.learner import Schedule
+from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
+from uedp_bench.models import bert
+from uedp_bench.run import Run, Speed
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.plain import train_plain
+from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.vector import FlatModule
+
+STEPS = {"steps": 2, "batch_size": 20, "clip": 0.5, "optimizer": "sgd"}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bert, "_TINY", SMALL)
+    torch.set_num_threads(1)
+
+
+def _flat(module: torch.nn.Module) -> torch.Tensor:
+    return FlatModule(module, "cpu").vector
+
+
+@pytest.mark.parametrize("lora", [None, 2])
+@pytest.mark.parametrize("units", [[[i] for i in range(12)], [[0], [1, 2, 3], [4, 5], [6, 7, 8]]])
+def test_one_pass_gives_what_each_update_by_itself_gives(
+    units: list[list[int]], lora: int | None
+) -> None:
+    """The table of token vectors is used twice, by lookups and by the output layer."""
+    learner = learner_of(task_with({"configuration": "tiny", "lora_rank": lora}), rows_of_words())
+    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
+    rng = np.random.default_rng(4)
+    rows = np.concatenate([np.array(rows) for rows in units])
+    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
+    found = []
+    for fast in (True, False):
+        setup = WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4)
+        worker = ShareWorker(setup)
+        worker._unknown = None if fast else "a test asks for it"
+        work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
+        found.append(worker.unit_sum(work, Share(cohort, np.linspace(0.4, 1.0, len(units)))))
+        assert (ONE_PASS in found[-1].clipping) is fast, found[-1].clipping
+    fast_sum, slow_sum = found
+    assert float((fast_sum.total - slow_sum.total).norm()) < 1e-3 * float(slow_sum.total.norm())
+    assert fast_sum.clipped == slow_sum.clipped > 0
+    assert sorted(fast_sum.losses) == pytest.approx(sorted(slow_sum.losses), rel=1e-4)
+
+
+def test_the_update_is_the_same_in_1_7_and_64_chunks() -> None:
+    found = []
+    for chunk in (64, 9, 1):
+        learner = learner_of(task_with(), rows_of_words(160))
+        run = replace(Run(1, STATS, scope="s"), speed=Speed(chunk=chunk))
+        params = {**STEPS, "batch_size": 64, "noise_multiplier": 0.0}
+        module, _ = DPSGD.create(params).train(learner, learner.corpus, run)
+        found.append(_flat(module) - _flat(learner.module))
+        assert run.diary.ways["clipping"] == ONE_PASS
+    for other in found[1:]:
+        assert float((found[0] - other).norm()) < 1e-4 * float(found[0].norm()) > 0
+
+
+def test_masks_are_drawn_anew_at_every_visit() -> None:
+    """Two steps on all rows, without noise: seeds of a row differ, and so do its masks."""
+    learner, seen = learner_of(task_with(), rows_of_words()), []
+    batch = learner.batch
+
+    def spied(rows: Any, seeds: Any) -> Any:
+        found = batch(rows, seeds)
+        seen.extend(zip(rows.tolist(), found["places"].tolist(), strict=True))
+        return found
+
+    learner.batch = spied  # type: ignore[method-assign]
+    train_plain(Schedule(4, 16, 1e-3), learner, Run(1, STATS))
+    longest = int(learner.row_lengths.argmax())
+    places = [tuple(sorted(set(at))) for row, at in seen if row == longest]
+    assert len(places) == 4 and len(set(places)) > 1
+
+
+def test_a_little_text_is_learnt_by_heart() -> None:
+    """Each word tells the others of its row: all hidden words are found, and no n-gram helps."""
+    rng = np.random.default_rng(0)
+    pairs = [("old", "clinic"), ("home", "rest"), ("nurse", "doctor")]
+    texts = [" ".join(pairs[i]) for i in rng.integers(3, size=90)]
+    corpus = Corpus(tuple(texts), {"user": np.arange(90)}, np.resize([0, 2, 4], 90))
+    task = task_with()
+    learner = learner_of(task, corpus)
+    before = task.score(learner.release(learner.module), corpus).metrics
+    trained = train_plain(Schedule(40, 15, 5e-3), learner, Run(1, STATS))
+    after = task.score(learner.release(trained), corpus).metrics
+    assert after["pseudo_perplexity"].value < 1.3 < 4 < before["pseudo_perplexity"].value
+    assert after["accuracy"].value == 1.0 > after["constant_accuracy"].value
+    assert after["pseudo_perplexity"].value < after["bigram_perplexity"].value
+    release = learner.release(trained)
+    losses = release.filler_losses("nurse ", "", ["doctor", "clinic", "rest"])
+    assert losses.argmin() == 0 and losses[0] < 0.3
