@@ -117,6 +117,19 @@ _UTILITY = (
            "lower", low=1.0),
     Metric("perplexity_known", "perplexity of known words", "exp of the mean nats a target in the "
            "vocabulary", "lower", low=1.0),
+    Metric("pseudo_perplexity", "pseudo-perplexity", "exp of the mean nats a word of the original "
+           "test text, each word hidden from the model", "lower", low=1.0, main=True),
+    Metric("pseudo_perplexity_known", "pseudo-perplexity of known words", "the same, of words "
+           "without an unknown piece", "lower", low=1.0),
+    Metric("pseudo_perplexity_open", "open pseudo-perplexity", "the same, where a word with an "
+           "unknown piece is spelt as well, at ln 256 nats a byte", "lower", low=1.0, main=True),
+    Metric("pseudo_perplexity_piece", "pseudo-perplexity a piece", "compares within one vocabulary "
+           "only", "lower", low=1.0),
+    _rate("frequent_accuracy", "accuracy, frequent words", "of hidden words that are among the 100 "
+          "most frequent ones of public text", "higher"),
+    _rate("middle_accuracy", "accuracy, middle words", "of hidden words that are among the next "
+          "900 of public text", "higher"),
+    _rate("rare_accuracy", "accuracy, rare words", "of all other hidden words", "higher"),
     _rate("oov_rate", "unknown words", "share of targets outside the vocabulary: predicting that a "
           "word is unknown is easy, and flatters perplexity", main=True),
     Metric("unigram_perplexity", "unigram floor", "of word counts, without privacy", low=1.0),

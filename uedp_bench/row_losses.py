@@ -46,7 +46,8 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
     with torch.no_grad():
         for start in range(0, rows, size):
             chosen = np.arange(start, min(start + size, rows))
-            # No dropout in evaluation mode: the seeds of the rows decide nothing.
+            # No dropout in evaluation mode. What a learner draws all the same (which tokens it
+            # hides) is drawn from the seed 0, so that whoever asks gets the same answer.
             batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), device)
             found = learner.losses(module, batch)
             nats = (found.nats.double() / found.targets.double().clamp(min=1)).cpu().numpy()

@@ -56,6 +56,12 @@ class MaskedLanguageModelParams(Params):
         default=1e-3, gt=0, description="learning rate of Adam, on the public split"
     )
     pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
+    scored_words: int = Field(
+        default=20_000,
+        ge=1,
+        description="test words that are hidden and predicted, at least, if there are so many: "
+        "they are drawn by hash, a share of every row, as many passes as that takes",
+    )
     scored_tokens: int | None = Field(
         default=32,
         ge=1,
@@ -72,14 +78,17 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
 
     The test rows are scored by whole words: each is hidden once, all of its pieces together, beside
     other words of the row, in as many passes as hide a share of `masked` each; which words are
-    hidden together depends on the row alone. `pseudo_perplexity` is exp(sum of nats / words), where
-    words are those between white space and nats are summed over the pieces of a word, so that
-    vocabularies compare as far as they can: a model is told how many pieces a hidden word has.
+    hidden together depends on the row alone. Of a large test split (`scored_words`), words are
+    drawn by hash, and only so many passes are made.
+
+    `pseudo_perplexity` is exp(sum of nats / words): words are those between white space, and nats
+    are summed over the pieces of a word, of which the model is told the number.
     `pseudo_perplexity_piece` divides by pieces. A word with an unknown piece is predicted by
-    predicting that it is unknown, which flatters: `unknown_rate` is the share of such words, and
-    `pseudo_perplexity_known` and all accuracies leave them out. A word is right if all of its
-    pieces are. Accuracies by frequency go by the rank of a word in public text, lower-cased: up to
-    100, up to 1,000, and all others.
+    predicting that it is unknown, which flatters: `oov_rate` is the share of such words,
+    `pseudo_perplexity_known` and all accuracies leave them out, and `pseudo_perplexity_open` adds
+    what it takes to spell them, ln 256 nats a byte and its end, so that vocabularies compare. A
+    word is right if all of its pieces are. Accuracies by frequency go by the rank of a word in
+    public text, lower-cased: up to 100, up to 1,000, and all others.
 
     Floors are counted on the training rows without privacy, on the same pieces:
     `unigram_perplexity`, `bigram_perplexity` of pieces given the one before (which is shown to them
@@ -97,17 +106,25 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
     utility = (
         "pseudo_perplexity",
         "accuracy",
-        "accuracy_frequent",
-        "accuracy_middle",
-        "accuracy_rare",
-        "unknown_rate",
+        "frequent_accuracy",
+        "middle_accuracy",
+        "rare_accuracy",
+        "oov_rate",
+        "pseudo_perplexity_open",
         "pseudo_perplexity_known",
         "pseudo_perplexity_piece",
         "unigram_perplexity",
         "bigram_perplexity",
         "constant_accuracy",
     )
-    optional = ("accuracy_frequent", "accuracy_middle", "accuracy_rare")
+    optional = (
+        "accuracy",
+        "frequent_accuracy",
+        "middle_accuracy",
+        "rare_accuracy",
+        "pseudo_perplexity_known",
+        "constant_accuracy",
+    )
     floors: ClassVar[Mapping[str, str]] = MappingProxyType({"unigrams": "unigram_perplexity"})
     counted = ("unigram_perplexity", "bigram_perplexity", "constant_accuracy")
 
@@ -164,7 +181,7 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
         reader = MaskedReader(
             self._model(), with_mask(release.vocabulary), self.params.max_tokens, self.params.masked
         )
-        return score_masked(release, reader, corpus)
+        return score_masked(release, reader, corpus, self.params.scored_words)
 
     def load(self, folder: Path) -> Release:
         """See `Task`."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uedp_bench.results import Estimate
     from uedp_bench.tasks.masked_language.learner import MaskedReader
 
-BINS: Mapping[str, tuple[int, float]] = {
+_BINS: Mapping[str, tuple[int, float]] = {
     "frequent": (0, 100),
     "middle": (100, 1000),
     "rare": (1000, np.inf),
@@ -95,24 +95,35 @@ class WordPieces:
         ]
         return TextRows.build(rows, vocabulary)
 
-    def turns(self, rate: float) -> list[tuple[int, IntArray]]:
-        """Window and words of every pass; each word is in one, and it depends on its window."""
+    def turns(self, rate: float, enough: int) -> list[tuple[int, IntArray]]:
+        """Window and words of passes that hide a share of the words each.
+
+        Each word is in one of all passes, every one of them as likely; it depends on its window.
+
+        Args:
+            rate: share of the words of a window.
+            enough: words; no more passes are made than hide so many.
+        """
         passes = max(1, round(1.0 / rate))
+        made = min(passes, -(-enough * passes // len(self.words)))
         found = []
         for number, (a, b) in enumerate(zip(self.windows[:-1], self.windows[1:], strict=True)):
             text = " ".join(self.words[a:b]).encode("utf-8", "replace")
-            order = np.argsort(uniforms(np.array([zlib.crc32(text)]), _TURN, int(b - a))[0])
-            found += [(number, a + np.sort(order[turn::passes])) for turn in range(passes)]
+            drawn = uniforms(np.array([zlib.crc32(text)]), _TURN, int(b - a) + 1)[0]
+            turn = np.empty(b - a, dtype=np.int64)
+            turn[np.argsort(drawn[1:])] = np.arange(b - a) + int(drawn[0] * passes)
+            found += [(number, a + np.flatnonzero(turn % passes == now)) for now in range(made)]
         return [(number, words) for number, words in found if len(words)]
 
 
-def score_masked(release: MaskFiller, reader: MaskedReader, corpus: Corpus) -> Utility:
+def score_masked(release: MaskFiller, reader: MaskedReader, corpus: Corpus, enough: int) -> Utility:
     """Metrics of `masked-language-model`, with intervals over users, and their details.
 
     Args:
         release: that is asked.
         reader: reads rows as the task says.
         corpus: the original one; words of the split `test` are hidden.
+        enough: words that are hidden, at least, if there are so many.
 
     Raises:
         InputError: if it has no test row with a word.
@@ -121,45 +132,58 @@ def score_masked(release: MaskFiller, reader: MaskedReader, corpus: Corpus) -> U
     read, vocabulary = WordPieces.of(test.texts, reader), reader.vocabulary
     if not read.words:
         raise InputError("the corpus has no row with a word in the split 'test' to score")
-    nats, right = _predicted(release, read, reader.rate)
-    users = or_alone(test.users)[read.row]
+    asked, nats, right = _predicted(release, read, reader.rate, enough)
+    users = or_alone(test.users)[read.row[asked]]
     unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
-    known = np.array([unknown not in word for word in read.pieces])
+    pieces = [read.pieces[word] for word in asked.tolist()]
+    known, lengths = np.array([unknown not in word for word in pieces]), read.lengths[asked]
     train = WordPieces.of(corpus.only("train").texts, reader)
-    one, two = (_ngram_nats(order, train, read, vocabulary) for order in (1, 2))
+    one, two = (_ngram_nats(order, train, read, vocabulary)[asked] for order in (1, 2))
     most = _most_frequent(train, unknown)
-    every = np.ones_like(known)
+    every, words = np.ones_like(known), [read.words[word] for word in asked.tolist()]
+    spelt = np.log(256.0) * np.array([len(word.encode("utf-8", "replace")) + 1 for word in words])
     metrics = {
         "pseudo_perplexity": _perplexity(nats, every, users),
-        "accuracy": _ratio(right & known, known, users),
-        "unknown_rate": _ratio(~known, every, users),
-        "pseudo_perplexity_known": _perplexity(nats * known, known, users),
-        "pseudo_perplexity_piece": _perplexity(nats, read.lengths, users),
+        "pseudo_perplexity_open": _perplexity(nats + spelt * ~known, every, users),
+        "pseudo_perplexity_piece": _perplexity(nats, lengths, users),
+        "oov_rate": _ratio(~known, every, users),
         "unigram_perplexity": _perplexity(one, every, users),
         "bigram_perplexity": _perplexity(two, every, users),
-        "constant_accuracy": _ratio(np.array([w == most for w in read.pieces]), known, users),
     }
-    for name, members in _bins(read.words, corpus).items():
+    if known.any():
+        constant = np.array([word == most for word in pieces])
+        metrics["pseudo_perplexity_known"] = _perplexity(nats * known, known, users)
+        metrics["accuracy"] = _ratio(right & known, known, users)
+        metrics["constant_accuracy"] = _ratio(constant, known, users)
+    for name, members in _bins(words, corpus).items():
         if (here := members & known).any():
-            metrics[f"accuracy_{name}"] = _ratio(right & here, here, users)
-    return Utility(metrics, {"words": len(read.words), "pieces_per_word": read.lengths.mean()})
+            metrics[f"{name}_accuracy"] = _ratio(right & here, here, users)
+    details = {"words": len(read.words), "scored_words": len(asked)}
+    return Utility(metrics, {**details, "pieces_per_word": float(read.lengths.mean())})
 
 
-def _predicted(release: MaskFiller, read: WordPieces, rate: float) -> tuple[FloatArray, BoolArray]:
-    """(words,) nats of each word, hidden with all its pieces, and True where all are right."""
+def _predicted(
+    release: MaskFiller, read: WordPieces, rate: float, enough: int
+) -> tuple[IntArray, FloatArray, BoolArray]:
+    """(scored words,) numbers of words, and nats of each, hidden with all its pieces.
+
+    The last is True where all pieces are right.
+    """
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(read.lengths)])
     rows, hidden, asked = [], [], []
-    for window, words in read.turns(rate):
+    for window, words in read.turns(rate, enough):
         a, b = read.windows[window], read.windows[window + 1]
         rows.append([token for word in read.pieces[a:b] for token in word])
         places = [np.arange(starts[word], starts[word + 1]) for word in words]
         hidden.append(np.concatenate(places) - starts[a])
-        asked.append(np.repeat(words, read.lengths[words]))
+        asked.append(words)
     nats, wrong = np.zeros(len(read.words)), np.zeros(len(read.words))
     for words, found in zip(asked, release.masked_logprobs(rows, hidden), strict=True):
-        np.subtract.at(nats, words, found.logp)
-        np.add.at(wrong, words, ~found.correct)
-    return nats, wrong == 0
+        of_pieces = np.repeat(words, read.lengths[words])
+        np.subtract.at(nats, of_pieces, found.logp)
+        np.add.at(wrong, of_pieces, ~found.correct)
+    scored: IntArray = np.sort(np.concatenate(asked))
+    return scored, nats[scored], wrong[scored] == 0
 
 
 def _ngram_nats(
@@ -202,7 +226,7 @@ def _bins(words: Sequence[str], corpus: Corpus) -> dict[str, BoolArray]:
     unseen = rank == len(ranks)
     return {
         name: ((low <= rank) & (rank < high) & ~unseen) | (unseen & np.isinf(high))
-        for name, (low, high) in BINS.items()
+        for name, (low, high) in _BINS.items()
     }
 
 
