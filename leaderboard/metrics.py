@@ -169,6 +169,15 @@ _LEAKAGE = (
            "where nothing leaks", "lower", main=True, nothing=0.5),
     _share("auc_bag_of_words", "bag of words AUC", "of a classifier that sees no model: what "
           "membership must exceed to mean anything", main=True),
+    Metric("vocabulary_advantage_*", "names in vocabulary, advantage", "share of planted names of "
+           "so many users that are one token, less the share of names that nobody has", "lower",
+           low=-1.0, high=1.0, nothing=0.0),
+    _share("vocabulary_auc_*", "names in vocabulary, AUC", "of telling planted names from names "
+           "that nobody has by the number of their pieces", "lower", nothing=0.5),
+    _rate("vocabulary_found_*", "names in vocabulary", "share of planted names of so many users "
+          "that are one token", "lower"),
+    _rate("vocabulary_false_alarms", "names in vocabulary, of nobody", "share of names that nobody "
+          "has that are one token"),
     _share("auc_retrainings", "AUC over retrainings", "of telling trainings with the canary from "
           "those without", "lower", nothing=0.5),
     _share("auc_inputs", "transcript AUC", "of telling two inputs apart from what the owner of the "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.release import Channel, Published, RowScorer, Updates
+from uedp_bench.release import Channel, Published, RowScorer, Tokenised, Updates
 from uedp_bench.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> st
         return None
     offered = [*expected(task), Transcript]  # any mechanism may send
     if task.roles():
-        offered.append(Updates)
+        offered += [Updates, Tokenised]
     if pipeline.shows_published:
         offered += [Published, Channel]
     if any(need in offered for need in attack.needs):

@@ -1,0 +1,1 @@
+"""Membership in the vocabulary of a release."""
