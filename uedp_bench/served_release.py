@@ -60,12 +60,24 @@ class OpenedMessages(Protocol):
     """
 
     def opened(
-        self, corpus: Corpus, *, party: Literal["server", "client"], most: int
+        self,
+        corpus: Corpus,
+        *,
+        party: Literal["server", "client"],
+        most: int,
+        randomness: bool = False,
     ) -> NDArray[np.uint8]:
         """(rows, at most `most`) bytes that a party sees opened, without the answer.
 
         Each row is computed on by itself, with fresh randomness, also where rows are equal. Bytes
         are at the same places of every row's messages, evenly spread.
+
+        Args:
+            corpus: the rows.
+            party: whose view it is.
+            most: bytes of a row.
+            randomness: one half of the bytes is of the party's own random numbers, of what a dealer
+                sent to it, and of opened values without its own share of their masks.
         """
         ...
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from uedp_bench.attack import Attack, Leakage, Planted
-from uedp_bench.component import Params
+from uedp_bench.component import Params, at
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.results import Estimate
 from uedp_bench.served_release import OpenedMessages
@@ -49,6 +49,12 @@ class TranscriptParams(Params):
         default=False,
         description="tell two models apart as well, from what the owner of the text sees opened: a "
         "second model is trained on half of the users",
+    )
+    randomness: bool = Field(
+        default=False,
+        exclude_if=at(False),
+        description="one half of the bytes is of the party's own random numbers, of what the "
+        "dealer sent to it, and of what it can take off opened values: all of its view",
     )
 
 
@@ -155,13 +161,21 @@ class Transcript(Attack[TranscriptParams]):
         for side, (release, row) in enumerate((one, other)):
             run.progress(f"transcript: {party}", side, 2)
             rows = row.take(np.zeros(p.executions, dtype=np.int64))
-            views.append(release.opened(rows, party=party, most=p.bytes))
+            views.append(_view(release, rows, party, p))
         width = min(view.shape[1] for view in views)
         first, second = (view[:, :width] for view in views)
         rng = run.shared("transcript", "bootstrap", party)
         return _Told(
             separation(first, second, rng), two_sample_p(first, second), np.vstack([first, second])
         )
+
+
+def _view(
+    release: OpenedMessages, rows: Corpus, party: Literal["server", "client"], p: TranscriptParams
+) -> ByteArray:
+    # Releases of others may know nothing of `randomness`, which is off by default.
+    more = {"randomness": True} if p.randomness else {}
+    return release.opened(rows, party=party, most=p.bytes, **more)
 
 
 def _watched(release: Release) -> OpenedMessages:

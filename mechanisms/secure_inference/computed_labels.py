@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -100,7 +100,12 @@ class ComputedAnswers(ServedRelease):
         return self._network.read(corpus).numpy()
 
     def opened(
-        self, corpus: Corpus, *, party: Literal["server", "client"], most: int
+        self,
+        corpus: Corpus,
+        *,
+        party: Literal["server", "client"],
+        most: int,
+        randomness: bool = False,
     ) -> NDArray[np.uint8]:
         """See `OpenedMessages`; these questions are not counted."""
         inputs, number = self._network.read(corpus), SERVER if party == "server" else CLIENT
@@ -108,10 +113,12 @@ class ComputedAnswers(ServedRelease):
         for at in range(len(inputs)):
             row = inputs[at : at + 1]
             secure = self.compiled(_digest(row))
-            told = secure.infer(row, transcript_of=number).opened
-            content = np.concatenate([values.numpy().view(np.uint8).ravel() for values in told])
-            places = np.linspace(0, len(content) - 1, min(most, len(content))).astype(np.int64)
-            seen.append(content[places])
+            told = secure.infer(row, transcript_of=number)
+            if randomness:
+                halves = (_spread(told.opened, most - most // 2), _spread(told.own, most // 2))
+                seen.append(np.concatenate(halves))
+            else:
+                seen.append(_spread(told.opened, most))
         return np.stack(seen) if seen else np.empty((0, 0), dtype=np.uint8)
 
     def _answered(self, corpus: Corpus) -> SecureAnswer | None:
@@ -141,6 +148,12 @@ class ComputedScores(ComputedAnswers):
         if found is None or found.logits is None:
             return np.empty((0, len(self.classes)))
         return torch.log_softmax(found.logits.double(), dim=-1).numpy()
+
+
+def _spread(told: Sequence[Tensor], most: int) -> NDArray[np.uint8]:
+    """At most so many bytes of tensors, at evenly spread places."""
+    content = np.concatenate([x.contiguous().numpy().view(np.uint8).ravel() for x in told])
+    return content[np.linspace(0, len(content) - 1, min(most, len(content))).astype(np.int64)]
 
 
 def _digest(inputs: Tensor) -> str:

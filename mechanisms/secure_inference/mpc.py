@@ -19,6 +19,7 @@ from uedp_bench.mechanism import (
     VocabularyMechanism,
 )
 from uedp_bench.model import TextEncoder
+from uedp_bench.secure.fixed_point import largest_truncated
 from uedp_bench.served_release import Compilable, PlainNetwork
 
 if TYPE_CHECKING:
@@ -39,9 +40,6 @@ ASSUMPTIONS = (
     "the server's numbers that the dealer sends are read by nobody else",
     "inputs and all values between layers are within the declared ranges (others are refused)",
 )
-
-_SQUARES = 64.0
-"""What a sigmoid squares is clipped to 8 (`secure.sigmoid.END`)."""
 
 
 class MPCParams(Params):
@@ -146,7 +144,7 @@ class MPC(ServingMechanism[MPCParams]):
             parties=2,
             setup="trusted-dealer",
             truncations=p.truncations if local else 0,
-            largest=max(p.value_range, _SQUARES if p.sigmoid else 0.0) if local else 0.0,
+            largest=largest_truncated(p.value_range) if local else 0.0,
             reveals=f"{what} (the owner of the text), nothing (the owner of the model)",
         )
         return (

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_parties import HIGHEST, LOWEST, anything, both, computed
 
+from uedp_bench.secure.fixed_point import FRACTION
 from uedp_bench.secure.protocol import Party
-from uedp_bench.secure.ring import FRACTION
 from uedp_bench.secure.sigmoid import sigmoid
 
 EXTREMES = [0, 1, -1, 2, -2, 2**31, -(2**31), 2**62, -(2**62), 2**62 - 1, HIGHEST, LOWEST]

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-import math
+from fractions import Fraction
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.event_contract import Adjacency, Event, Notion, PrivacyUnit, Promise
+
+
+def failure_of_truncations(
+    truncations: int, largest: float, *, ring_bits: int, fraction_bits: int
+) -> float:
+    """Probability that one of so many products loses its last bits wrongly, at most.
+
+    Where each party truncates its own share, a value x is wrong with probability at most
+    2^(2 fraction_bits + 1 - ring_bits) |x| (Mohassel and Zhang 2017, SecureML, Theorem 1), which
+    departs from the function that is to be computed; probabilities add up (union bound).
+
+    Args:
+        truncations: how many.
+        largest: bounds |x|.
+        ring_bits: bits of a number.
+        fraction_bits: those behind the point.
+    """
+    exponent = 2 * fraction_bits + 1 - ring_bits
+    return float(min(Fraction(1), truncations * Fraction(largest) * Fraction(2) ** exponent))
 
 
 class SecureComputation(Event):
@@ -17,11 +36,9 @@ class SecureComputation(Event):
     the protocol reveals to them (`reveals`), but for a probability of failure (Goldreich 2004,
     section 7.2). That says nothing of what is revealed, nor of how a model was trained.
 
-    Numbers are integers of `ring_bits` bits with `fraction_bits` behind the point. Where each party
-    truncates its own share of a product, a value x is wrong with probability at most
-    2^(2 fraction_bits + 1 - ring_bits) |x| (Mohassel and Zhang 2017, SecureML, Theorem 1), which
-    departs from the function that is to be computed. `truncations` counts such truncations in one
-    execution; `largest` bounds |x|. Truncation with the help of a dealer has none.
+    Numbers are integers of `ring_bits` bits with `fraction_bits` behind the point. `truncations`
+    counts those in one execution that can fail (`failure_of_truncations`); `largest` bounds what
+    they truncate. Truncation with the help of a dealer has none.
     """
 
     source: ClassVar[str] = "Goldreich 2004, Foundations of Cryptography II, section 7.2"
@@ -46,11 +63,12 @@ class SecureComputation(Event):
     @property
     def failure(self) -> float:
         """Probability that one execution departs from the function, at most (union bound)."""
-        if self.truncations == 0 or self.largest == 0.0:
-            return 0.0
-        exponent = 2 * self.fraction_bits + 1 - self.ring_bits
-        log = math.log(self.truncations) + math.log(self.largest) + exponent * math.log(2.0)
-        return math.exp(min(0.0, log))
+        return failure_of_truncations(
+            self.truncations,
+            self.largest,
+            ring_bits=self.ring_bits,
+            fraction_bits=self.fraction_bits,
+        )
 
     def promise(self, adjacency: Adjacency) -> Promise:
         """Epsilon 0 in the sense of simulation; the failure is delta."""

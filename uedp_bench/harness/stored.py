@@ -86,49 +86,18 @@ class Keeper:
             guarantees: of the run.
             details: of the attacks.
         """
-        release, vocabulary = made.release, made.vocabulary
-        references = int(ready.run.counts.get("reference_models", 0))
-        out: dict[str, str] = {}
-        where = self.folder / "release"
+        release, where = made.release, self.folder / "release"
         proven = proves_something(guarantees)
-        hidden = isinstance(release, ServedRelease)
-        what = f"the model behind {release.view}" if hidden else release.view
-        if proven and where.is_dir() and not (release.draws_noise or hidden):
+        if proven and where.is_dir() and not (release.draws_noise or _hidden(release)):
             make_readable(where)
+        out: dict[str, str] = {}
         if where.is_dir() and any(where.iterdir()):
-            if not release.events:
-                out["release"] = f"{what}, from public data alone"
-            elif proven:
-                out["release"] = f"{what}, as protected as the guarantees prove"
-                if release.draws_noise:
-                    out["noise"] = (
-                        "key of the noise that the release draws when it is asked, which takes it "
-                        "off; only the owner can read it"
-                    )
-                if self.seeded:
-                    out["seed"] = "draws the noise of the release again, which takes it off"
-            else:
-                out["release"] = (
-                    f"{what} made from private rows; nothing is proven about it, and only "
-                    "the owner of the files can read it"
-                )
-            if hidden:
-                out["protocol"] = (
-                    "hides the model from those who ask it; only the owner can read the model"
-                )
-            if vocabulary is not None and vocabulary.private:
-                out["vocabulary"] = f"{vocabulary.size} words and tokens of private text"
+            out |= self._released(made, proven)
         if (self.folder / "planted.json").is_file():
             out["planted"] = "canaries, and which users trained; only the owner can read them"
         if isinstance(release, Transcript) and self.keeps_release:
-            release.transcript.save(self.folder / MESSAGES)
-            payloads = sum(one.payload is not None for one in release.transcript.sent)
-            out["transcript"] = (
-                f"{len(release.transcript.sent)} messages that parties sent while it was made, "
-                f"{payloads} of them with what they carried; no guarantee about the release "
-                "protects them, and only the owner can read them"
-            )
-        if references:
+            out["transcript"] = self._messages(release)
+        if references := int(ready.run.counts.get("reference_models", 0)):
             out["cache"] = (
                 f"cache/ beside the folder: {references} models that attacks asked for, trained on "
                 "private rows; only the owner can read them"
@@ -139,6 +108,50 @@ class Keeper:
             if shown := set(_texts(details)) & set(classes):
                 out[f"classes of {name}"] = f"{len(shown)} names in the details"
         return out
+
+    def _released(self, made: Protected, proven: bool) -> dict[str, str]:
+        """What the files of a release hold, by kind."""
+        release, vocabulary = made.release, made.vocabulary
+        what = f"the model behind {release.view}" if _hidden(release) else release.view
+        out: dict[str, str] = {}
+        if not release.events:
+            out["release"] = f"{what}, from public data alone"
+        elif proven:
+            out["release"] = f"{what}, as protected as the guarantees prove"
+            if release.draws_noise:
+                out["noise"] = (
+                    "key of the noise that the release draws when it is asked, which takes it "
+                    "off; only the owner can read it"
+                )
+            if self.seeded:
+                out["seed"] = "draws the noise of the release again, which takes it off"
+        else:
+            out["release"] = (
+                f"{what} made from private rows; nothing is proven about it, and only "
+                "the owner of the files can read it"
+            )
+        if _hidden(release):
+            out["protocol"] = (
+                "hides the model from those who ask it; only the owner can read the model"
+            )
+        if vocabulary is not None and vocabulary.private:
+            out["vocabulary"] = f"{vocabulary.size} words and tokens of private text"
+        return out
+
+    def _messages(self, release: Transcript) -> str:
+        """Writes what parties said to each other, and tells it."""
+        release.transcript.save(self.folder / MESSAGES)
+        payloads = sum(one.payload is not None for one in release.transcript.sent)
+        return (
+            f"{len(release.transcript.sent)} messages that parties sent while it was made, "
+            f"{payloads} of them with what they carried; no guarantee about the release "
+            "protects them, and only the owner can read them"
+        )
+
+
+def _hidden(release: Release) -> bool:
+    """True if a mechanism answers for the model, which nobody sees."""
+    return isinstance(release, ServedRelease)
 
 
 def keep_result(result: Result, out: Path) -> None:

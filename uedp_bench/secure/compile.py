@@ -10,17 +10,19 @@ from typing import NoReturn
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.accounting.secure_computation import failure_of_truncations
 from uedp_bench.errors import InputError
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.secure import cost, sigmoid
+from uedp_bench.secure import cost
 from uedp_bench.secure.correlations import Shape
 from uedp_bench.secure.cost import Cost
 from uedp_bench.secure.dealer import Dealer, seeds_of
+from uedp_bench.secure.fixed_point import FRACTION, RING_BITS, largest_truncated
 from uedp_bench.secure.modules import ArgMax, Branches
 from uedp_bench.secure.program import Program, Reveals, plan_of
 from uedp_bench.secure.protocol import Truncation
 from uedp_bench.secure.reading import Reader, Values, read_network
-from uedp_bench.secure.ring import FRACTION, RING_BITS, decode, encode
+from uedp_bench.secure.ring import decode, encode
 from uedp_bench.secure.sessions import Secrets, Session, one_process, two_processes
 
 __all__ = ["ArgMax", "Branches", "Cost", "SecureAnswer", "SecureConfig", "SecureNetwork",
@@ -122,12 +124,15 @@ class SecureAnswer:
         logits: float64 (rows, classes) if they were revealed, else None.
         traffic: what it took.
         opened: values that were opened to the party whose transcript was asked for, in order.
+        own: its random numbers and what the dealer sent to it, in order, and what it can take off
+            opened values by its own share of their masks.
     """
 
     labels: Tensor
     logits: Tensor | None
     traffic: Traffic
     opened: list[Tensor]
+    own: list[Tensor]
 
 
 class SecureNetwork:
@@ -154,7 +159,7 @@ class SecureNetwork:
 
         Args:
             inputs: the client's, real (rows, *input_shape).
-            transcript_of: party whose opened values are kept: `SERVER`, `CLIENT`, or nobody.
+            transcript_of: party whose view is kept: `SERVER`, `CLIENT`, or nobody's.
 
         Raises:
             InputError: inputs of another shape, or out of the declared range.
@@ -172,7 +177,7 @@ class SecureNetwork:
                 found.append(parties.answer(batch, rows, corrections))
         meter = session.meter
         traffic = Traffic(meter.rounds, meter.server, meter.client, dealt, offline, session.seconds)
-        return self._answer(torch.cat(found), traffic, session.opened)
+        return self._answer(torch.cat(found), traffic, session)
 
     def cost(self, rows: int) -> Cost:
         """Rounds and bytes of an inference of so many rows, by formula."""
@@ -185,15 +190,17 @@ class SecureNetwork:
     def failure(self, rows: int) -> float:
         """Probability that a truncation in an inference of so many rows fails, at most.
 
-        0 with the dealer's help. A value x that each party truncates by itself is wrong with
-        probability at most 2^(2 * 16 + 1 - 64) |x| (Mohassel and Zhang 2017, Theorem 1), and no |x|
-        exceeds the declared range, but the square of what a Sigmoid clips (`sigmoid.END`).
+        0 with the dealer's help; else as `failure_of_truncations` says of values of the declared
+        range.
         """
         if self.config.truncation == "dealer":
             return 0.0
-        largest = max(self.config.value_range, float(sigmoid.END**2))
-        each = 2.0 ** (2 * FRACTION + 1 - RING_BITS) * largest
-        return min(1.0, self.cost(rows).truncations * each)
+        return failure_of_truncations(
+            self.cost(rows).truncations,
+            largest_truncated(self.config.value_range),
+            ring_bits=RING_BITS,
+            fraction_bits=FRACTION,
+        )
 
     def _checked(self, inputs: Tensor) -> Tensor:
         shape = tuple(inputs.shape[1:])
@@ -213,10 +220,11 @@ class SecureNetwork:
             )
         return values
 
-    def _answer(self, found: Tensor, traffic: Traffic, opened: list[Tensor]) -> SecureAnswer:
+    def _answer(self, found: Tensor, traffic: Traffic, session: Session) -> SecureAnswer:
+        view = session.opened, session.own
         if self.config.reveals == "label":
-            return SecureAnswer(found, None, traffic, opened)
-        return SecureAnswer(found.argmax(-1), decode(found), traffic, opened)
+            return SecureAnswer(found, None, traffic, *view)
+        return SecureAnswer(found.argmax(-1), decode(found), traffic, *view)
 
 
 def compile_network(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from uedp_bench.secure.ring import RING_BITS
+from uedp_bench.secure.fixed_point import RING_BITS
 
 SERVER, CLIENT = 0, 1
 """The parties: who has the network, and who has the inputs."""

@@ -74,11 +74,13 @@ class Supply:
 
     Attributes:
         taken: correlations that were taken, by batch.
+        kept: numbers that were taken, in order, if somebody keeps them; None if not.
     """
 
     def __init__(self, party: int, seed: Stream) -> None:
         self.party, self.seed = party, seed
         self.taken: Counter[int] = Counter()
+        self.kept: list[Tensor] | None = None
         self._batch = -1
         self._stream: Expansion | None = None
         self._corrections: Iterator[Tensor] = iter(())
@@ -106,6 +108,8 @@ class Supply:
         found = self._stream.draw(correlation.expanded_by(self.party))
         if self.party == SERVER:
             found += [next(self._corrections) for _ in correlation.dependent]
+        if self.kept is not None:
+            self.kept += [x.clone() for x in found]
         return found
 
 

@@ -39,6 +39,8 @@ class Program:
 
     def party(self, supply: Supply, *, keep: bool = False) -> Party:
         """A party that has seen nothing yet."""
+        if keep:
+            supply.kept = []
         return Party(supply, self.truncation, self.width, opened=[] if keep else None)
 
     def show_weights(self, party: Party) -> Steps[None]:

@@ -7,6 +7,7 @@ server's weights are shown under one mask that serves all batches (`docs/proofs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -18,9 +19,11 @@ from uedp_bench.secure.carry import carry_bits
 from uedp_bench.secure.correlations import SERVER, Spec, unpack
 from uedp_bench.secure.dealer import Supply
 from uedp_bench.secure.exchange import Steps, swap
-from uedp_bench.secure.ring import FRACTION, RING_BITS
+from uedp_bench.secure.fixed_point import FRACTION, RING_BITS
 
 Truncation = Literal["local", "dealer"]
+
+Operation = Callable[[Tensor, Tensor], Tensor]
 
 _LOWER = 2 ** (RING_BITS - 1) - 1
 
@@ -65,6 +68,16 @@ class Party:
         if self.opened is not None:
             self.opened += [x.clone() for x in opened]
 
+    def note_rest(self, take_off: Operation, *pairs: tuple[Tensor, Tensor]) -> None:
+        """Keeps opened values without this party's share of their masks, where anything is kept.
+
+        Args:
+            take_off: the rest from value and share.
+            pairs: a value and a share each.
+        """
+        if self.supply.kept is not None:
+            self.supply.kept += [take_off(value, share) for value, share in pairs]
+
     def public(self, value: int, like: Tensor) -> Tensor:
         """This party's share of a public constant."""
         return torch.full_like(like, value if self.leads else 0)
@@ -82,6 +95,7 @@ class Party:
         """Products, number by number, with twice the bits behind the point (Beaver 1991)."""
         a, b, c = self.supply.take(correlations.multiplication(tuple(x.shape)))
         d, e = yield from self.open(x - a, y - b)
+        self.note_rest(torch.add, (d, a), (e, b))
         found: Tensor = d * b + e * a + c
         return found + d * e if self.leads else found
 
@@ -92,6 +106,7 @@ class Party:
         r, upper, top = self.supply.take(correlations.truncation(tuple(x.shape), places))
         raised = x + self.public(2 ** (RING_BITS - 2), x)  # not negative, and below 2^63
         (c,) = yield from self.open(raised + r)
+        self.note_rest(torch.sub, (c, r))
         # Without their top bits, c is raised + r, less 2^63 where that reaches 2^63: there the
         # top bits of c and r differ.
         sign = (c < 0).to(torch.int64)
@@ -108,6 +123,7 @@ class Party:
         triple = correlations.conjunction(_spec(x), _spec(y))
         a, b, c = self.supply.take(triple)
         d, e = yield from self.open(x ^ a, y ^ b, bits=True)
+        self.note_rest(torch.bitwise_xor, (d, a), (e, b))
         found = (d & b) ^ (e & a) ^ c
         return found ^ (d & e) if self.leads else found
 
@@ -142,6 +158,8 @@ class Party:
         theirs = yield from swap(*mine)
         d, shown = mine[0] + theirs[0], mine[1] ^ theirs[1]
         self.note(d, shown)
+        self.note_rest(torch.add, (d, a))
+        self.note_rest(torch.bitwise_xor, (shown, mask))
         v = unpack(shown, bits.size)
         # The bit is v + r (1 - 2 v), and x is d + a.
         found = (1 - 2 * v) * (d * r + ar) + v * a

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from uedp_bench.errors import InputError
 from uedp_bench.secure.correlations import Shape
+from uedp_bench.secure.fixed_point import FRACTION
 from uedp_bench.secure.layers import Affine, Layer, Parallel, Pointwise, Pool, Sequence
 from uedp_bench.secure.modules import ArgMax, Branches
-from uedp_bench.secure.ring import FRACTION, encode
+from uedp_bench.secure.ring import encode
 
 _KNOWN = (nn.Linear, nn.Conv1d, nn.ReLU, nn.MaxPool1d, nn.Flatten, nn.Sigmoid, Branches,
           nn.Sequential, nn.Dropout, nn.Identity)  # fmt: skip

@@ -10,9 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-RING_BITS = 64
-FRACTION = 16
-"""Bits behind the point."""
+from uedp_bench.secure.fixed_point import FRACTION
 
 _LIMB = 22
 _LONGEST = 512

@@ -23,11 +23,15 @@ from uedp_bench.secure.program import Program
 
 @dataclass
 class Session:
-    """What a run leaves: traffic, CPU seconds of both parties, and opened values of one."""
+    """What a run leaves: traffic, CPU seconds of both parties, and the view of one.
+
+    A view is its opened values, and its `own` numbers; its inputs it has.
+    """
 
     meter: Meter = field(default_factory=Meter)
     seconds: float = 0.0
     opened: list[Tensor] = field(default_factory=list)
+    own: list[Tensor] = field(default_factory=list)
 
 
 class Runner(Protocol):
@@ -57,7 +61,7 @@ def one_process(
         program: public.
         secrets: of the server and of the client.
         session: what is filled.
-        keep: the party whose opened values are kept; None for nobody's.
+        keep: the party whose view is kept; None for nobody's.
     """
     parties = [
         program.party(Supply(at, each.seed), keep=keep == at) for at, each in enumerate(secrets)
@@ -87,6 +91,7 @@ def one_process(
     yield Both()
     if keep is not None:
         session.opened += parties[keep].opened or []
+        session.own += parties[keep].supply.kept or []
 
 
 @contextmanager
@@ -119,13 +124,14 @@ def two_processes(
         yield Apart()
         for at, pipe in enumerate(pipes):
             pipe.send(None)
-            meter, seconds, opened = _received(pipe)
+            meter, seconds, *view = _received(pipe)
             session.meter.rounds = meter.rounds
             session.meter.server += meter.server
             session.meter.client += meter.client
             session.seconds += seconds
             if keep == at:
-                session.opened += [torch.from_numpy(x) for x in opened]
+                for kept, told in zip((session.opened, session.own), view, strict=True):
+                    kept += [torch.from_numpy(x) for x in told]
     finally:
         for pipe in pipes:
             pipe.close()
@@ -187,7 +193,8 @@ def _party(
             if answer is not None:
                 pipe.send(answer.numpy())
         seconds = time.process_time() - start
-        pipe.send((link.meter, seconds, [x.numpy() for x in party.opened or []]))
+        view = ([x.numpy() for x in kept or []] for kept in (party.opened, party.supply.kept))
+        pipe.send((link.meter, seconds, *view))
     except (EOFError, BrokenPipeError):
         return  # nobody asks any more
     except Exception as error:

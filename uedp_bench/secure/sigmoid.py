@@ -13,16 +13,14 @@ import torch
 from numpy.polynomial import Chebyshev
 from torch import Tensor
 
-from uedp_bench.secure.ring import FRACTION
+from uedp_bench.secure.fixed_point import FRACTION, SIGMOID_END
 
 if TYPE_CHECKING:
     from uedp_bench.secure.exchange import Steps
     from uedp_bench.secure.protocol import Party
 
 _ONE = 1 << FRACTION
-_END_BITS = 3
-END = 1 << _END_BITS
-"""Inputs beyond it are clipped."""
+_END_BITS = SIGMOID_END.bit_length() - 1
 
 TERMS = 11
 TRUNCATIONS = TERMS + 1
@@ -30,16 +28,18 @@ TRUNCATIONS = TERMS + 1
 
 
 def coefficients() -> list[int]:
-    """Factors of T_1, T_3, ..., T_21 of x / `END`, with `FRACTION` bits behind the point."""
-    found = Chebyshev.interpolate(lambda x: 1 / (1 + np.exp(-x)), 2 * TERMS - 1, (-END, END))
+    """Factors of T_1, T_3, ..., T_21 of x / `SIGMOID_END`, `FRACTION` bits behind the point."""
+    found = Chebyshev.interpolate(
+        lambda x: 1 / (1 + np.exp(-x)), 2 * TERMS - 1, (-SIGMOID_END, SIGMOID_END)
+    )
     return [round(float(c) * _ONE) for c in found.coef[1::2]]
 
 
 def sigmoid(party: Party, x: Tensor) -> Steps[Tensor]:
     """Shares of 1 / (1 + exp(-x)), to 1e-3."""
-    end = party.public(END * _ONE, x)
+    end = party.public(SIGMOID_END * _ONE, x)
     above, below = yield from party.relu(torch.stack([x + end, x - end]))
-    term = above - below - end  # x / END, with `_END_BITS` more bits behind the point
+    term = above - below - end  # x / SIGMOID_END, with `_END_BITS` more bits behind the point
     square = yield from party.mul(term, term)
     square = yield from party.truncate(square, FRACTION + 2 * _END_BITS)
     twice = 4 * square - party.public(2 * _ONE, x)  # 2 T_2: T_(n+2) = 2 T_2 T_n - T_(n-2)

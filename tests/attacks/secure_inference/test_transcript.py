@@ -11,8 +11,12 @@ import text_encoders  # noqa: F401
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
+from uedp_bench.randomness.streams import Stream
 from uedp_bench.registry import attacks, mechanisms, models, tasks
 from uedp_bench.run import Run
+from uedp_bench.secure import compile as compiling
+from uedp_bench.secure import dealer
+from uedp_bench.secure.expansion import Expansion
 
 STATS = CorpusStats(20, 20, 0, 0, public=True)
 
@@ -40,14 +44,15 @@ def found(release: Any, retrain: Any = None, **params: Any) -> dict[str, Any]:
     return dict(attack.run(release, planted, corpus, run).metrics)
 
 
-def test_neither_inputs_nor_models_are_told_apart() -> None:
+@pytest.mark.parametrize("randomness", [False, True])
+def test_neither_inputs_nor_models_are_told_apart(randomness: bool) -> None:
     asked: list[str] = []
 
     def retrain(users: Any, *, mechanism: str, seed: int, splits: Any) -> Any:
         asked.append(mechanism)
         return served(seed=2)
 
-    metrics = found(served(), retrain, models=True)
+    metrics = found(served(), retrain, models=True, randomness=randomness, bytes=256)
     for name in ("inputs", "models"):
         assert metrics[f"auc_{name}"].low < 0.5 < metrics[f"auc_{name}"].high
         assert metrics[f"p_{name}"].value > 1e-3
@@ -55,13 +60,42 @@ def test_neither_inputs_nor_models_are_told_apart() -> None:
     assert asked == ["same"]
 
 
-def test_masks_that_are_used_twice_tell_everything() -> None:
+@pytest.mark.parametrize("randomness", [False, True])
+def test_masks_that_are_used_twice_tell_everything(randomness: bool) -> None:
     release = served()
     once = release._draw("the dealer")
     release._draw = lambda question: once
-    metrics = found(release)
+    metrics = found(release, randomness=randomness, executions=24, bytes=256)
     assert metrics["auc_inputs"].value == 1.0
     assert metrics["p_inputs"].value < 1e-6
+
+
+def test_a_mask_of_one_share_is_found_by_who_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is opened is uniform; behind the server's own share of the mask stands the secret."""
+    of_client: set[bytes] = set()
+    started, drawn = Expansion.__init__, Expansion.draw
+
+    def start(self: Any, seed: Stream, *name: Any) -> None:
+        started(self, seed, *name)
+        self.weak = seed.key in of_client
+
+    def draw(self: Any, specs: Any) -> Any:
+        numbers = drawn(self, specs)
+        if self.weak and len(specs) == 3:  # of truncation: the client's share of r
+            numbers[0].zero_()
+        return numbers
+
+    def seeds(stream: Stream) -> tuple[Stream, Stream]:
+        of_client.add(stream.child("client").key)
+        return stream.child("server"), stream.child("client")
+
+    monkeypatch.setattr(Expansion, "__init__", start)
+    monkeypatch.setattr(Expansion, "draw", draw)
+    for module in (compiling, dealer):
+        monkeypatch.setattr(module, "seeds_of", seeds)
+    opened = found(served())["auc_inputs"]
+    assert opened.low < 0.5 < opened.high
+    assert found(served(), randomness=True)["auc_inputs"].value > 0.9
 
 
 def test_words_that_are_not_uniform_are_found() -> None:

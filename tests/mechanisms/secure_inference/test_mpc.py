@@ -147,12 +147,12 @@ def test_truncation_by_the_parties_alone_is_bounded() -> None:
 
 
 def test_squares_inside_a_sigmoid_fail_whatever_range_is_declared() -> None:
-    params = {"truncation": "local", "truncations": 1, "input_range": 1.0, "value_range": 2.0}
+    params = {"truncation": "local", "truncations": 1, "input_range": 1.0}
     events = [
-        mechanisms.create("mpc", params | {"sigmoid": sigmoid}).plan(STATS)[0].event
-        for sigmoid in (False, True)
+        mechanisms.create("mpc", params | {"value_range": largest}).plan(STATS)[0].event
+        for largest in (2.0, 65.0)
     ]
-    assert [event.largest for event in events] == [2.0, 64.0]
+    assert [event.largest for event in events] == [64.0, 65.0]
 
 
 PROJECTED = {"name": "sentence-encoder", "params": {"projection": 8}}

@@ -1,0 +1,51 @@
+"""What a result says of its files must be what its mechanisms leave there."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from validated import GONE, REFERENCE, Data, changed, reference
+
+from uedp_bench.leaderboard.validation.stored_files import check_stored
+from uedp_bench.results import Result
+
+HIDES = "hides the model from those who ask it; only the owner can read the model"
+
+
+def said(data: Data) -> dict[str, str]:
+    return {problem.where: problem.what for problem in check_stored(Result.model_validate(data))}
+
+
+@pytest.fixture(scope="module")
+def served() -> Data:
+    for path in sorted((REFERENCE / "reproductions" / "secure-inference").rglob("result.json")):
+        data = json.loads(path.read_text())
+        if [ref["name"] for ref in data["spec"]["mechanism"]] == ["dp-sgd", "mpc"]:
+            return data
+    raise LookupError
+
+
+def test_stored_results_say_what_their_mechanisms_leave(served: Data) -> None:
+    assert said(served) == said(json.loads(reference("user-dp"))) == {}
+
+
+def test_a_protocol_that_no_mechanism_runs_is_an_error() -> None:
+    data = json.loads(reference("user-dp"))
+    data["stored"] = {**data.get("stored", {}), "protocol": HIDES}
+    assert "no mechanism of the spec answers" in said(data)["stored.protocol"]
+
+
+def test_a_model_behind_a_protocol_is_said_to_be_there(served: Data) -> None:
+    told = changed(served, "stored/protocol", GONE)
+    assert "is missing: mpc keeps the model" in said(told)["stored.protocol"]
+    del told["stored"]["release"]  # nothing was kept
+    assert said(told) == {}
+
+
+def test_of_mechanisms_that_are_not_here_nothing_is_said(served: Data) -> None:
+    data = copy.deepcopy(served)
+    data["spec"]["mechanism"][1]["name"] = "of-somebody-else"
+    del data["stored"]["protocol"]
+    assert said(data) == {}

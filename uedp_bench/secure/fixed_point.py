@@ -1,0 +1,18 @@
+"""Numbers of the fixed point, and how often its truncations fail; they need no network."""
+
+from __future__ import annotations
+
+RING_BITS = 64
+FRACTION = 16
+"""Bits behind the point."""
+
+SIGMOID_END = 8
+"""What a sigmoid reads is clipped to this and its negative."""
+
+
+def largest_truncated(value_range: float) -> float:
+    """What no truncated value exceeds, given the range of the values of layers.
+
+    Inside a sigmoid, squares of what it clips are truncated as well.
+    """
+    return max(value_range, float(SIGMOID_END**2))
