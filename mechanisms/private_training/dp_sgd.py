@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import (
     AnyEvent,
@@ -16,10 +16,12 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     Repeated,
 )
+from uedp_bench.component import at
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
+from uedp_bench.mechanisms.private_training.parameters import check_decay, decay_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
     from uedp_bench.run import Run
+    from uedp_bench.training.server import ServerStep
 
 ASSUMPTIONS = (
     "number of records, sampling rate, clip bound and noise are public constants",
@@ -46,7 +49,32 @@ class DPSGDParams(ClipParams):
     noise_multiplier: float = Field(default=0.8, ge=0, description="noise over the clip bound")
     clip: float = Field(default=1.0, gt=0, description="l2 bound on a record's gradient")
     learning_rate: float = Field(default=0.01, gt=0, description="learning rate of the optimiser")
-    optimizer: Literal["sgd", "adam"] = Field(default="adam", description="steps with this")
+    optimizer: Literal["sgd", "adam", "adamw", "lamb"] = Field(
+        default="adam", description="steps with this"
+    )
+    weight_decay: float | None = Field(
+        default=None, ge=0,
+        description="part of each weight, times the learning rate, that a step of adamw takes off "
+        "it, or that lamb takes off before it scales a layer's step; default: 0.01 of both",
+        exclude_if=at(None),
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _decay_is_of_the_optimizer(self) -> DPSGDParams:
+        check_decay("weight_decay", self.weight_decay, self.optimizer)
+        return self
+
+    def server(self) -> ServerStep:
+        """The step along the noisy mean gradient."""
+        from uedp_bench.training.lamb import LambServer
+        from uedp_bench.training.server import AdamServer, SgdServer
+
+        rate, decay = self.learning_rate, decay_of(self.weight_decay)
+        if self.optimizer == "lamb":
+            return LambServer(rate, weight_decay=decay)
+        if self.optimizer == "adamw":
+            return AdamServer(rate, weight_decay=decay)
+        return AdamServer(rate) if self.optimizer == "adam" else SgdServer(rate)
 
 
 class DPSGD(TrainingMechanism[DPSGDParams]):
@@ -97,11 +125,9 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
         from uedp_bench.training.local import LocalTraining
         from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
-        from uedp_bench.training.server import AdamServer, SgdServer
 
         p = self.params
         rows = np.flatnonzero(corpus.where("train"))
-        server = AdamServer if p.optimizer == "adam" else SgdServer
         trained = train_federated(
             Federation(
                 rounds=p.steps,
@@ -111,7 +137,7 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
                 bound=p.bound(p.clip, p.noise_multiplier, p.batch_size),
                 noise=IndependentGaussian(p.noise_multiplier),
                 denominator=float(p.batch_size),
-                server=server(p.learning_rate),
+                server=p.server(),
             ),
             learner,
             run,

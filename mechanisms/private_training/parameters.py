@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,7 +15,28 @@ if TYPE_CHECKING:
     from uedp_bench.training.server import ServerStep
 
 
-ServerOptimizer = Literal["sgd", "adam", "yogi", "adagrad"]
+ServerOptimizer = Literal["sgd", "adam", "yogi", "adagrad", "adamw", "lamb"]
+
+WEIGHT_DECAY = 0.01
+"""Of adamw and lamb, where none is given (torch's default)."""
+
+
+def check_decay(name: str, value: float | None, optimizer: str) -> None:
+    """Refuses weight decay of an optimiser that has none.
+
+    Raises:
+        ValueError: naming the parameter and what has weight decay.
+    """
+    if value is not None and optimizer not in ("adamw", "lamb"):
+        raise ValueError(
+            f"{name} is {value:g}, but it is that of adamw and lamb, and the optimizer is "
+            f"{optimizer!r}; leave it out"
+        )
+
+
+def decay_of(value: float | None) -> float:
+    """The weight decay of adamw and lamb, as given or by default."""
+    return WEIGHT_DECAY if value is None else value
 
 
 class ServerParams(Params):
@@ -35,7 +57,14 @@ class ServerParams(Params):
     server_tau: float | None = Field(
         default=None, gt=0,
         description="tau: added to the root of the server's second moment, so that the larger it "
-        "is the less the step adapts; default: 1e-8 of adam, 1e-3 of yogi and adagrad",
+        "is the less the step adapts; default: 1e-8 of adam and adamw, 1e-6 of lamb, 1e-3 of yogi "
+        "and adagrad",
+        exclude_if=at(None),
+    )  # fmt: skip
+    server_weight_decay: float | None = Field(
+        default=None, ge=0,
+        description="part of each weight, times the learning rate, that a step of adamw takes off "
+        "it, or that lamb takes off before it scales a layer's step; default: 0.01 of both",
         exclude_if=at(None),
     )  # fmt: skip
 
@@ -50,24 +79,30 @@ class ServerParams(Params):
                 f"server_momentum is {self.server_momentum:g}, but it is that of sgd, and "
                 f"server_optimizer is {self.server_optimizer!r}; leave it out"
             )
+        check_decay("server_weight_decay", self.server_weight_decay, self.server_optimizer)
         return self
 
     def server(self) -> ServerStep:
         """The server's step."""
         from uedp_bench.training import server
+        from uedp_bench.training.lamb import LambServer
 
         rate, schedule = self.server_learning_rate, self.server_schedule
         if self.server_optimizer == "sgd":
             return server.SgdServer(rate, self.server_momentum, schedule=schedule)
-        kinds: dict[str, type[server.AdamServer | server.YogiServer | server.AdagradServer]] = {
+        given: dict[str, Any] = {"schedule": schedule}
+        if self.server_tau is not None:
+            given["tau"] = self.server_tau
+        if self.server_optimizer in ("adamw", "lamb"):
+            given["weight_decay"] = decay_of(self.server_weight_decay)
+        kinds: dict[str, Callable[..., ServerStep]] = {
             "adam": server.AdamServer,
+            "adamw": server.AdamServer,
+            "lamb": LambServer,
             "yogi": server.YogiServer,
             "adagrad": server.AdagradServer,
         }
-        kind = kinds[self.server_optimizer]
-        if self.server_tau is None:
-            return kind(rate, schedule=schedule)
-        return kind(rate, schedule=schedule, tau=self.server_tau)
+        return kinds[self.server_optimizer](rate, **given)
 
 
 class LocalParams(Params):

@@ -133,6 +133,26 @@ def adapters() -> nn.Module:
     return module  # type: ignore[no-any-return]
 
 
+class Convolutions(nn.Module):
+    """Two convolutions over the vectors of tokens, then the largest number of each channel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.embedding = nn.Embedding(WORDS, 5)
+        self.first = nn.Conv1d(5, 4, 3, stride=2, padding=1)
+        self.second = nn.Conv1d(4, 6, 2, dilation=2, bias=False)
+        self.out = nn.Linear(6, 6)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Logits (rows, 6); what lies behind the end of a row is 0, up to 12 tokens for all."""
+        there = torch.arange(tokens.shape[1]) < lengths[:, None]
+        values = self.embedding(tokens) * there[:, :, None]
+        values = nn.functional.pad(values, (0, 0, 0, 12 - tokens.shape[1])).transpose(1, 2)
+        found: Tensor = self.out(self.second(self.first(values).tanh()).amax(dim=2))
+        return found
+
+
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "lstm": (lambda: recurrent(coupled=False, projection=None, bias=True, rate=0.0), 0),
     "cifg, projection, no output bias": (
@@ -144,4 +164,5 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "gpt2": (gpt2, 0),
     "bert": (bert, 3),
     "adapters": (adapters, 0),
+    "convolutions": (Convolutions, 3),
 }  # fmt: skip

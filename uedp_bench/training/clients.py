@@ -23,7 +23,13 @@ from uedp_bench.training.cohort import Cohort, Place
 from uedp_bench.training.federated import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
-from uedp_bench.training.one_round import begin_round, check_buffers, end_round, round_limits
+from uedp_bench.training.one_round import (
+    begin_round,
+    check_buffers,
+    end_round,
+    lay_out,
+    round_limits,
+)
 from uedp_bench.training.sampling import PoissonSampler, Told
 from uedp_bench.training.server import ServerStep
 from uedp_bench.training.unit_sums import (
@@ -148,6 +154,7 @@ class PrivateClients:
         how = self._how.federation(place.number, rows).of_its_own()
         layers, told, nothing = self.flat.layers(), list[Told](), theta.new_zeros(0)
         bounded = True
+        lay_out(how, layers)
         for step in range(how.rounds):
             here = place.streams.child("step", step)
             work = RoundWork(theta, round_limits(how, step, layers))

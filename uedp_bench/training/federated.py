@@ -40,6 +40,7 @@ from uedp_bench.training.one_round import (
     check_buffers,
     check_weights,
     end_round,
+    lay_out,
     round_limits,
 )
 from uedp_bench.training.sampling import Sampler, TakingPart, Told
@@ -137,6 +138,7 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
     injected = run.injected if how.group == "user" else ()
     with executor_of(how.local, learner, run, injected) as executor:
         now, layers = _Shared(executor), executor.flat.layers()
+        lay_out(how, layers)
         diagnostics = Diagnostics(run, len(now.theta))
         rounds = Rounds(how.sampler, streams)
         for step in run.checkpointed(

@@ -14,6 +14,7 @@ from uedp_bench.randomness.streams import Stream
 from uedp_bench.training.bounds import Limits, NetworkLayer, check_limits
 from uedp_bench.training.cohort import draw_cohort
 from uedp_bench.training.round_query import RoundQuery
+from uedp_bench.training.server import LayeredStep
 from uedp_bench.training.two_level import check_two_level
 from uedp_bench.training.unit_sums import RoundWork, Share, UnitSum, round_shares
 
@@ -92,6 +93,12 @@ def end_round(how: Federation, begun: Begun, found: UnitSum) -> Moved:
     moved = how.server.step(theta, estimate, step, how.rounds)
     how.bound.learn(step, seen)
     return Moved(moved, how.noise.multiplier * query.sensitivity)
+
+
+def lay_out(how: Federation, layers: tuple[NetworkLayer, ...]) -> None:
+    """Tells a server that steps by layers which there are."""
+    if isinstance(how.server, LayeredStep):
+        how.server.lay_out([layer.size for layer in layers])
 
 
 def round_limits(how: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:

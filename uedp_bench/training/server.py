@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -27,8 +27,17 @@ class ServerStep(Protocol):
         ...
 
 
+@runtime_checkable
+class LayeredStep(Protocol):
+    """A `ServerStep` that treats layers apart: it is told their sizes before the first round."""
+
+    def lay_out(self, sizes: Sequence[int]) -> None:
+        """Takes the weights (d,) as layers of these sizes, in order (`FlatModule.layers`)."""
+        ...
+
+
 @dataclass
-class _Scheduled:
+class Scheduled:
     """A learning rate; with the schedule "linear" it falls to 0 over the rounds, in equal parts."""
 
     learning_rate: float = 1.0
@@ -40,7 +49,7 @@ class _Scheduled:
         return self.learning_rate * left
 
 
-def _blocks(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+def blocks(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """The same block of each vector (d,), block by block; writing into one changes the vector.
 
     What is computed on the way to a step takes the memory of a block in place of that of a vector.
@@ -50,7 +59,7 @@ def _blocks(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 
 @dataclass
-class SgdServer(_Scheduled):
+class SgdServer(Scheduled):
     """Federated averaging: adds `learning_rate` times the estimate, with momentum if wanted."""
 
     momentum: float = 0.0
@@ -60,26 +69,30 @@ class SgdServer(_Scheduled):
         """See `ServerStep.step`."""
         moved, rate = torch.empty_like(theta), self.rate(step, rounds)
         if not self.momentum:  # a velocity would be the estimate again
-            for now, along, out in _blocks(theta, estimate, moved):
+            for now, along, out in blocks(theta, estimate, moved):
                 torch.add(now, rate * along, out=out)
             return moved
         if self._velocity is None:
             self._velocity = torch.zeros_like(theta)
-        for velocity, now, along, out in _blocks(self._velocity, theta, estimate, moved):
+        for velocity, now, along, out in blocks(self._velocity, theta, estimate, moved):
             velocity.mul_(self.momentum).add_(along)
             torch.add(now, rate * velocity, out=out)
         return moved
 
 
 @dataclass
-class AdamServer(_Scheduled):
+class AdamServer(Scheduled):
     """Adam on the estimates (Reddi et al. 2021, FedAdam, with bias correction).
 
     Attributes:
         tau: added to the root of the second moment.
+        weight_decay: part of every weight, times the learning rate, that a step takes off it: AdamW
+            (Loshchilov and Hutter 2019, arXiv:1711.05101, Algorithm 2). The moments know nothing
+            of it, and neither does clipping.
     """
 
     tau: float = field(default=1e-8, kw_only=True)
+    weight_decay: float = field(default=0.0, kw_only=True)
     _first: Tensor | None = field(default=None, init=False, repr=False)
     _second: Tensor | None = field(default=None, init=False, repr=False)
     _count: int = field(default=0, init=False, repr=False)
@@ -92,16 +105,18 @@ class AdamServer(_Scheduled):
         moved, rate = torch.empty_like(theta), self.rate(step, rounds)
         of_mean, of_variance = 1 - 0.9**self._count, 1 - 0.999**self._count
         moments = self._first, self._second
-        for first, second, now, along, out in _blocks(*moments, theta, estimate, moved):
+        for first, second, now, along, out in blocks(*moments, theta, estimate, moved):
             first.mul_(0.9).add_(0.1 * along)
             second.mul_(0.999).add_(0.001 * along**2)
             root = (second / of_variance).sqrt_().add_(self.tau)
             torch.add(now, (first / of_mean).mul_(rate).div_(root), out=out)
+            if self.weight_decay:
+                out.sub_(now, alpha=rate * self.weight_decay)
         return moved
 
 
 @dataclass
-class _Adaptive(_Scheduled):
+class _Adaptive(Scheduled):
     """Algorithm 2 of Reddi et al. 2021 (arXiv:2003.00295), without bias correction.
 
     The second moment v starts at tau^2, and a step is rate * m / (sqrt(v) + tau).
@@ -121,7 +136,7 @@ class _Adaptive(_Scheduled):
             self._second = torch.full_like(theta, self.tau**2)
         moved, rate = torch.empty_like(theta), self.rate(step, rounds)
         moments = self._first, self._second
-        for first, second, now, along, out in _blocks(*moments, theta, estimate, moved):
+        for first, second, now, along, out in blocks(*moments, theta, estimate, moved):
             first.copy_(self._mean(first, along))
             second.copy_(self._second_moment(second, along**2))
             torch.add(now, (rate * first).div_(second.sqrt().add_(self.tau)), out=out)

@@ -338,6 +338,8 @@ class ShareWorker:
         return torch.stack(alone)
 
     def _injected(self, updates: Tensor, cohort: Cohort, bound: float) -> tuple[Tensor, int | None]:
+        if not self._setup.injected:
+            return updates, None
         # A run of this share alone: it counts what it injects, and holds no key of any noise.
         run = Run(self._setup.seed, _NO_SIZES, injected=self._setup.injected)
         updates = inject(updates, self._users[cohort.rows[:, 0]], bound, run)

@@ -23,13 +23,20 @@ ROWS, TOKENS, INPUTS, OUTPUTS, BOUND = 24, 12, 40, 300, 0.5
 
 
 class _Chosen(ToyLearner):
-    """Row i has the gradient sum over tokens of outward[i, t] inward[i, t]^T, exactly as given."""
+    """Row i has the gradient sum over tokens of outward[i, t] inward[i, t]^T, exactly as given.
+
+    Tokens are those of a linear layer, or the places of a kernel whose patches do not overlap.
+    """
 
     row_size = 1
 
-    def __init__(self, inward: Tensor, outward: Tensor) -> None:
+    def __init__(self, inward: Tensor, outward: Tensor, kernel: int = 0) -> None:
         super().__init__(np.zeros((len(inward), 2)), list(range(len(inward))))
-        self.module = nn.Linear(INPUTS, OUTPUTS, bias=False)
+        self.module: nn.Module = nn.Linear(INPUTS, OUTPUTS, bias=False)
+        if kernel:
+            channels = INPUTS // kernel
+            self.module = nn.Conv1d(channels, OUTPUTS, kernel, stride=kernel, bias=False)
+        self.kernel = kernel
         self.inward, self.outward = inward, outward
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
@@ -37,7 +44,13 @@ class _Chosen(ToyLearner):
         return {"inward": self.inward[chosen], "outward": self.outward[chosen]}
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
-        nats = (module(batch["inward"]) * batch["outward"]).sum(dim=(1, 2))
+        inward = batch["inward"]
+        if self.kernel:
+            patches = inward.view(*inward.shape[:2], -1, self.kernel).transpose(1, 2)
+            found = module(patches.flatten(2)).transpose(1, 2)
+        else:
+            found = module(inward)
+        nats = (found * batch["outward"]).sum(dim=(1, 2))
         return Losses(nats, torch.ones_like(nats))
 
     def exact(self) -> Tensor:
@@ -46,7 +59,7 @@ class _Chosen(ToyLearner):
         return torch.einsum("rtp,rtq->rpq", *both).flatten(1)
 
 
-def _cancelling(size: float, seed: int = 0) -> _Chosen:
+def _cancelling(size: float, seed: int = 0, kernel: int = 0) -> _Chosen:
     """Tokens in pairs that leave a millionth of each other, or less, and odd sums in between."""
     generator = torch.Generator().manual_seed(seed)
     inward = torch.randn(ROWS, TOKENS, INPUTS, generator=generator).abs() * size
@@ -56,7 +69,7 @@ def _cancelling(size: float, seed: int = 0) -> _Chosen:
     outward[:, 1::2] = -outward[:, ::2]
     inward[::4, 1::2] = inward[::4, ::2]  # nothing is left of these
     outward[1::4, :2] *= 1.0 + torch.rand(len(outward[1::4]), 2, OUTPUTS, generator=generator)
-    return _Chosen(inward, outward)
+    return _Chosen(inward, outward, kernel)
 
 
 def _pass(learner: _Chosen, units: list[list[int]], limits: Limits) -> tuple[Tensor, Tensor]:
@@ -79,14 +92,16 @@ UNITS = {"rows": [[i] for i in range(ROWS)], "users": [[3 * i, 3 * i + 1, 3 * i 
 
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("form", list(UNITS))
-@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4, 1e8])
+@pytest.mark.parametrize(
+    ("size", "kernel"), [(1e-3, 0), (1.0, 0), (1e4, 0), (1e8, 0), (1.0, 4), (1e8, 1)]
+)
 def test_norms_are_not_too_small_and_no_unit_adds_more_than_the_bound(
-    size: float, form: str, way: str, monkeypatch: pytest.MonkeyPatch
+    size: float, kernel: int, form: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gram, kept = WAYS[way]
     monkeypatch.setattr(ghost_norms, "gram_is_cheaper", lambda *sizes: gram)
     monkeypatch.setattr(ghost_norms, "_KEPT", kept)
-    learner, units = _cancelling(size), UNITS[form]
+    learner, units = _cancelling(size, kernel=kernel), UNITS[form]
     exact = torch.stack([learner.exact()[rows].sum(dim=0) for rows in units])
     _, norms = _pass(learner, units, Limits(BOUND))
     assert (norms >= exact.norm(dim=1)).all()
@@ -100,15 +115,16 @@ def test_norms_are_not_too_small_and_no_unit_adds_more_than_the_bound(
 
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("limits", [Limits(BOUND), Limits(BOUND, rows=0.2)])
+@pytest.mark.parametrize("kernel", [0, 4])
 def test_the_influence_of_one_unit_on_the_sum_is_its_bound(
-    limits: Limits, way: str, monkeypatch: pytest.MonkeyPatch
+    kernel: int, limits: Limits, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With it minus without it, where others are ordinary and it cancels, or the other way."""
     gram, kept = WAYS[way]
     monkeypatch.setattr(ghost_norms, "gram_is_cheaper", lambda *sizes: gram)
     monkeypatch.setattr(ghost_norms, "_KEPT", kept)
     for size in (1.0, 1e5):
-        learner, units = _cancelling(size, seed=3), UNITS["users"]
+        learner, units = _cancelling(size, 3, kernel), UNITS["users"]
         ordinary = torch.randn(ROWS // 2, TOKENS, INPUTS, generator=torch.Generator())
         learner.inward[: ROWS // 2] = ordinary
         whole, _ = _pass(learner, units, limits)

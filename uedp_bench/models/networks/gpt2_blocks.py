@@ -238,7 +238,8 @@ def _gate(values: Tensor) -> Tensor:
 
 def _through_gelu(gradient: Tensor, values: Tensor, gate: Tensor) -> Tensor:
     """The gradient of GELU's input; overwrites that of its output."""
-    slope = torch.mul(values, values).mul_(3.0 * _SLOPE * _CUBE).add_(_SLOPE).mul_(values)
+    start = values.new_tensor(_SLOPE)
+    slope = torch.addcmul(start, values, values, value=3.0 * _SLOPE * _CUBE).mul_(values)
     slope.mul_(gate)  # times (1 - gate), plus 1, times the gate
     slope.addcmul_(slope, gate, value=-1.0).add_(gate)
     return gradient.mul_(slope)

@@ -23,7 +23,10 @@ class UnknownUse(Exception):  # noqa: N818 - what a network does is no error
 
 
 class Product(NamedTuple):
-    """`left` (rows, tokens, p) and `right` (rows, tokens, q): the gradient is left^T right."""
+    """`left` (rows, tokens, p) and `right` (rows, tokens, q): the gradient is left^T right.
+
+    The weight has p times q numbers in this order, in whatever shape (a kernel has three).
+    """
 
     left: Tensor
     right: Tensor
@@ -127,7 +130,7 @@ class WeightGradients:
         """(rows, *shape) the gradients written out."""
         found = self.whole
         for left, right in self.products:
-            product = _outers(left, right)
+            product = _outers(left, right).view(len(left), *self.shape)
             found = product if found is None else product + found
         for ids, values in self.lookups:
             rows, (size, width) = len(ids), self.shape
@@ -161,7 +164,8 @@ class WeightGradients:
             left, right = _scaled(given, factors)
             if left.transpose(0, 1).is_contiguous():  # time came first: no copy then
                 left, right = left.transpose(0, 1), right.transpose(0, 1)
-            total += outer(left.reshape(-1, left.shape[2]), right.reshape(-1, right.shape[2]))
+            added = outer(left.reshape(-1, left.shape[2]), right.reshape(-1, right.shape[2]))
+            total += added.view(self.shape)
         for ids, values in self.lookups:
             scaled = values * factors[:, None, None]
             total.index_add_(0, ids.reshape(-1), scaled.reshape(-1, values.shape[2]))

@@ -11,7 +11,11 @@ from torch import Tensor
 
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.training.clipping import exact_norms
-from uedp_bench.training.ghost import operations, recurrent  # noqa: F401 - what is known
+from uedp_bench.training.ghost import (  # noqa: F401 - what is known
+    convolutions,
+    operations,
+    recurrent,
+)
 from uedp_bench.training.ghost.gradients import UnknownUse, WeightGradients, joined_rows
 from uedp_bench.training.ghost.watched import Tape, WatchedWeight
 from uedp_bench.training.local import LossModule
