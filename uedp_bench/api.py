@@ -227,6 +227,7 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.training.federated import Federation as Federation
     from uedp_bench.training.federated import Trained as Trained
     from uedp_bench.training.federated import train_federated as train_federated
+    from uedp_bench.training.lamb import LambServer as LambServer
     from uedp_bench.training.local import LocalTraining as LocalTraining
     from uedp_bench.training.local import LocalWork as LocalWork
     from uedp_bench.training.local import UnitTrainer as UnitTrainer
@@ -243,6 +244,7 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.training.sampling import TakingPart as TakingPart
     from uedp_bench.training.server import AdagradServer as AdagradServer
     from uedp_bench.training.server import AdamServer as AdamServer
+    from uedp_bench.training.server import LayeredStep as LayeredStep
     from uedp_bench.training.server import ServerStep as ServerStep
     from uedp_bench.training.server import SgdServer as SgdServer
     from uedp_bench.training.server import YogiServer as YogiServer
@@ -303,9 +305,11 @@ _WITH_TORCH: dict[str, tuple[str, ...]] = {
         "Sampler",
         "TakingPart",
     ),
+    "uedp_bench.training.lamb": ("LambServer",),
     "uedp_bench.training.server": (
         "AdagradServer",
         "AdamServer",
+        "LayeredStep",
         "ServerStep",
         "SgdServer",
         "YogiServer",

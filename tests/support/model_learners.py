@@ -21,7 +21,7 @@ USERS = [[0], [1, 2], [3, 4, 5], [6], [7, 8, 9]]
 STATS = CorpusStats(len(USERS), len(ROWS), 0, 0, public=True)
 
 LANGUAGE, CLASSES, LABELS = "next-word", "text-classification", "tagging"
-PAIRS = "translation"
+PAIRS, HIDDEN = "translation", "masked-language-model"
 _SMALL = {"embedding_size": 6, "units": 4, "dropout": 0.5}
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lstm-small": (LANGUAGE, "lstm-small", {"units": 7, "embedding": 5}),
@@ -34,18 +34,21 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert, adapters": (CLASSES, "bert", {"configuration": "tiny", "lora_rank": 2}),
     "tfidf": (CLASSES, "tfidf", {}),
     "vectors": (CLASSES, "hashed-words", {"width": 6}),
+    "convolutions": (CLASSES, "hashed-cnn", {"dropout": 0.5}),
     "words of bilstm": (LABELS, "bilstm", _SMALL),
     "words of bilstm, crf": (LABELS, "bilstm", _SMALL),
     "words of vectors, crf": (LABELS, "hashed-words", {"width": 6}),
     "words of bert": (LABELS, "bert", {"configuration": "tiny", "projection": 5}),
     "words of bert, adapters, crf": (LABELS, "bert", {"configuration": "tiny", "lora_rank": 2}),
+    "hidden words of bert": (HIDDEN, "bert", {"configuration": "tiny"}),
     "transformer-small": (
         PAIRS,
         "transformer-small",
         {"vocabulary_size": 300, "layers": 1, "width": 8, "inner": 6, "heads": 2},
     ),
 }
-"""Task, model and parameters by name; `hashed-words` is frozen, and its head is what is trained."""
+"""Task, model and parameters by name; `hashed-words` and `hashed-cnn` read vectors that are frozen,
+and what comes after these is what is trained."""
 
 
 def learner_of_model(name: str, more: Sequence[str] = ()) -> Learner:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
+import hashed_cnn  # noqa: F401  # registers convolutions on vectors of a frozen encoder
 import numpy as np
 import pytest
 import text_encoders  # noqa: F401  # registers a frozen encoder

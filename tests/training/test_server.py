@@ -11,10 +11,13 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from uedp_bench.training.lamb import LambServer
 from uedp_bench.training.server import AdagradServer, AdamServer, SgdServer, YogiServer
 
 ROUNDS = 7
 ALL = [SgdServer(0.3, 0.9), AdamServer(0.3), YogiServer(0.3), AdagradServer(0.3, tau=0.1)]
+ALL += [AdamServer(0.3, weight_decay=0.2), LambServer(0.3)]
+IDS = ["sgd", "adam", "yogi", "adagrad", "adamw", "lamb"]
 
 
 def _estimates() -> list[Tensor]:
@@ -24,6 +27,8 @@ def _estimates() -> list[Tensor]:
 
 def _walk(server: Any, estimates: list[Tensor]) -> Tensor:
     theta = torch.ones(6)
+    if isinstance(server, LambServer):
+        server.lay_out([2, 4])
     for step, estimate in enumerate(estimates):
         theta = server.step(theta, estimate, step, len(estimates))
     return theta
@@ -43,16 +48,49 @@ def _torch(make: Any) -> Tensor:
     [
         (SgdServer(0.3, 0.9), lambda p: torch.optim.SGD(p, 0.3, momentum=0.9)),
         (AdamServer(0.3), lambda p: torch.optim.Adam(p, 0.3)),
+        (
+            AdamServer(0.3, weight_decay=0.2),
+            lambda p: torch.optim.AdamW(p, 0.3, weight_decay=0.2),
+        ),
         (AdamServer(0.3, tau=0.5), lambda p: torch.optim.Adam(p, 0.3, eps=0.5)),
         (
             AdagradServer(0.3, tau=0.1),
             lambda p: torch.optim.Adagrad(p, 0.3, initial_accumulator_value=0.1**2, eps=0.1),
         ),
     ],
-    ids=["sgd", "adam", "adam tau", "adagrad"],
+    ids=["sgd", "adam", "adamw", "adam tau", "adagrad"],
 )
 def test_a_step_is_that_of_torch(server: Any, optimizer: Any) -> None:
     torch.testing.assert_close(_walk(server, _estimates()), _torch(optimizer))
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_lamb_is_algorithm_2_of_the_paper(decay: float) -> None:
+    """In float64, a layer at a time: the trust ratio is that of its own weights and step."""
+    estimates, rate, layers = _estimates(), 0.3, (slice(0, 2), slice(2, 6))
+    found = _walk(LambServer(rate, weight_decay=decay, tau=1e-6), estimates)
+    theta = torch.ones(6, dtype=torch.float64)
+    first = second = torch.zeros(6, dtype=torch.float64)
+    for t, estimate in enumerate(estimates, start=1):
+        gradient = -estimate.double()
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        r = (first / (1 - 0.9**t)) / ((second / (1 - 0.999**t)).sqrt() + 1e-6)
+        for layer in layers:
+            step = r[layer] + decay * theta[layer]
+            theta[layer] -= rate * theta[layer].norm() / step.norm() * step
+    torch.testing.assert_close(found.double(), theta, rtol=1e-5, atol=1e-6)
+
+
+def test_lamb_moves_a_layer_of_zeros_and_leaves_one_without_a_step() -> None:
+    server = LambServer(0.5, weight_decay=0.0)
+    server.lay_out([2, 2])
+    moved = server.step(torch.tensor([0.0, 0.0, 1.0, 2.0]), torch.tensor([3.0, -3.0, 0, 0]), 0, 1)
+    torch.testing.assert_close(moved, torch.tensor([0.5, -0.5, 1.0, 2.0]))
+
+
+def test_lamb_wants_to_know_the_layers() -> None:
+    with pytest.raises(RuntimeError, match="lay_out"):
+        LambServer().step(torch.ones(3), torch.ones(3), 0, 1)
 
 
 def test_yogi_of_a_constant_estimate_has_a_closed_form() -> None:
@@ -74,7 +112,7 @@ def test_yogi_s_second_moment_comes_down_by_a_part_of_the_estimate_not_of_itself
     assert float(server._second) == pytest.approx(8.99 + 0.01 * 16.0)
 
 
-@pytest.mark.parametrize("server", ALL, ids=lambda server: type(server).__name__)
+@pytest.mark.parametrize("server", ALL, ids=IDS)
 def test_a_server_that_is_pickled_between_rounds_goes_on_with_the_same_steps(server: Any) -> None:
     server, estimates = copy.deepcopy(server), _estimates()
     theta = other = _walk(server, estimates[:3])
@@ -100,11 +138,14 @@ class _Large(TorchDispatchMode):
         return found
 
 
-@pytest.mark.parametrize("server", ALL, ids=lambda server: type(server).__name__)
+@pytest.mark.parametrize("server", ALL, ids=IDS)
 def test_a_step_takes_the_memory_of_one_vector_and_blocks_change_no_bit(
     server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, blocks = copy.deepcopy(server), copy.deepcopy(server)
+    if isinstance(server, LambServer):  # lengths of layers are one number, whatever the blocks
+        whole.lay_out([20, 80, 3])
+        blocks.lay_out([20, 80, 3])
     generator = torch.Generator().manual_seed(3)
     theta = other = torch.randn(103, generator=generator)
     for step in range(3):

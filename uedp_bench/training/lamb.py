@@ -16,8 +16,8 @@ from uedp_bench.training.server import Scheduled, blocks
 class LambServer(Scheduled):
     """LAMB on the estimates, for large batches (You et al. 2020, arXiv:1904.00962, Algorithm 2).
 
-    With r Adam's move of a layer (bias-corrected), x its weights and w the decay, the layer moves by
-    rate * |x| / |r - w x| * (r - w x). The ratio is 1 where either norm is 0, as in the authors'
+    With r Adam's move of a layer (bias-corrected), x its weights and w the decay, the layer moves
+    by rate * |x| / |r - w x| * (r - w x). The ratio is 1 where either norm is 0, as in the authors'
     code. A layer is a module that owns weights, its biases among them, as for per-layer clipping.
 
     Attributes:

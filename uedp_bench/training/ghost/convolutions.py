@@ -1,4 +1,4 @@
-"""Convolutions over one dimension as products: a position meets the patch of inputs that it sees."""
+"""Convolutions over one dimension as products of gradients and patches of inputs, by place."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, inputs: Tensor, anchor: Tensor, weight: Tensor, bias: Tensor | None, shape: _Shape,
-        record: Any,
+        ctx: Any, inputs: Tensor, anchor: Tensor, weight: Tensor, bias: Tensor | None,
+        shape: _Shape, record: Any,
     ) -> Tensor:  # fmt: skip
         ctx.save_for_backward(inputs, weight)
         ctx.shape, ctx.record = shape, record
@@ -63,8 +63,8 @@ class _Convolution(torch.autograd.Function):
 
 
 def _convolution(
-    inputs: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: int = 1,
+    inputs: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
     watched = [part for part in (weight, bias) if isinstance(part, WatchedWeight)]
     numbers = [_one(value) for value in (stride, padding, dilation)]
