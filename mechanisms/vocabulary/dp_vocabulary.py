@@ -55,7 +55,8 @@ class DPVocabularyParams(Params):
     )
     epsilon: float = Field(
         default=1.0,
-        gt=0.0,
+        ge=1e-9,
+        le=1e9,
         description="epsilon of the vocabulary alone; the noise that gives it is solved for",
     )
     vocabulary_delta: float = Field(
@@ -127,6 +128,8 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
         """The noise on counts, and what they must exceed (laplace)."""
         p = self.params
         scale = _rounded_up(p.words_per_unit / p.epsilon)
+        while p.words_per_unit / scale > p.epsilon:  # a quotient may be rounded up
+            scale = math.nextafter(scale, math.inf)
         threshold = histogram_threshold(scale, p.words_per_unit, p.vocabulary_delta)
         return NoisyHistogram(scale=scale, words=p.words_per_unit, threshold=threshold)
 

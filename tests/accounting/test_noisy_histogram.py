@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from uedp_bench.accounting.accountants.basic_composition import group_delta
 from uedp_bench.accounting.event_contract import read_event
@@ -50,6 +51,22 @@ def test_delta_holds_for_all_words_of_a_unit_and_is_nearly_reached(scale, words,
     assert max(sums) <= delta * (1 + 1e-9)
     if threshold > max(words, 1) * 1.0001:
         assert max(sums) > 0.999 * delta
+
+
+@pytest.mark.parametrize(
+    ("scale", "words", "threshold", "delta"),
+    [(1e-310, 10, 5.0, 1.0), (1e-310, 10, 11.0, 0.0), (1e-310, 1, 1e5, 0.0), (5e-324, 1, 1.0, 0.5)],
+)
+def test_a_tiny_scale_gives_a_probability(scale, words, threshold, delta):
+    promise = NoisyHistogram(scale=scale, words=words, threshold=threshold).promise("add-or-remove")
+    assert promise.delta == delta
+
+
+@pytest.mark.parametrize("field", ["scale", "words", "threshold"])
+@pytest.mark.parametrize("value", [math.inf, math.nan, 10**400])
+def test_numbers_that_no_run_has_are_refused(field, value):
+    with pytest.raises(ValidationError, match=field):
+        NoisyHistogram(**{"scale": 1.0, "words": 2, "threshold": 5.0, field: value})
 
 
 def test_the_bound_holds_below_the_threshold_too():

@@ -15,6 +15,9 @@ from pydantic import Field
 
 from uedp_bench.accounting.event_contract import Adjacency, Event, PrivacyUnit, Promise
 
+MOST_WORDS = 10**12
+"""Occurrences of words that a unit may have, at most."""
+
 _SAFETY = 1.0 + 1e-9
 """The threshold lies this much higher than it must, so that rounding does not lower it."""
 
@@ -27,9 +30,9 @@ class NoisyHistogram(Event):
     """
 
     kind: Literal["noisy-histogram"] = "noisy-histogram"
-    scale: float = Field(gt=0.0)
-    words: int = Field(ge=1)
-    threshold: float = Field(ge=1.0)
+    scale: float = Field(gt=0.0, allow_inf_nan=False)
+    words: int = Field(ge=1, le=MOST_WORDS)
+    threshold: float = Field(ge=1.0, allow_inf_nan=False)
 
     def promise(self, adjacency: Adjacency) -> Promise:
         """Epsilon of shared counts, and delta of words that only the unit has.
@@ -60,6 +63,8 @@ def seen_alone(scale: float, words: int, threshold: float) -> float:
         threshold: what a noisy count must exceed.
     """
     log = _worst_words(scale, words) - (threshold - 1.0) / scale - math.log(2.0)
+    if math.isnan(log):  # both quotients by a tiny scale are infinite: their difference is not
+        log = (words - threshold) / scale
     return math.exp(min(log, 0.0))
 
 

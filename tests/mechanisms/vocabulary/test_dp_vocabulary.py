@@ -169,6 +169,12 @@ def test_the_epsilon_that_is_asked_for_holds_and_is_nearly_used(variant, epsilon
     assert guarantee.adjacency == "add-or-remove" and guarantee.delta <= 1e-6
 
 
+@pytest.mark.parametrize(("words", "epsilon"), [(9, 7.8125), (21, 0.9375), (7, 0.3), (200, 1.0)])
+def test_rounding_promises_no_more_than_was_asked_for(words, epsilon):
+    one = mechanism(variant="laplace", epsilon=epsilon, words_per_unit=words)
+    assert one.histogram.promise("add-or-remove").epsilon <= epsilon
+
+
 def test_the_paper_adds_up_what_one_histogram_costs_once():
     one = mechanism(variant="laplace", epsilon=1.0, words_per_unit=128)
     (claim,) = claimed(one.claims(STATS), 1e-4)
@@ -248,5 +254,8 @@ def test_what_cannot_be_done_is_refused():
         chosen(mechanism(), rows(users=[0, 0, 1, 1, 2, -1]))
     with pytest.raises(InputError, match="variant public counts public rows alone"):
         mechanism(variant="public", epsilon=2.0)
+    for epsilon in (0.0, 5e-324, 1e300, math.inf, math.nan):
+        with pytest.raises(InputError, match=r"dp-vocabulary\.epsilon"):
+            mechanism(variant="laplace", epsilon=epsilon)
     with pytest.raises(InputError, match=r"give source\.public files"):
         chosen(mechanism(variant="public"), rows())
