@@ -25,6 +25,10 @@ class MaskedVocabulary(Vocabulary, Protocol):
     mask: int
     special: tuple[int, ...]
 
+    def literal(self) -> MaskedVocabulary:
+        """The same tokens, where special ones that somebody typed are read letter by letter."""
+        ...
+
 
 class MaskedModule(Protocol):
     """What `MaskedLanguageModel.build_masked` returns, as tasks call it.

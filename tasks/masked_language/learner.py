@@ -46,6 +46,10 @@ class MaskedReader:
     score_rows: int = 512
     scored_tokens: int | None = None
 
+    def __post_init__(self) -> None:
+        # A mask in a row is there to hide a token, and never what somebody typed.
+        object.__setattr__(self, "vocabulary", self.vocabulary.literal())
+
     @property
     def limit(self) -> int:
         """Most tokens of a training row, begin and end included."""

@@ -62,6 +62,26 @@ def test_a_row_without_a_token_has_no_loss_and_no_gradient() -> None:
         assert not found.any()
 
 
+def test_special_tokens_that_somebody_typed_are_letters(tmp_path: Path) -> None:
+    """Else a row could hide its own words, ask for the mask, or pad itself."""
+    typed = "[MASK] nurse [PAD] [CLS] [SEP]"
+    corpus = Corpus(
+        (typed, "the nurse", "[ mask ] nurse"), {"user": np.arange(3)}, np.zeros(3, int)
+    )
+    task = task_with(vocabulary="private")
+    learner = learner_of(task, corpus)
+    special = set(learner.vocabulary.special)
+    for seed in range(30):
+        batch = learner.batch([0], np.array([seed]))
+        targets = batch["targets"][0].tolist()
+        assert not special & {t for t in targets if t not in (IGNORED, learner.vocabulary.unknown)}
+    inside = learner._flat[1 : learner.row_lengths[0] - 1]
+    assert not (special - {learner.vocabulary.unknown}) & set(inside.tolist())
+    release = learner.release(learner.module)
+    release.save(tmp_path)
+    assert task.load(tmp_path).encode(typed) == release.encode(typed) == inside.tolist()
+
+
 # -------------------------------------------------------------------------- what a release says
 
 

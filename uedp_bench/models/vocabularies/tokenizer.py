@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ class TokenizerVocabulary:
             self.unknown = None
         self.mask: int = -1 if tokenizer.mask_token_id is None else tokenizer.mask_token_id
         self.special: tuple[int, ...] = tuple(tokenizer.all_special_ids)
+        self._literal = False
 
     @staticmethod
     def train(
@@ -111,11 +113,26 @@ class TokenizerVocabulary:
         text = f"{self.begin} {self.end} {definition}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def literal(self) -> TokenizerVocabulary:
+        """The same tokens, for texts of which no word is a special token.
+
+        Who types "[MASK]" or "[PAD]" has written brackets and letters then; `encode` of any other
+        vocabulary reads the mask and the padding.
+        """
+        found = copy(self)
+        found._literal = True
+        return found
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without begin and end."""
         if not texts:
             return []
-        encoded = self._tokenizer(list(texts), add_special_tokens=False, verbose=False)
+        encoded = self._tokenizer(
+            list(texts),
+            add_special_tokens=False,
+            split_special_tokens=self._literal,
+            verbose=False,
+        )
         return [list(ids) for ids in encoded["input_ids"]]
 
     def decode(self, tokens: Sequence[int]) -> str:
