@@ -127,3 +127,16 @@ def test_what_it_cannot_be_is_refused_by_name(
 ) -> None:
     with pytest.raises(InputError, match=said):
         built(folder_of(kind, tmp_path), **params)
+
+
+def test_sizes_from_scratch_take_a_vocabulary_of_their_own() -> None:
+    texts = [" ".join(f"{a}{b}{c}" for c in "abcdefgh") for a in "abcdefgh" for b in "abcdefgh"]
+    sizes = {}
+    for params in ({}, {"vocabulary_size": 60}):
+        model = models.create("bert", {"configuration": "small", **params})
+        vocabulary = model.vocabulary(texts, origin="", private=False)
+        sizes[vocabulary.size] = model.token_numbers(), model.max_length()
+    assert list(sizes.values()) == [(1536, 512)] * 2
+    assert min(sizes) == 60 < max(sizes)
+    with pytest.raises(InputError, match="leave out vocabulary_size"):
+        models.create("bert", {"vocabulary_size": 60})

@@ -6,21 +6,18 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import Field, model_validator
-
-from uedp_bench.component import MayBePath
 from uedp_bench.errors import InputError
 from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
 from uedp_bench.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.adapters import (
-    LoraParams,
     configured,
     load_adapted,
     save_adapted,
     whole,
 )
+from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.text.pretrained import model_identity, readable, revision
 from uedp_bench.text.vector_cache import cached_vectors
@@ -40,62 +37,6 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=PaddedTransformer)
 
 _FIELD, _FOLDER = "bert.pretrained", "encoder"
-_PRETRAINED = "bert-base-uncased"
-_TINY = {
-    "num_hidden_layers": 4,
-    "hidden_size": 128,
-    "num_attention_heads": 4,
-    "intermediate_size": 512,
-    "max_position_embeddings": 256,
-}
-_TINY_TOKENS = 2_000
-
-
-class BERTParams(LoraParams):
-    """The weights, which of them are trained, and how a text becomes one vector."""
-
-    pretrained: Annotated[str, MayBePath()] = Field(
-        default=_PRETRAINED,
-        description="hub id or local directory of an encoder and its tokenizer; not used, and at "
-        "its default, where `configuration` is given",
-    )
-    configuration: Literal["tiny"] | None = Field(
-        default=None,
-        description="size when trained from scratch: 'tiny' has 4 layers of 128, 4 heads, 256 "
-        "positions and up to 2,000 tokens of a WordPiece tokenizer trained on public text",
-    )
-    frozen: bool = Field(
-        default=False,
-        description="keep the pretrained weights as they are: texts are encoded once, and what is "
-        "on top is trained",
-    )
-    pooling: Literal["cls", "mean"] = Field(
-        default="cls",
-        description="the representation: the last layer's vector of the first token, or the mean "
-        "over all tokens",
-    )
-    projection: int | None = Field(
-        default=None,
-        ge=1,
-        description="size of the representation: a linear layer on top of the encoder, always "
-        "trained; without it the representation is the encoder's own",
-    )
-    max_length: int | None = Field(
-        default=None,
-        ge=3,
-        description="tokens of a text past this many are left out, the first and last special "
-        "token among them; the encoder's own limit where not given",
-    )
-
-    @model_validator(mode="after")
-    def _scratch_has_no_weights(self) -> BERTParams:
-        if self.configuration is not None and self.pretrained != _PRETRAINED:
-            raise ValueError("configuration trains from scratch: leave out pretrained")
-        if self.configuration is not None and self.frozen:
-            raise ValueError("configuration trains from scratch: it cannot be frozen")
-        if self.frozen and self.lora_rank is not None:
-            raise ValueError("a frozen encoder has no adapters: leave out frozen or lora_rank")
-        return self
 
 
 class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageModel[BERTParams]):
@@ -136,9 +77,8 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         if self.params.configuration is not None:
             from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
 
-            return TokenizerVocabulary(
-                train_wordpiece(texts, _TINY_TOKENS), origin=origin, private=private
-            )
+            size = self.params.vocabulary_size or TOKENS[self.params.configuration]
+            return TokenizerVocabulary(train_wordpiece(texts, size), origin=origin, private=private)
         where = self.params.pretrained
         size = int(self._configuration.vocab_size)
         return TokenizerVocabulary(
@@ -163,7 +103,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         """`max_length`, or fewer where the encoder or its tokenizer takes fewer."""
         limits: list[int | None] = [self.params.max_length]
         if self.params.configuration is not None:
-            limits.append(_TINY["max_position_embeddings"])
+            limits.append(SIZES[self.params.configuration]["max_position_embeddings"])
         else:
             limits.append(getattr(self._configuration, "max_position_embeddings", None))
             limits.append(_tokenizer(self.params.pretrained).model_max_length)
@@ -230,7 +170,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
     def token_numbers(self) -> int:
         """Those between the two layers of a block; see `MaskedLanguageModel`."""
         if self.params.configuration is not None:
-            return _TINY["intermediate_size"]
+            return SIZES[self.params.configuration]["intermediate_size"]
         return int(getattr(self._configuration, "intermediate_size", 3072))
 
     def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
@@ -371,7 +311,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         if self.params.configuration is None:
             network = _pretrained(self.params.pretrained)
         else:
-            network = _tiny(vocabulary, seed)
+            network = _fresh(self.params.configuration, vocabulary, seed)
         _check_tokens(self.params.pretrained, network, vocabulary)
         return network, self._projection(network.config.hidden_size, seed)
 
@@ -456,13 +396,14 @@ def _pretrained_masked(where: str, seed: int) -> MaskedTransformer:
     return module
 
 
-def _tiny(vocabulary: Vocabulary, seed: int) -> Any:
+def _fresh(configuration: str, vocabulary: Vocabulary, seed: int) -> Any:
     import torch
     from transformers import BertConfig, BertModel
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return BertModel(BertConfig(**_TINY, vocab_size=vocabulary.size), add_pooling_layer=False)
+        config = BertConfig(**SIZES[configuration], vocab_size=vocabulary.size)
+        return BertModel(config, add_pooling_layer=False)
 
 
 @lru_cache(maxsize=1)

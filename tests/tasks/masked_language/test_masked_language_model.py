@@ -22,7 +22,7 @@ from uedp_bench.training.plain import train_plain
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The network of `configuration: tiny` in 2 layers of 32."""
-    monkeypatch.setattr(bert, "_TINY", SMALL)
+    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
     torch.set_num_threads(1)
 
 

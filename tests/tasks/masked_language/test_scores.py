@@ -16,7 +16,7 @@ from uedp_bench.tasks.masked_language.scores import WordPieces
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bert, "_TINY", SMALL)
+    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
     torch.set_num_threads(1)
 
 

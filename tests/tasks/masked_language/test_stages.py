@@ -30,7 +30,7 @@ WORDS = {"name": "dp-vocabulary", "params": {"epsilon": 6.0}}
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bert, "_TINY", SMALL)
+    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
     torch.set_num_threads(1)
 
 

@@ -27,7 +27,7 @@ STEPS = {"steps": 2, "batch_size": 20, "clip": 0.5, "optimizer": "sgd"}
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bert, "_TINY", SMALL)
+    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
     torch.set_num_threads(1)
 
 
