@@ -1,12 +1,13 @@
-"""What a private vocabulary keeps: words, tokens, pieces a word, and rare names; docs/mechanisms/dp-vocabulary.md.
+"""What a private vocabulary keeps: words, tokens, pieces a word, and rare names.
 
     python benchmarks/vocabulary_cost.py conll2003 DATA/conll2003
     python benchmarks/vocabulary_cost.py blog-authorship DATA/blog_authorship
 
-The training rows of a source are counted at several epsilons and for several units. A row of the table
-says how many words pass, which share of the words of test rows these are, how many pieces the WordPiece
-tokenizer of `bert` (tiny) that is trained on them cuts a test word into and which share of its words it
-cannot read at all, and which share of planted names is one token of the vocabulary of words.
+The training rows of a source are counted at several epsilons and for several units
+(docs/mechanisms/dp-vocabulary.md). A row of the table says how many words pass, which share of the
+words of test rows these are, how many pieces the WordPiece tokenizer of `bert` (tiny) that is
+trained on them cuts a test word into, which share of test words it cannot read at all, and which
+share of planted names is a word.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Kept(NamedTuple):
         tokens: share of test words that are among them.
         pieces: of a test word, by WordPiece; words with an unknown piece are left out.
         unread: share of test words that WordPiece cannot read.
-        names: share of planted names of one user, and of a hundred, that are words.
+        names: share of planted names that are words, of one user and of a hundred.
     """
 
     words: int
@@ -116,8 +117,10 @@ def main(name: str, path: str) -> None:
     """Prints the table of a source."""
     corpus = registry.sources.create(name, {"path": path, **SOURCES[name]}).load()
     train = corpus.only("train")
-    print(f"{name}: {len(train):,} rows of {len(np.unique(train.users)):,} users; delta {DELTA:g}\n")
-    print("| unit | ε | words | of test words % | pieces a word | unread % | names of 1, 100 users % |")
+    users = len(np.unique(train.users))
+    print(f"{name}: {len(train):,} rows of {users:,} users; delta {DELTA:g}\n")
+    columns = ("unit", "ε", "words", "of test words %", "pieces a word", "unread %")
+    print(f"| {' | '.join(columns)} | names of 1, 100 users % |")
     print("|---|---|---|---|---|---|---|")
     for unit, epsilon, found in rows(corpus):
         if found is None:

@@ -249,6 +249,7 @@ def test_what_serving_tells_comes_last():
 
 def test_claims_of_all_parts_count_once():
     assert len(build(user_dp()).claims(STATS)) == 1
+    assert build(Words(), user_dp()).claims(STATS) == ()  # no paper claims both together
     assert build(Deidentify()).claims(STATS) == ()
 
 

@@ -229,13 +229,14 @@ class Pipeline:
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Claims of all parts.
 
-        A paper claims something for one training: nothing is claimed for several in a row.
+        A paper claims something for one training, or for one vocabulary: nothing is claimed for
+        several trainings in a row, nor for a vocabulary together with what follows it.
         """
-        several = len(self.training) > 1
+        several = len(self.training) > 1 or bool(self.vocabulary and self.vocabulary.plan(stats))
         return tuple(
             claim
             for part, sizes in self._with_sizes(stats)
-            if not (several and isinstance(part, TrainingMechanism))
+            if not (several and isinstance(part, TrainingMechanism | VocabularyMechanism))
             for claim in part.claims(sizes)
         )
 
