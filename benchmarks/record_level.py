@@ -26,7 +26,9 @@ from workloads import (
     Sizes,
     TorchGPT,
     TorchLSTM,
+    TorchMaskedBert,
     language_learner,
+    masked_learner,
     numbers_corpus,
     square_lstm,
     stats_of,
@@ -37,7 +39,17 @@ from uedp_bench.run import Run
 from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.training.device import choose_device
 
-MODELS = ("bert-2k", "bert-30k", "lstm-2k", "lstm-30k", "gpt", "lstm", "default")
+MODELS = (
+    "bert-2k",
+    "bert-30k",
+    "bert-mlm-2k",
+    "bert-mlm-30k",
+    "lstm-2k",
+    "lstm-30k",
+    "gpt",
+    "lstm",
+    "default",
+)
 OPACUS = {"Opacus hooks": "hooks", "Opacus ghost": "ghost", "Opacus functorch": "functorch",
           "Opacus expanded weights": "ew"}  # fmt: skip
 SIDES = ("non-private", "non-private (same network)", "engine", *OPACUS)
@@ -62,6 +74,11 @@ class Rows(NamedTuple):
 def rows_of(model: str, quick: bool, opacus: bool) -> Rows:
     """The batch of a model by name: 64 rows, and 512 (the default of `dp-sgd`) of `default`."""
     count = 8 if quick else 64
+    if model.startswith("bert-mlm"):
+        masked = masked_learner(count, 64, {"bert-mlm-2k": 2_000, "bert-mlm-30k": 30_000}[model])
+        places = masked.batch(np.arange(count), np.zeros(count, np.int64))["places"]
+        other = TorchMaskedBert(masked.module, places)
+        return Rows(masked, other, other, language=True)
     if model.startswith("bert"):
         learner = BertRows(count, 64, {"bert-2k": 2_000, "bert-30k": 30_000}[model])
         return Rows(learner, None, learner.module, language=False)

@@ -7,6 +7,7 @@ words) read synthetic rows of 20 tokens whose frequencies fall as 1 / rank; both
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,10 +21,14 @@ from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.networks import causal_transformer, lstm, recurrence
+from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
 from uedp_bench.models.networks.lstm import LayerShape, NetworkShape, RecurrentNetwork
+from uedp_bench.models.networks.pooled_transformer import Projection
+from uedp_bench.models.networks.word_transformer import WordTransformer
 from uedp_bench.registry import models, sources, tasks
 from uedp_bench.run import Run
 from uedp_bench.tasks.language.learner import LanguageModelLearner
+from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
 
 MODELS = ("gpt", "lstm", "default")
 
@@ -45,6 +50,15 @@ class Numbers:
 
     def save(self, folder: Path) -> None:
         raise NotImplementedError("nobody saves it")
+
+
+class MaskedNumbers(Numbers):
+    """The same with 0 to 2 for begin, end and mask, which texts do not have."""
+
+    mask, special = 2, (0, 1, 2)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[max(number, 3) for number in row] for row in super().encode(texts)]
 
 
 class Sizes(NamedTuple):
@@ -140,16 +154,8 @@ class BertClassifier(nn.Module):
     """
 
     def __init__(self, vocabulary: int, tokens: int, classes: int = 4) -> None:
-        from transformers import BertConfig, BertModel
-
         super().__init__()
-        torch.manual_seed(1)
-        config = BertConfig(
-            vocab_size=vocabulary, num_hidden_layers=2, hidden_size=128, num_attention_heads=4,
-            intermediate_size=512, max_position_embeddings=tokens, type_vocab_size=1,
-            hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-        )  # fmt: skip
-        self.encoder = BertModel(config, add_pooling_layer=False)
+        self.encoder = small_bert(vocabulary, tokens)
         self.head = nn.Linear(128, classes)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -187,6 +193,61 @@ class BertRows(Learner):
 
     def release(self, module: nn.Module) -> Any:
         raise NotImplementedError("nobody asks for it")
+
+
+def small_bert(vocabulary: int, tokens: int) -> Any:
+    """The encoder of `BertClassifier`, without dropout."""
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(1)
+    config = BertConfig(
+        vocab_size=vocabulary, num_hidden_layers=2, hidden_size=128, num_attention_heads=4,
+        intermediate_size=512, max_position_embeddings=tokens, type_vocab_size=1,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    return BertModel(config, add_pooling_layer=False)
+
+
+def masked_learner(rows: int, tokens: int, vocabulary: int) -> MaskedLearner:
+    """Rows of random tokens of which 15 % are hidden, and a small BERT with its head tied."""
+    encoder = small_bert(vocabulary, tokens)
+    transformer = WordTransformer(encoder, Projection(128, None, seed=0))
+    module = MaskedTransformer(transformer, fresh_head(encoder.config, seed=1))
+    corpus = numbers_corpus(Sizes(rows, 1, tokens - 1), vocabulary)
+    model: Any = models.create("bert", {"configuration": "tiny"})
+    reader = MaskedReader(model, MaskedNumbers(vocabulary), tokens, 0.15)
+    return MaskedLearner(reader, module, corpus)
+
+
+class TorchMaskedBert(nn.Module):
+    """The network of `masked_learner` as one writes it with torch, for rows of the same length.
+
+    Only hidden places go through the head and the output layer, which is the cheaper way to train
+    it: the library computes logits of all tokens.
+
+    Args:
+        network: the same network.
+        places: (rows, hidden) of the batch.
+    """
+
+    def __init__(self, network: MaskedTransformer, places: Tensor) -> None:
+        super().__init__()
+        encoder, head = copy.deepcopy(network.encoder.network), copy.deepcopy(network.head)
+        self.encoder, self.dense, self.norm = encoder, head.dense, head.norm
+        self.output = nn.Linear(*encoder.embeddings.word_embeddings.weight.shape[::-1])
+        self.output.weight = encoder.embeddings.word_embeddings.weight
+        self.output.bias = head.bias
+        self.register_buffer("places", places)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(rows, hidden, vocabulary) of (rows, tokens)."""
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        positions = positions.expand(tokens.shape[0], -1).contiguous()
+        hidden = self.encoder(
+            input_ids=tokens, position_ids=positions, token_type_ids=torch.zeros_like(tokens)
+        ).last_hidden_state
+        chosen = torch.take_along_dim(hidden, self.places[:, :, None], dim=1)
+        return self.output(self.norm(nn.functional.gelu(self.dense(chosen))))
 
 
 class TorchGPT(nn.Module):
