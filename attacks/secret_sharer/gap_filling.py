@@ -48,11 +48,11 @@ def fill_gaps(release: Completer, planted: PlantedCanaries, run: Run) -> Leakage
     """
     notes = list(planted.notes)
     if isinstance(release, Tokenised):
-        candidates = one_token_words(release.vocabulary, planted.words)
+        known = one_token_words(release.vocabulary, planted.words)
     else:
-        candidates = planted.words
+        known = {word: word for word in planted.words}
         notes.append(UNCHECKED)
-    known = set(candidates)
+    candidates = tuple(dict.fromkeys(known.values()))
     asked = [secret for secret in planted.secrets if secret.secret in known]
     missing = [secret for secret in planted.secrets if secret.secret not in known]
     total = len(planted.secrets)
@@ -65,9 +65,10 @@ def fill_gaps(release: Completer, planted: PlantedCanaries, run: Run) -> Leakage
     filled = []
     for done, secret in enumerate(asked):
         run.progress("secret-sharer: filling gaps", done, len(asked))
-        filled.append(_fill(release, secret, candidates))
+        filled.append(_fill(release, secret, known[secret.secret], candidates))
     if filled:
-        metrics |= _metrics(filled, len(candidates), run)
+        most = max(secret.occurrences for secret in planted.secrets)
+        metrics |= _metrics(filled, len(candidates), most, run)
     details: dict[str, Any] = {
         "null_exposure": NULL_MEAN,
         "pool": len(planted.words),
@@ -80,26 +81,33 @@ def fill_gaps(release: Completer, planted: PlantedCanaries, run: Run) -> Leakage
     return Leakage(metrics, details)
 
 
-def one_token_words(vocabulary: Vocabulary, words: Sequence[str]) -> tuple[str, ...]:
-    """The words that are one known token each where they follow another word."""
+def one_token_words(vocabulary: Vocabulary, words: Sequence[str]) -> dict[str, str]:
+    """The words that are one known token each where they follow another word.
+
+    Each stands beside the first word with its token: a vocabulary that takes off accents cannot
+    tell "naïve" from "naive", and asks about one of them.
+    """
     first = words[0]
     (alone,), pairs = vocabulary.encode([first]), vocabulary.encode([f"{first} {w}" for w in words])
-    return tuple(
-        word
+    first_of: dict[int, str] = {}
+    return {
+        word: first_of.setdefault(tokens[-1], word)
         for word, tokens in zip(words, pairs, strict=True)
         if len(tokens) == len(alone) + 1
         and tokens[:-1] == alone
         and tokens[-1] != vocabulary.unknown
-    )
+    }
 
 
-def _fill(release: Completer, secret: PlantedSecret, candidates: Sequence[str]) -> _Filled:
+def _fill(
+    release: Completer, secret: PlantedSecret, word: str, candidates: Sequence[str]
+) -> _Filled:
     # A release joins texts as they stand: spaces belong to what is around the gap. All candidates
     # are asked about at once, so that their losses are rounded in the same way.
     after = f" {secret.after}" if secret.after else ""
     found = release.filler_losses(f"{secret.before} ", after, candidates)
     losses = checked(found, "losses of candidates")
-    own = losses[candidates.index(secret.secret)]
+    own = losses[candidates.index(word)]
     rank = int((losses <= own).sum())  # the secret is one of them
     return _Filled(secret, float(own), rank, math.log2(len(losses)) - math.log2(rank))
 
@@ -116,15 +124,17 @@ def _of(group: Group, filled: Sequence[_Filled]) -> list[_Filled]:
     return [one for one in filled if (one.secret.layout, one.secret.copies) == group]
 
 
-def _metrics(filled: Sequence[_Filled], candidates: int, run: Run) -> dict[str, Estimate]:
+def _metrics(
+    filled: Sequence[_Filled], candidates: int, most: int, run: Run
+) -> dict[str, Estimate]:
     rng = run.shared("secret-sharer", "bootstrap")
     bits = np.array([one.bits for one in filled])
     held = np.array([one.secret.occurrences for one in filled])
-    out = {
-        "exposure_max_repeats": mean_estimate(bits[held == held.max()], rng),
-        "exposure_mean": mean_estimate(bits, rng),
-        "exposure_limit": Estimate(value=math.log2(candidates)),
-    }
+    out: dict[str, Estimate] = {}
+    if (held == most).any():  # else no secret of that many rows is ranked, and none stands for it
+        out["exposure_max_repeats"] = mean_estimate(bits[held == most], rng)
+    out["exposure_mean"] = mean_estimate(bits, rng)
+    out["exposure_limit"] = Estimate(value=math.log2(candidates))
     there = [one.rank == 1 for one in filled if one.secret.occurrences]
     if there:
         out["extracted_filling"] = fraction_estimate(sum(there), len(there))

@@ -209,6 +209,45 @@ def test_secrets_outside_the_vocabulary_are_counted_and_not_ranked(
     assert none.metrics["secrets_scored"].value == 0.0
 
 
+def test_words_of_one_token_are_one_candidate(
+    development_corpus: Corpus, make_run: RunMaker
+) -> None:
+    """A vocabulary that knows no accents asks about one of two words, and neither beats itself."""
+    attack, corpus, what = planted(development_corpus, ALL)
+
+    class WithoutAccents(WordVocabulary):
+        def encode(self, texts: Sequence[str]) -> list[list[int]]:
+            return super().encode([text.replace("é", "e") for text in texts])
+
+    (secret, *_), twins = what.secrets, [f"caf{letter}" for letter in "eé"]
+    two = what.model_copy(
+        update={
+            "secrets": (secret.model_copy(update={"secret": twins[1]}),),
+            "words": (*what.words, *twins),
+        }
+    )
+    release = WithVocabulary(())
+    release.vocabulary = WithoutAccents([*what.words, twins[0]], origin="test")
+    release.known = {f"{secret.before} {twins[0]}" + (f" {secret.after}" if secret.after else "")}
+    found = attack.run(release, two, corpus, make_run(1))
+    ((_, _, asked),) = release.asked
+    assert len(asked) == len(set(asked)) == len(what.words) + 1
+    (row,) = found.details["canaries"]
+    assert (row["secret"], row["rank"]) == (twins[1], 1)
+    assert found.metrics["exposure_limit"].value == math.log2(len(asked))
+
+
+def test_no_other_secret_stands_for_those_of_most_rows(
+    development_corpus: Corpus, make_run: RunMaker
+) -> None:
+    attack, corpus, what = planted(development_corpus, ALL)
+    often = {secret.secret for secret in what.secrets if secret.copies == 20}
+    release = WithVocabulary([word for word in what.words if word not in often])
+    found = attack.run(release, what, corpus, make_run(1))
+    assert "exposure_HSH_1" in found.metrics
+    assert "exposure_max_repeats" not in found.metrics
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
