@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from toy import toy_run
 
 from uedp_bench.accounting.ledger import claimed, proven
@@ -173,6 +175,33 @@ def test_the_epsilon_that_is_asked_for_holds_and_is_nearly_used(variant, epsilon
 def test_rounding_promises_no_more_than_was_asked_for(words, epsilon):
     one = mechanism(variant="laplace", epsilon=epsilon, words_per_unit=words)
     assert one.histogram.promise("add-or-remove").epsilon <= epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "most", "delta"), [(1.0, 3, 0.02), (3.0, 2, 1e-3)])
+def test_noisy_sums_tell_no_more_than_the_guarantee(epsilon, most, delta):
+    """Divergences of released words with their sums, of which others share some (corollary K.1)."""
+    one = mechanism(epsilon=epsilon, vocabulary_delta=delta, words_per_unit=most)
+    (guarantee,) = proven(one.plan(STATS), delta=delta)
+    bound, noise, threshold = math.exp(guarantee.epsilon), one.union.noise, one.union.threshold
+    edges = np.array([threshold, *(threshold + noise * np.linspace(0.1, 6.0, 14)), np.inf])
+
+    def law(votes):
+        if votes == 0.0:  # nobody's word has no noise
+            return np.array([1.0, *np.zeros(len(edges) - 1)])
+        tails = ndtr((votes - edges) / noise)
+        return np.array([1.0 - tails[0], *(tails[:-1] - tails[1:])])
+
+    largest = 0.0
+    for others in itertools.product([0.0, 0.7, threshold, threshold + 2 * noise], repeat=most):
+        laws = []
+        for weight in (0.0, 1.0 / math.sqrt(most)):
+            whole = np.ones(1)
+            for votes in others:
+                whole = np.multiply.outer(whole, law(votes + weight)).ravel()
+            laws.append(whole)
+        for one_law, other in (laws, laws[::-1]):
+            largest = max(largest, float(np.maximum(one_law - bound * other, 0.0).sum()))
+    assert 0.2 * delta < largest <= delta * (1 + 1e-9)
 
 
 def test_the_paper_adds_up_what_one_histogram_costs_once():
