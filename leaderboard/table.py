@@ -173,7 +173,7 @@ def to_csv(rows: Sequence[Row]) -> str:
     an end of the interval of `auc`. Text that a spreadsheet would take for a formula begins with
     an apostrophe.
     """
-    lines = [_line(row) for row in rows]
+    lines = [columns_of(row) for row in rows]
     columns = list(dict.fromkeys(name for line in lines for name in line))
     columns.sort(key=_place)
     out = io.StringIO()
@@ -200,7 +200,8 @@ _NUMBERS = re.compile(r"-inf|-?\d+( -?\d+)*")
 """Texts that begin with a sign and are no formula: infinity, and seeds."""
 
 
-def _line(row: Row) -> dict[str, Any]:
+def columns_of(row: Row) -> dict[str, Any]:
+    """The cells of a row by their columns, as `to_csv` writes them; "" where nothing is known."""
     found = _object(row)
     line = {name: found[name] for name in ("mechanism", "task", "source", "model", "group")}
     finished = [run.id for run in row.runs if run.status == "finished"]

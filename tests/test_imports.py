@@ -33,6 +33,7 @@ ROOMS = {
     "tasks": ("tasks",),
     "text": ("text",),
     "training": ("training",),
+    "workbench": ("workbench",),
 }
 """Modules of each room, by the beginnings of their names; all others are contracts."""
 
@@ -64,6 +65,8 @@ ABOVE = {
     "api": {"ground", "corpus", "accounting", "lower bounds", "randomness", "contracts", "text",
             "statistics", "models", "training", "mechanisms", "tasks", "attacks"},
     "specs": set(),
+    "workbench": {"ground", "corpus", "accounting", "randomness", "contracts", "harness", "budget",
+                  "leaderboard", "cli"},
 }  # fmt: skip
 """Rooms that a room may import beside itself: components never each other, and the harness none of
 them, but through the registry. `api` gathers names for strangers, and nobody here imports it."""

@@ -109,6 +109,17 @@ class Attack(Component[P]):
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
         """The corpus to protect, and what was planted in it (before any vocabulary is made)."""
 
+    def planted_in(self, corpus: Corpus) -> Planted | None:
+        """What it would have planted in a corpus whose splits already say who trained.
+
+        A release that was trained elsewhere is attacked with it: rows of the split `train` were
+        trained on, rows of `held_out` were not. None, unless overridden: nothing of the kind.
+
+        Raises:
+            InputError: if the splits do not hold what the attack needs.
+        """
+        return None
+
     @abstractmethod
     def run(self, release: Release, planted: Any, corpus: Corpus, run: Run) -> Leakage:
         """Measures the leakage of a release; `corpus` is the planted corpus, all splits."""

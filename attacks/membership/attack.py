@@ -26,7 +26,7 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Classifier, LabelOnly, RowScorer, Scorer
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.corpus import BoolArray, Corpus, IntArray
     from uedp_bench.release import Release
     from uedp_bench.run import Run
 
@@ -123,15 +123,26 @@ class Membership(Attack[MembershipParams]):
             )
         drawn = rng.permutation(users)[: 2 * size]
         out, members = np.sort(drawn[:size]), np.sort(drawn[size:])
-        rows = np.flatnonzero(train & np.isin(corpus.users, drawn)).tolist()
-        planted = PlantedMembership(
-            members=tuple(members.tolist()),
-            non_members=tuple(out.tolist()),
-            rows=tuple(rows),
-            digests=tuple(digest(corpus.texts[row]) for row in rows),
-        )
+        planted = _judged(corpus, (members, out), train)
         moved = corpus.where("train", "valid") & np.isin(corpus.users, out)
         return corpus.with_split(moved, "held_out"), planted
+
+    def planted_in(self, corpus: Corpus) -> PlantedMembership:
+        """Users with rows in `train` are members, users with rows in `held_out` alone are not.
+
+        Raises:
+            InputError: if there are none on one side.
+        """
+        train, out = corpus.where("train"), corpus.where("held_out")
+        members = np.unique(corpus.users[train & (corpus.users >= 0)])
+        others = np.setdiff1d(corpus.users[out & (corpus.users >= 0)], members)
+        for split, found in (("train", members), ("held_out", others)):
+            if not len(found):
+                raise InputError(
+                    f"membership: no user has rows in the split {split}, or none has rows there "
+                    "alone; rows of members are in train, those of non-members in held_out"
+                )
+        return _judged(corpus, (members, others), train | out)
 
     def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
         """One reference model for language models, shadow models for all else that is trained."""
@@ -169,6 +180,20 @@ class Membership(Attack[MembershipParams]):
         )
         metrics, found = report(records, high, main, main, run)
         return Leakage(metrics, _joined(details, found, planted, replaced))
+
+
+def _judged(
+    corpus: Corpus, sides: tuple[IntArray, IntArray], records: BoolArray
+) -> PlantedMembership:
+    """Members and non-members (user ids), judged by their rows among the records (rows,)."""
+    rows = np.flatnonzero(records & np.isin(corpus.users, np.concatenate(sides))).tolist()
+    members, others = sides
+    return PlantedMembership(
+        members=tuple(members.tolist()),
+        non_members=tuple(others.tolist()),
+        rows=tuple(rows),
+        digests=tuple(digest(corpus.texts[row]) for row in rows),
+    )
 
 
 def _asked(release: Release, corpus: Corpus) -> Asked:

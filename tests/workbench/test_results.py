@@ -1,0 +1,79 @@
+"""Results as tables and data frames."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import uedp_bench.workbench as ub
+from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.loading import load_results as read_all
+from uedp_bench.workbench.results import Results
+
+QUICKSTART = Path(__file__).parents[2] / "leaderboard" / "results" / "quickstart"
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results(read_all([QUICKSTART]))
+
+
+def test_a_line_a_run_with_its_parameters_and_intervals(results: Results) -> None:
+    frame = ub.load_results(QUICKSTART).set_index("id")
+    assert len(frame) == len(results)
+    for result in results:
+        line = frame.loc[result.id]
+        assert line["seed"] == result.spec.seed
+        assert line["status"] == "finished"
+        assert line["utility.perplexity"] == result.utility["perplexity"].value
+        assert line["utility.perplexity.low"] == result.utility["perplexity"].low
+        exposure = result.leakage["secret-sharer"]["exposure"]
+        assert line["leakage.secret-sharer.exposure.high"] == exposure.high
+        mechanism = result.spec.mechanism[-1]
+        for name, value in mechanism.params.items():
+            if isinstance(value, float):
+                assert line[f"params.mechanism.{mechanism.name}.{name}"] == value
+
+
+def test_infinity_is_a_float_and_what_is_not_known_is_missing(results: Results) -> None:
+    frame = results.frame()
+    epsilon = frame["proven.user.add-or-remove.epsilon"]
+    by_name = epsilon.groupby(frame["mechanism"]).max()
+    assert math.isinf(by_name["noiseless"])
+    assert 7 < by_name["user-dp"] < 8
+    assert frame["claimed.user.add-or-remove.epsilon"].isna().any()
+    assert set(frame["learned"]) == {True, False}
+
+
+def test_a_line_a_row_has_intervals_over_seeds(results: Results) -> None:
+    frame = results.frame(each="row")
+    assert len(frame) == len(results.rows) < len(results)
+    assert (frame["utility.perplexity.low"] < frame["utility.perplexity"]).all()
+    assert set(frame["seeds"]) == {"1 2 3"}
+
+
+def test_they_show_themselves_as_the_table_of_the_leaderboard(results: Results) -> None:
+    shown = results._repr_html_()
+    assert "<table>" in shown and "user-dp" in shown and "<li>" in shown
+    assert "perplexity" in repr(results)
+    some = results[:2]
+    assert isinstance(some, Results) and len(some) == 2 and some[0] is results[0]
+    assert results[:0]._repr_html_() == "<p>no results</p>"
+    assert repr(results[:0]) == "no results"
+
+
+def test_names_in_a_notebook_are_escaped(results: Results) -> None:
+    first = results[0]
+    part = first.spec.mechanism[0].model_copy(update={"name": "<script>alert(1)</script>"})
+    spec = first.spec.model_copy(update={"mechanism": (part,)})
+    shown = Results([first.model_copy(update={"spec": spec})])._repr_html_()
+    assert "<script>" not in shown and "&lt;script&gt;" in shown
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        ub.load_results(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="several places"):
+        Results(read_all([QUICKSTART])).folder(Results(read_all([QUICKSTART]))[0])

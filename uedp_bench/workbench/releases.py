@@ -1,0 +1,169 @@
+"""Releases that were saved, asked and attacked again from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uedp_bench import registry
+from uedp_bench.attack import Attack, Leakage, Planted
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.harness.components import build
+from uedp_bench.harness.pairing import lacks, withheld
+from uedp_bench.harness.planting import load_corpus as load_from
+from uedp_bench.harness.planting import load_data, plant
+from uedp_bench.harness.saved_release import load_release as load_saved
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.release import Release
+from uedp_bench.results import Result, read_result
+from uedp_bench.run import Run
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A finished run, read from its folder.
+
+    Attributes:
+        result: of the run.
+        release: what it released.
+        corpus: its rows, with everything that its attacks planted.
+        planted: what each of its attacks planted, by name.
+    """
+
+    result: Result
+    release: Release
+    corpus: Corpus
+    planted: Mapping[str, Planted]
+
+
+def load_corpus(source: str, **parameters: Any) -> Corpus:
+    """The corpus of a source: `load_corpus("text", path="mail.csv", text_column="body")`.
+
+    Raises:
+        InputError: if the name or a parameter is wrong, or the data cannot be read.
+    """
+    given = {k: str(v) if isinstance(v, Path) else v for k, v in parameters.items()}
+    return load_from(registry.sources.create(source, given))
+
+
+def load_release(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> Release:
+    """What a run released, as its users have it; no data are read.
+
+    Args:
+        folder: of the run, `runs/<id>`.
+        plugins: files that register its components.
+
+    Raises:
+        InputError: if the folder holds no finished run, or its release was not kept.
+    """
+    registry.load_plugins(tuple(map(Path, plugins)))
+    return _release(Path(folder), _result(Path(folder)))
+
+
+def load_run(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> SavedRun:
+    """A finished run with its release, its corpus as it was planted, and what was planted.
+
+    Args:
+        folder: of the run, `runs/<id>`; its source is read again.
+        plugins: files that register its components.
+
+    Raises:
+        InputError: if the folder holds no finished run, its release was not kept, or its data
+            changed since.
+    """
+    where = Path(folder)
+    registry.load_plugins(tuple(map(Path, plugins)))
+    result = _result(where)
+    spec, parts = result.spec, build(result.spec)
+    data = load_data(parts.sources)
+    there = plant(parts.attacks, parts.sources, data, spec.seed, spec.clients)
+    was = result.provenance.get("corpus", {}).get("fingerprint")
+    if was not in (None, data.corpus.fingerprint):
+        raise InputError(f"{where}: the data of {spec.source.name} changed after the run")
+    return SavedRun(result, _release(where, result), there.corpus, there.planted)
+
+
+def attack(
+    release: Release,
+    corpus: Corpus,
+    name: str,
+    *,
+    planted: Planted | None = None,
+    seed: int = 1,
+    **parameters: Any,
+) -> Leakage:
+    """Attacks a release: of a run, or a model of your own behind the capabilities of a release.
+
+    An attack that plants before training needs what it planted (`SavedRun.planted`). One that only
+    tells who trained from who did not reads that from the splits: rows of `train` are members, and
+    rows of `held_out` are not. Nothing is trained for it, so an attack that compares with models
+    of its own does without them (`membership` of a classifier: give `shadow_models=0`).
+
+    Args:
+        release: under attack.
+        corpus: its rows, with all splits.
+        name: of the attack.
+        planted: what the attack had planted before the release was trained.
+        seed: of the attack's own draws.
+        parameters: of the attack.
+
+    Raises:
+        InputError: for an unknown name or parameter, or an attack that must plant first.
+        CapabilityError: if the release has nothing that the attack asks.
+    """
+    live: Attack[Any] = registry.attacks.create(name, parameters)
+    reason = lacks(live.needs, release) or withheld(live.needs, release)
+    reason = reason or live.refuses(release, corpus) or live.refuses_events(release.events)
+    if reason is not None:
+        raise CapabilityError(f"the attack {name} {reason}")
+    if planted is None:
+        planted = _planted_in(live, corpus, seed)
+    train = corpus.where("train")
+    stats = CorpusStats(
+        users=len(np.unique(corpus.users[train])), rows=int(train.sum()),
+        sensitive_rows=int((train & corpus.sensitive).sum()), entities=0, public=False,
+    )  # fmt: skip
+    context = Run(seed, stats, scope=f"attack {name}")
+    return live.run(release, planted, corpus, context.within(f"attack {name}"))
+
+
+def _planted_in(live: Attack[Any], corpus: Corpus, seed: int) -> Planted:
+    """What the attack finds in a corpus that was trained on before.
+
+    Raises:
+        InputError: if it would have had to change the corpus.
+    """
+    found = live.planted_in(corpus)
+    if found is not None:
+        return found
+    rng = np.random.Generator(np.random.PCG64(shared_stream(seed, "plant", live.name)))
+    changed, planted = live.plant(corpus, rng)
+    if changed.fingerprint != corpus.fingerprint or planted.withdrawn or planted.injected:
+        raise InputError(
+            f"the attack {live.name} plants before training, and nothing says what was planted "
+            "here: run it within a benchmark (`run`), or give `planted` of the run (`load_run`)"
+        )
+    return planted
+
+
+def _result(folder: Path) -> Result:
+    if not (folder / "result.json").is_file():
+        raise InputError(f"{folder} is no folder of a run: it holds no result.json")
+    result = read_result(folder / "result.json")
+    if result.error is not None:
+        raise InputError(f"{folder}: the run failed: {result.error.message}")
+    return result
+
+
+def _release(folder: Path, result: Result) -> Release:
+    where = folder / "release"
+    if not where.is_dir():
+        raise InputError(f"{folder} holds no release: run again without --no-release")
+    events = {"events": result.events}
+    return load_saved(build(result.spec).task, where).showing(**events)
