@@ -58,11 +58,18 @@ class Registry(Generic[C]):
         """Decorator for a class in a file given with `--plugin`.
 
         Raises:
-            PluginError: if another component has the name.
+            PluginError: if another component has the name, or no file holds the class.
         """
-        name, file = getattr(component, "name", None), sys.modules[component.__module__].__file__
+        name = getattr(component, "name", None)
+        file = getattr(sys.modules[component.__module__], "__file__", None)
         if not isinstance(name, str):
             raise PluginError(f"{component.__qualname__} has no name to register it under")
+        if file is None:
+            raise PluginError(
+                f"{component.__qualname__} is defined in a session, and runs are known by the file "
+                "of their components: write it into a file (in a notebook: %%writefile mine.py) "
+                "and give that file as a plug-in"
+            )
         where = f"{file}:{component.__qualname__}"
         taken = self._entries().get(name) or self._given.get(name)
         if taken is not None and taken.where != where:

@@ -29,8 +29,8 @@ def test_a_line_a_run_with_its_parameters_and_intervals(results: Results) -> Non
         assert line["status"] == "finished"
         assert line["utility.perplexity"] == result.utility["perplexity"].value
         assert line["utility.perplexity.low"] == result.utility["perplexity"].low
-        exposure = result.leakage["secret-sharer"]["exposure"]
-        assert line["leakage.secret-sharer.exposure.high"] == exposure.high
+        auc = result.leakage["membership"]["auc"]
+        assert line["membership.auc.high"] == auc.high
         mechanism = result.spec.mechanism[-1]
         for name, value in mechanism.params.items():
             if isinstance(value, float):

@@ -127,7 +127,7 @@ def test_components_of_this_session_are_refused_in_other_processes(tmp_path: Pat
     own = type("Own", (kind,), {"name": "own-noiseless", "__module__": "__main__"})
     before = dict(registry.mechanisms._given)
     try:
-        registry.mechanisms._given["own-noiseless"] = own
+        registry.mechanisms.register(own)
         with pytest.raises(InputError, match="plugins=\\[file\\]"):
             ub.run(tiny("own-noiseless"), out=tmp_path)
     finally:

@@ -79,7 +79,7 @@ class Results(Sequence[Result]):
 
         Returns:
             Columns as `uedp-bench leaderboard --csv` has them: `params.KIND.NAME` of every
-            parameter, `utility.NAME`, `leakage.ATTACK.NAME` and `cost.NAME` with `.low` and
+            parameter, `utility.NAME`, `ATTACK.NAME` and `cost.NAME` with `.low` and
             `.high`, and `proven.UNIT.ADJACENCY.epsilon`. Infinity is a float, and what is not
             known is missing.
         """
