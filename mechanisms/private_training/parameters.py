@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ServerOptimizer = Literal["sgd", "adam", "yogi", "adagrad", "adamw", "lamb"]
 
 WEIGHT_DECAY = 0.01
-"""Of adamw and lamb, where none is given (torch's default)."""
+"""Weight decay of adamw and lamb where none is given (torch's default)."""
 
 
 def check_decay(name: str, value: float | None, optimizer: str) -> None:

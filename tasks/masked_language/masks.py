@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uedp_bench.masked_model import MaskedVocabulary
 
 SHOWN_AS_MASK, SHOWN_AS_ANY = 0.8, 0.1
-"""Of the hidden tokens: shares that the mask, and a token drawn at random, stands for. The rest
+"""Shares of the hidden tokens for which the mask, and a token drawn at random, stand. The rest
 stays as it is (Devlin et al. 2019, section 3.1)."""
 
 _PLACE, _SHOW, _DRAW = 0, 1, 2

@@ -61,7 +61,7 @@ class TokenLosses:
         return self._mean(np.array([nats[ids].sum() for ids in rows]))
 
     def _mean(self, nats: FloatArray) -> Estimate:
-        """Of sums over tokens (rows,), a token."""
+        """The mean a token of sums over the tokens of each row (rows,)."""
         sizes = [len(ids) for ids in self._ids(self.test.targets or ())]
         rng = np.random.default_rng(_BOOTSTRAP_SEED)
         return ratio_estimate(nats, np.array(sizes, dtype=float), rng, clusters_of(self.test))

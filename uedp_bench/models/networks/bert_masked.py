@@ -36,7 +36,7 @@ _LAYOUTS = (
     ),
     _Layout("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
 )
-"""Of BERT and of RoBERTa: the same layers by other names."""
+"""BERT and RoBERTa have the same layers by other names."""
 
 
 class MaskedHead(nn.Module):
