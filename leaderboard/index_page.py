@@ -81,11 +81,9 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
     }
 
 
-def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
-    """A key that sorts boards: real text before generated, then most mechanisms, attacks, rows."""
-    if not found:
-        return {}
-    board = max(
+def first_board(found: Sequence[Sequence[Row]]) -> Sequence[Row]:
+    """What readers first see: real text before generated, then most mechanisms, attacks, rows."""
+    return max(
         found,
         key=lambda rows: (
             not generated(rows),
@@ -93,7 +91,15 @@ def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
             len({attack for row in rows for attack in row.leakage}),
             len(rows),
         ),
+        default=(),
     )
+
+
+def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
+    """The state of the page that shows the first board."""
+    board = first_board(found)
+    if not board:
+        return {}
     spec = board[0].spec
     return {"task": spec.task.name, "source": spec.source.name, "set": identity(board)}
 

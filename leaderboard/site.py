@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench import __version__
+from uedp_bench.leaderboard.first_rows import first_rows
 from uedp_bench.leaderboard.front.links import links
 from uedp_bench.leaderboard.front.page import front_context
 from uedp_bench.leaderboard.glossary.page import glossary_context
@@ -39,10 +40,11 @@ from uedp_bench.results import Result
 STATIC = (
     "style.css", "front.css", "glossary.css", "table.css", "plots.css", "compare.css", "run.css",
     "theme.js", "values.js", "front.js", "core.js", "views.js", "filters.js", "columns.js",
-    "table.js", "picker.js", "download.js", "plot_data.js", "plot_axes.js", "plot_traces.js",
-    "plot_layout.js", "plot_scatter.js", "plot_figures.js", "plot_spread.js", "plot_controls.js",
-    "plot_card.js", "plots.js", "significance.js", "compare_data.js", "compare_download.js",
-    "compare_plot.js", "compare_tables.js", "compare.js", "run.js", "live.js",
+    "presets.js", "explain.js", "table.js", "picker.js", "download.js", "plot_data.js",
+    "plot_axes.js", "plot_traces.js", "plot_layout.js", "plot_labels.js", "plot_scatter.js",
+    "plot_figures.js", "plot_spread.js", "plot_controls.js", "plot_card.js", "plots.js",
+    "significance.js", "compare_data.js", "compare_download.js", "compare_plot.js",
+    "compare_tables.js", "compare_verdict.js", "compare.js", "run.js", "live.js",
     "vendor/dataTables.min.js", "vendor/dataTables.dataTables.min.css", "vendor/jstat.min.js",
 )  # fmt: skip
 """Files that pages load, beside Plotly's own."""
@@ -196,6 +198,7 @@ def _glossary(rows: Sequence[Row], live: bool) -> str:
 def _table(rows: Sequence[Row], results: Mapping[str, Result], live: bool) -> str:
     return _render("table.html.j2", {
         "data": _embedded(page_data(rows, results)), "root": "", "live": live,
+        "first": first_rows(rows),
     })  # fmt: skip
 
 

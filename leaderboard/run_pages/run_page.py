@@ -17,6 +17,8 @@ from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, tables, text, words
 from uedp_bench.leaderboard.run_pages.figures import Figure
+from uedp_bench.leaderboard.run_pages.in_words import in_words
+from uedp_bench.leaderboard.run_pages.leaked_samples import samples
 from uedp_bench.leaderboard.run_pages.metrics_by_seed import Reading, readings, tiles
 from uedp_bench.leaderboard.run_pages.spec_text import repeat
 from uedp_bench.leaderboard.run_pages.taking_part import taking_part
@@ -60,8 +62,11 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         "result": result,
         "label": result.label,
         "seeds": _seeds(result, row),
+        "mechanisms": list(dict.fromkeys(part.name for part in result.spec.mechanism)),
         "links": _links(row),
         "repeat": repeat(result.spec),
+        "in_words": in_words(result),
+        "samples": samples(result.details),
         "summary": tiles(result, row),
         "finished": len(row.seeds),
         "cards": [guarantee_cards.card(found, row.epsilon_at) for found in result.guarantees],

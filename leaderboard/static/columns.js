@@ -1,10 +1,8 @@
 "use strict";
-// The table's columns: what a cell shows, what it sorts by, and which columns show by default.
+// The table's columns: what a cell shows, what it sorts by, and where the glossary explains it.
 window.uedp.grid = (function () {
-  const { columns, columnOf, sets, get, shown, ranks, statOf, heading, brief, number, element, idle, NONE } =
+  const { columns, columnOf, sets, get, ranks, statOf, heading, brief, number, element, idle, NONE } =
     window.uedp;
-  const LEAST = { utility: 2, leakage: 2, cost: 1, diagnostics: 0 }; // shown by default
-  const BESIDE = new Set(["utility.oov_rate"]); // flatters other metrics: always beside them
   const NOTIONS = ["dp", "metric-dp", "simulation"];
   const hidden = (text) => element("span", { class: "visually-hidden" }, text);
   const second = (text) => element("span", { class: "second" }, text);
@@ -21,7 +19,16 @@ window.uedp.grid = (function () {
       element("a", { href: row.runs[0].page, class: "row-link" }, row.label, apart ? [" ", second(apart)] : []), " ",
       idle(row) ? [element("span", { class: "badge warn idle" }, "learned nothing"), " "] : [],
       element("span", { class: "second" },
-        element("span", { "aria-hidden": "true" }, links.length > 1 ? "seeds" : "seed"), links));
+        element("span", { "aria-hidden": "true" }, links.length > 1 ? "seeds" : "seed"), links, about(row)));
+  }
+
+  /** Links to what a row's mechanisms are: paper, code and threat model. */
+  function about(row) {
+    const names = [...new Set(row.mechanisms)];
+    return names.map((name) => [" ", element("a", {
+      href: `glossary.html#${encodeURIComponent(`mechanism-${name.replaceAll(" ", "-")}`)}`,
+      "aria-label": `About ${name}: paper, code and threat model`,
+    }, names.length > 1 ? `about ${name}` : "about")]);
   }
 
   /** Says in words if a row is better than its floors. */
@@ -54,7 +61,8 @@ window.uedp.grid = (function () {
   function promise(one) {
     const marks = { refuted: "✗", refused: "⊘" };
     if (!(one.status in marks)) {
-      return element("div", {}, one.text);
+      // An infinite ε is a promise of nothing: a sign alone is easily taken for much of something.
+      return element("div", {}, one.epsilon === Infinity ? `${one.text}: no protection` : one.text);
     }
     return element("details", { class: `why ${one.status}` },
       element("summary", {}, `${marks[one.status]} ${one.text}`),
@@ -125,9 +133,9 @@ window.uedp.grid = (function () {
   }
 
   /** A column of epsilons; `of` gives a row's. */
-  function epsilons(key, label, about, of) {
+  function epsilons(key, label, place, about, of) {
     return {
-      key, label, about, group: "guarantee", kind: "promise",
+      key, label, place, about, group: "guarantee", kind: "promise",
       cell: (row) => promises(of(row), row),
       sort: (row) => first(of(row)),
       has: (row) => of(row).length > 0,
@@ -137,32 +145,34 @@ window.uedp.grid = (function () {
   /** A column of a word that every row has. */
   function word(key, about) {
     return {
-      key, label: key, about, group: "run",
+      key, label: key, place: key, about, group: "run",
       cell: (row) => element("div", {}, row[key]), sort: (row) => row[key], has: () => true,
     };
   }
 
   const of = (kind) => (row) => row.guarantees.filter((one) => one.kind === kind);
-  const RUN = [
+  const WHAT = [
     word("task", "what the protected text is used for"),
     word("source", "the text"),
     word("model", "what is trained"),
-    { key: "seeds", label: "seeds", group: "run", number: true, cell: seeds, has: () => true,
-      about: "runs that finished", sort: (row) => row.n },
-    { key: "delta", label: "δ", group: "run", number: true, has: () => true,
+  ];
+  const RUN = [
+    { key: "seeds", label: "seeds", place: "seeds", group: "run", number: true, cell: seeds,
+      has: () => true, about: "runs that finished", sort: (row) => row.n },
+    { key: "delta", label: "δ", place: "delta", group: "run", number: true, has: () => true,
       about: "of the guarantees", sort: (row) => row.delta,
       cell: (row) => element("div", {}, brief(row.delta)) },
-    { key: "learned", label: "learned", group: "run", has: () => true,
+    { key: "learned", label: "learned", place: "learned-nothing", group: "run", has: () => true,
       about: "whether the utility that ranks is surely better than the best floor",
       cell: (row) => element("div", {}, learned(row)), sort: learned },
     { ...word("device", "where the runs trained"), has: (row) => row.device !== "" },
   ];
   const GUARANTEE = [
-    epsilons("claimed", "claimed ε", "as the paper computes it", of("claimed")),
-    epsilons("proven", "proven ε", "by an accountant whose assumptions this code meets",
+    epsilons("proven", "proven ε", "proven", "by an accountant whose assumptions this code meets",
       of("proven")),
-    epsilons("bound", "ε at least", "what attacks refuted from below, with their confidence",
-      (row) => row.bounds),
+    epsilons("claimed", "claimed ε", "claimed", "as the paper computes it", of("claimed")),
+    epsilons("bound", "ε at least", "at-least",
+      "what attacks refuted from below, with their confidence", (row) => row.bounds),
   ];
 
   /** A column of a metric. */
@@ -179,7 +189,7 @@ window.uedp.grid = (function () {
   const utility = metrics.filter((column) => column.kind === "utility");
   const others = metrics.filter((column) => column.kind !== "utility");
   /** What readers may pick, in the order in which the table shows it. */
-  const optional = [...RUN, ...utility, ...GUARANTEE, ...others];
+  const optional = [...WHAT, ...GUARANTEE, ...utility, ...others, ...RUN];
 
   /** The value of the metric that ranks, so that less is better. */
   function leading(row) {
@@ -194,16 +204,17 @@ window.uedp.grid = (function () {
     const ranked = (columnOf.get(get("metric")) || {}).better;
     return [
       ...(ranked ? [{
-        key: "rank", label: "rank", number: true, group: "", about: "among the rows shown, within a set",
+        key: "rank", label: "rank", place: "rank", number: true, group: "", about: "among the rows shown, within a set",
         cell: (row) => rank(row, places),
         // Sets stay together; in a set the best place counts, then the worst, then the mean.
         sort: (row) => (places.has(row.id) ? [row.set, ...places.get(row.id), leading(row)] : null),
       }] : []),
       ...(several ? [{
-        key: "set", label: "set", group: "", about: "rows of one set compare",
+        key: "set", label: "set", place: "set", group: "", about: "rows of one set compare",
         cell: (row) => element("div", {}, sets[row.set].letter), sort: (row) => row.set,
       }] : []),
-      { key: "mechanism", label: "mechanism", group: "", about: "a link to its first run",
+      { key: "mechanism", label: "mechanism", place: "mechanisms", group: "",
+        about: "what protects the text; a link to its first run",
         cell: mechanism, sort: (row) => row.mechanism },
     ];
   }
@@ -235,65 +246,5 @@ window.uedp.grid = (function () {
     return [...new Set([low, high].map((end) => number(end * scale)))].join(" to ");
   }
 
-  /** Of one group of metrics, those that matter most and that some row has. */
-  function foremost(group, now) {
-    const main = group.filter(
-      (column) => column.main && !BESIDE.has(column.key) && now.some(column.has),
-    );
-    const directed = main.filter((column) => column.better);
-    if (!main.length) {
-      return [];
-    }
-    const { kind } = main[0];
-    const from = kind === "leakage" && directed.length ? directed : main;
-    return from.slice(0, LEAST[kind]);
-  }
-
-  /** Keys that show unless readers pick: as many as can be read side by side. */
-  function usual(now) {
-    const tasks = [...new Set(now.map((row) => row.task))];
-    const groups = [...new Set(others.map((column) => column.group))];
-    const varying = ["task", "source", "model"].filter(
-      (name) => !get(name) && new Set(now.map((row) => row[name])).size > 1,
-    );
-    return new Set([
-      ...varying,
-      "seeds",
-      ...GUARANTEE.filter((column) => now.some(column.has)).map((column) => column.key),
-      ...tasks.flatMap((task) => keys(foremost(utility, now.filter((row) => row.task === task)))),
-      ...keys(utility.filter((column) => BESIDE.has(column.key) && now.some(column.has))),
-      ...groups.flatMap((name) => keys(foremost(others.filter((one) => one.group === name), now))),
-    ]);
-  }
-
-  function keys(found) {
-    return found.map((column) => column.key);
-  }
-
-  /** Keys that readers picked; null where they did not. Keys may hold any character. */
-  function picked() {
-    const text = get("columns");
-    return text ? new Set(text.split(",").map(decode)) : null;
-  }
-
-  function decode(text) {
-    try {
-      return decodeURIComponent(text);
-    } catch {
-      return text; // a link that somebody shortened
-    }
-  }
-
-  /** Keys of the optional columns in force: picked or usual, with the metric that ranks. */
-  function chosen(now = shown()) {
-    return new Set([...(picked() || usual(now)), get("metric")]);
-  }
-
-  /** The table's columns for some rows, in order. */
-  function visible(now) {
-    const wanted = chosen(now);
-    return [...fixed(now), ...optional.filter((column) => wanted.has(column.key))];
-  }
-
-  return { optional, picked, chosen, visible, usual, floors };
+  return { optional, fixed, floors, utility, others, guarantee: GUARANTEE };
 })();

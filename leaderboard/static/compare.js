@@ -189,7 +189,7 @@
 
   // ---------------------------------------------------------------------------------------- drawing
 
-  const [side, tests] = [element("div", {}), element("div", {})];
+  const [verdict, side, tests] = [element("section", { class: "verdict", "aria-label": "Verdict" }), element("div", {}), element("div", {})];
   const download = element(
     "button",
     {
@@ -225,7 +225,7 @@
       return;
     }
     if (!view.hasChildNodes()) {
-      view.append(element("h2", {}, "Compare"), status, list, adder(), body);
+      view.append(element("h2", {}, "Compare"), status, verdict, list, adder(), body);
     }
     const [ids, rows] = [uedp.compareData.picked(), chosen()];
     if (drawn !== ids.join()) {
@@ -233,6 +233,8 @@
       plotted = null;
       body.hidden = rows.length === 0;
       drawPicked(ids, rows);
+      verdict.replaceChildren(...(rows.length
+        ? [uedp.compareVerdict.show(rows, name, uedp.compareTables.tested(rows))] : []));
       side.replaceChildren(...(rows.length ? [uedp.compareTables.side(rows, name)] : []));
       tests.replaceChildren(...(rows.length ? uedp.compareTables.tests(rows, name) : []));
       seeds.hidden = drawMetrics(rows).length === 0;

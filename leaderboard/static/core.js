@@ -33,15 +33,6 @@ Object.assign(window.uedp, (function () {
     for (const [at, value, low, high, n] of row.values) {
       values[columns[at].key] = { value: read(value), low: read(low), high: read(high), n };
     }
-    const seeds = {};
-    for (const [seed, found] of Object.entries(row.seeds)) {
-      seeds[seed] = {};
-      row.values.forEach(([at], place) => {
-        if (found[place] !== null) {
-          seeds[seed][columns[at].key] = read(found[place]);
-        }
-      });
-    }
     for (const one of [...row.guarantees, ...row.bounds]) {
       one.epsilon = read(one.epsilon);
       one.curve = (one.curve || []).map(([spread, sentences, epsilon]) => ({
@@ -51,7 +42,25 @@ Object.assign(window.uedp, (function () {
       }));
     }
     const text = [row.mechanism, row.task, row.source, row.model].join(" ").toLowerCase();
-    return { ...row, values, seeds, text, facets: offers(row), kinds: kindsByUnit(row) };
+    const decoded = { ...row, values, text, facets: offers(row), kinds: kindsByUnit(row) };
+    // Few views ask for what single runs measured, and these ask often.
+    let seeds = null;
+    Object.defineProperty(decoded, "seeds", { get: () => (seeds ??= bySeed(row)), enumerable: true });
+    return decoded;
+  }
+
+  /** What the runs of a row measured: {seed: {key: value}}. */
+  function bySeed(row) {
+    const seeds = {};
+    for (const [seed, found] of Object.entries(row.seeds)) {
+      seeds[seed] = {};
+      row.values.forEach(([at], place) => {
+        if (found[place] !== null) {
+          seeds[seed][columns[at].key] = read(found[place]);
+        }
+      });
+    }
+    return seeds;
   }
 
   /** What guarantees say: kinds with a finite epsilon, and what is wrong with the others. */

@@ -2,10 +2,11 @@
 // What the reader picks of the table: the metric that ranks, columns, rows to compare; and notes.
 (function () {
   const { get, set, subscribe, shown, columns, columnOf, heading, brief, number, element } = window.uedp;
-  const { optional, picked, chosen, pickedRows } = window.uedp.grid;
+  const { optional, picked, chosen, pickedRows, preset, PRESETS } = window.uedp.grid;
   const metric = document.getElementById("metric");
   const menu = document.getElementById("picker");
   const list = document.getElementById("column-list");
+  const presets = document.getElementById("presets");
   const picks = document.getElementById("picks");
   let told = null;
 
@@ -43,6 +44,18 @@
 
   // -------------------------------------------------------------------------------------- columns
 
+  presets.append(...PRESETS.map(([name, about]) => element("button", {
+    type: "button", value: name, title: about,
+    onclick: () => set({ preset: name === PRESETS[0][0] ? "" : name, columns: "" }),
+  }, name)));
+
+  /** Marks the preset in force; none where readers picked columns themselves. */
+  function press() {
+    for (const button of presets.querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String(!picked() && button.value === preset()));
+    }
+  }
+
   /** Shows or hides a column; from then on the columns are the reader's. */
   function toggle(key, on) {
     const keys = new Set([...(picked() || chosen())].filter((other) => other !== key && other));
@@ -67,20 +80,30 @@
   /** The menu of columns that have a value in some shown row, or that are picked. */
   function fill(now) {
     const on = chosen(now);
-    const offered = optional.filter((column) => on.has(column.key) || now.some(column.has));
-    const groups = [...grouped(offered)].map(([name, found]) =>
+    const groups = [...grouped(offers(now))].map(([name, found]) =>
       element("fieldset", {}, element("legend", {}, name),
         found.map((column) => choice(column, on.has(column.key)))));
     const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
     list.replaceChildren(
       element("div", { class: "row" },
         element("button", { type: "button", id: "reset-columns", onclick: () => set({ columns: "" }) },
-          "Reset to the usual columns"),
+          "Reset to the preset"),
         element("button", { type: "button", onclick: close }, "Close")),
       ...groups);
     if (focused) {
       document.getElementById(focused)?.focus();
     }
+  }
+
+  /** The columns that some shown row has, or that are picked. */
+  function offers(now) {
+    const on = chosen(now);
+    return optional.filter((column) => on.has(column.key) || now.some(column.has));
+  }
+
+  /** Says how many columns show. */
+  function tally(now) {
+    const [on, offered] = [chosen(now), offers(now)];
     const count = offered.filter((column) => on.has(column.key)).length;
     document.getElementById("picked-columns").textContent = `(${count} of ${offered.length})`;
   }
@@ -91,6 +114,8 @@
     menu.querySelector("summary").focus();
   }
 
+  // Many boxes: they are made when somebody looks.
+  menu.addEventListener("toggle", () => menu.open && fill(shown()));
   menu.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && menu.open) {
       close();
@@ -130,7 +155,8 @@
         (typeof ranking.nothing === "number" ? ` Nothing leaks at ${ranking.percent ? `${number(100 * ranking.nothing)} %` : number(ranking.nothing)}; less is chance, and ranks as that.` : "") : null,
     ];
     const terms = optional.filter((column) => on.has(column.key) && column.about).flatMap((column) => [
-      element("dt", {}, column.group.startsWith("leakage") ? `${column.label} (${column.group})` : column.label),
+      element("dt", {}, element("a", { href: `glossary.html#${column.place}` },
+        column.group.startsWith("leakage") ? `${column.label} (${column.group})` : column.label)),
       element("dd", {}, column.about + (column.better ? `; ${column.better} is better` : "")),
     ]);
     document.getElementById("table-notes").replaceChildren(
@@ -145,12 +171,16 @@
       return;
     }
     const now = shown();
-    const key = JSON.stringify([get("metric"), get("columns"), now.map((row) => row.id)]);
+    const key = JSON.stringify([get("metric"), get("columns"), preset(), now.map((row) => row.id)]);
     count();
+    press();
     if (key !== told) {
       told = key;
       offer(now);
-      fill(now);
+      tally(now);
+      if (menu.open) {
+        fill(now);
+      }
       notes(now);
     }
   }

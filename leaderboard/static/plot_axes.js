@@ -136,6 +136,10 @@ uedp.plotAxes = (function () {
     return {
       name: `${attack}${uedp.heading(column)}`,
       better: column.better,
+      // What an attack measures where nothing leaks.
+      floors: typeof column.nothing === "number"
+        ? [{ name: "where nothing leaks", text: uedp.number(column.nothing * by), value: column.nothing * by }]
+        : [],
       log: column.kind !== "leakage" && !column.percent,
       worth,
       of(row) {

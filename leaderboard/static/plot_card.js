@@ -12,7 +12,10 @@ uedp.plotCard = (function () {
   function make({ name, title, about, draw }) {
     const one = { name, title, draw, figure: null, key: "", subtitle: "", width: 0 };
     const chart = element("div", { class: "chart", id: `plot-${name}`, role: "img" });
-    const empty = element("p", { class: "plot-empty", hidden: true });
+    // What is missing stands below all cards: a card without a plot would be a hole.
+    const reason = element("span", {});
+    const empty = element("li", { class: `plot-missing-${name}`, hidden: true },
+      element("strong", {}, `${title}: `), reason);
     const notes = element("p", { class: "note" });
     const told = element("summary", {});
     const table = element("div", { class: "scroll" });
@@ -24,12 +27,11 @@ uedp.plotCard = (function () {
       { class: `card plot-card plot-card-${name}`, "aria-labelledby": heading.id },
       element("div", { class: "plot-head" }, heading, tools),
       element("p", { class: "note" }, about),
-      empty,
       chart,
       notes,
       details,
     );
-    return Object.assign(one, { node, chart, empty, notes, told, table, details, tools });
+    return Object.assign(one, { node, chart, empty, reason, notes, told, table, details, tools });
   }
 
   /** A button that saves the chart as a picture. */
@@ -102,12 +104,9 @@ uedp.plotCard = (function () {
     }
     Object.assign(one, { key, figure, subtitle, width });
     const missing = Boolean(figure.empty);
-    one.empty.textContent = figure.empty || "";
+    one.reason.textContent = figure.empty || "";
     one.empty.hidden = !missing;
-    one.node.classList.toggle("is-empty", missing);
-    for (const node of [one.chart, one.tools, one.details, one.notes]) {
-      node.hidden = missing;
-    }
+    one.node.hidden = missing;
     if (!missing) {
       put(one);
     }

@@ -49,26 +49,52 @@ uedp.plotLayout = (function () {
     };
   }
 
-  /** The dotted line of a floor, with its name: what needs no private text reaches as much. */
-  function level({ name, value }, colours) {
+  /** The dotted line of a floor of an axis, with its name: what needs nothing reaches as much. */
+  function level(letter, { name, value }, scale, colours) {
+    // A name above the highest line would leave the plot.
+    const high = uedp.plotLabels.place(scale, value).share > 0.92;
+    const [along, across] = letter === "y" ? ["x", "y"] : ["y", "x"];
     return {
       type: "line",
-      name: "floor",
+      name: letter === "y" ? "floor" : "nothing",
       layer: "below",
       line: { color: colours.muted, width: 1.5, dash: "dot" },
-      xref: "paper",
-      x0: 0,
-      x1: 1,
-      yref: "y",
-      y0: value,
-      y1: value,
+      [`${along}ref`]: "paper",
+      [`${along}0`]: 0,
+      [`${along}1`]: 1,
+      [`${across}ref`]: across,
+      [`${across}0`]: value,
+      [`${across}1`]: value,
       label: {
-        text: uedp.plain(`floor: ${name}`),
-        textposition: "start",
-        yanchor: "bottom",
+        text: uedp.plain(name),
+        textposition: "end",
+        ...(letter === "y" ? { yanchor: high ? "top" : "bottom" } : { textangle: 0, xanchor: "left", yanchor: "top" }),
         font: { size: 11, color: colours.muted },
       },
     };
+  }
+
+  /** An arrow to the corner that is better, if both axes have a direction. */
+  function corner({ x, y }, colours) {
+    if (!x || !y) {
+      return [];
+    }
+    const [right, up] = [x === "higher", y === "higher"];
+    const arrow = right ? (up ? "↗" : "↘") : up ? "↖" : "↙";
+    return [{
+      name: "better",
+      text: right ? `better ${arrow}` : `${arrow} better`,
+      showarrow: false,
+      xref: "paper",
+      yref: "paper",
+      x: right ? 0.99 : 0.01,
+      y: up ? 0.99 : 0.01,
+      xanchor: right ? "right" : "left",
+      yanchor: up ? "top" : "bottom",
+      font: { size: 12.5, color: colours.ink },
+      bgcolor: colours.raised,
+      borderpad: 2,
+    }];
   }
 
   /**
@@ -77,9 +103,10 @@ uedp.plotLayout = (function () {
    * @param {object} scales of x and y.
    * @param {object} titles of x and y.
    * @param {object} context colours, and `narrow` where there is little room.
-   * @param {Array} floors of y: {name, value}.
+   * @param {object} marks `x` and `y`: floors {name, value} of the axes; `better`: which way they
+   *   are; `labels`: annotations of points.
    */
-  function layout(scales, titles, context, floors = []) {
+  function layout(scales, titles, context, { x = [], y = [], better = {}, labels = [] } = {}) {
     const { colours, narrow } = context;
     const infinite = ["x", "y"].filter((letter) => scales[letter].infinity !== null);
     return {
@@ -87,8 +114,10 @@ uedp.plotLayout = (function () {
       yaxis: axis(scales.y, titles.y, narrow ? 32 : 36, context),
       shapes: [
         ...infinite.map((letter) => separator(letter, scales[letter], colours)),
-        ...floors.map((floor) => level(floor, colours)),
+        ...y.map((floor) => level("y", floor, scales.y, colours)),
+        ...x.map((floor) => level("x", floor, scales.x, colours)),
       ],
+      annotations: [...corner(better, colours), ...labels],
       paper_bgcolor: colours.paper,
       plot_bgcolor: colours.paper,
       font: { family: colours.text, size: 12.5, color: colours.ink },

@@ -4,6 +4,7 @@ uedp.plotScatter = (function () {
   const { dominated } = uedp.plotData;
   const { scale, title } = uedp.plotAxes;
   const { entry, entries, hover, scatter } = uedp.plotTraces;
+  const { labelled } = uedp.plotLabels;
 
   /** "3 rows", "1 row". */
   function count(n, noun) {
@@ -199,7 +200,12 @@ uedp.plotScatter = (function () {
     const undirected = "No front: it is not known which way is better.";
     return {
       traces: traces(points, scales, axes, colours),
-      layout: uedp.plotLayout.layout(scales, { x: title(x), y: title(y) }, context, y.floors),
+      layout: uedp.plotLayout.layout(scales, { x: title(x), y: title(y) }, context, {
+        x: x.floors,
+        y: y.floors,
+        better: { x: x.better, y: y.better },
+        labels: labelled(points, scales, context, y.better),
+      }),
       head: ["mechanism", y.name, x.name, "seeds",
         ...(marked ? ["learned"] : []), ...(axes.fronted ? ["Pareto front"] : [])],
       body: points.map((point) => {
@@ -209,7 +215,8 @@ uedp.plotScatter = (function () {
       summary: summary(points, axes),
       notes: [
         ...missing(rows, [y, x]),
-        ...(y.floors || []).map(({ name, text }) => `Dotted line: floor ${name}, ${text}.`),
+        ...[...(y.floors || []), ...(x.floors || [])].map(
+          ({ name, text }) => `Dotted line: ${name.replace("floor: ", "floor ")}, ${text}.`),
         ...(pareto && !axes.fronted ? [undirected] : []),
         ...(scales.x.cut || scales.y.cut ? [leaving] : []),
       ],

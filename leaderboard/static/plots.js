@@ -50,12 +50,17 @@
     "p",
     { class: "note" },
     "Points are means over seeds, bars their 95 % intervals; a dot in a symbol marks one seed, " +
-      "which has none. A point opens its run.",
+      "which has none. The arrow points to the corner that is better. A point opens its run.",
   );
   const grid = element(
     "div",
     { class: "plot-grid" },
     cards.map(({ node }) => node),
+  );
+  const missing = element(
+    "ul",
+    { id: "plots-missing", class: "note", "aria-label": "Plots that these rows do not have" },
+    cards.map(({ empty }) => empty),
   );
   let waiting = false;
 
@@ -94,7 +99,7 @@
     status.textContent = obstacle(set);
     status.hidden = !status.textContent;
     bar.hidden = !set;
-    grid.hidden = marks.hidden = !status.hidden;
+    grid.hidden = marks.hidden = missing.hidden = !status.hidden;
     heading.textContent = set ? `Plots of set ${set.name}` : "Plots";
     if (set) {
       const chosen = uedp.plotData.choose(set.rows, set.at, uedp.get);
@@ -119,7 +124,7 @@
     }
   }
 
-  section.replaceChildren(heading, bar, status, marks, grid);
+  section.replaceChildren(heading, bar, status, marks, grid, missing);
   script.addEventListener("load", request);
   script.addEventListener("error", request);
   document.addEventListener("uedp:theme", request);

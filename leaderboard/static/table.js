@@ -2,7 +2,7 @@
 // The table: DataTables sorts and pages what the filters leave, in the columns in force.
 (function () {
   const { LISTS, get, set, subscribe, rowOf, shown, element } = window.uedp;
-  const { visible, floors } = window.uedp.grid;
+  const { visible, floors, about } = window.uedp.grid;
   const place = document.getElementById("table-place");
   let table = null; // {api, columns, shape, data}
   let drawing = false;
@@ -84,19 +84,19 @@
   /** A column's heading: its label, and which way is better. */
   function head(column, rows) {
     const words = { lower: "↓ better", higher: "↑ better" };
-    const about = column.better
+    const better = column.better
       ? [" ", element("span", { class: "second", "aria-hidden": "true" }, words[column.better]),
         element("span", { class: "visually-hidden" }, `${column.better} is better`)]
       : [];
     return element("th", {
       scope: "col",
       rowspan: rows,
-      title: column.about || null,
       "data-dt-order": column === PICK ? "disable" : null,
     }, column === PICK
       ? element("span", { class: "visually-hidden" }, column.label)
       // A unit stays with the last word before it.
-      : [column.label.replace(/ (%|\(\w+\)|ε)$/, "\u00a0$1"), about]);
+      : [column.label.replace(/ (%|\(\w+\)|ε)$/, "\u00a0$1"), " ",
+        element("span", { class: "tail" }, better, " ", about(column))]);
   }
 
   /** A column that stands in a group of the header's first row. */

@@ -38,6 +38,8 @@
     show(next);
   }
 
+  // A link that holds a view shows it, and not first what is seen without.
+  document.documentElement.classList.toggle("linked", window.location.hash.includes("="));
   show(theme());
   system.addEventListener("change", () => show(theme()));
   document.addEventListener("DOMContentLoaded", () => {

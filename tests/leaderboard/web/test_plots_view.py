@@ -251,8 +251,8 @@ def test_links_restore_choices_and_choices_make_links(site, visit):
     # One row claims something for this unit; noiseless claims nothing and proves nothing.
     assert len(points(page, "budget")) == 2
     assert page.locator("#plot-spread").is_hidden()
-    assert "No row here has a claimed curve" in page.locator(".plot-card-spread").inner_text()
-    assert "Choose proven ε above." in page.locator(".plot-card-spread").inner_text()
+    assert "No row here has a claimed curve" in page.locator(".plot-missing-spread").inner_text()
+    assert "Choose proven ε above." in page.locator(".plot-missing-spread").inner_text()
 
     page.select_option("#plotkind", "proven")
     drawn(page)
@@ -276,7 +276,7 @@ def test_notions_of_privacy_share_no_axis_and_one_seed_is_marked(site, visit):
     assert metric
     assert {point["row"] for point in points(page, "budget")} == board.keys() - metric
     assert "Not drawn: 1 row without a proven ε" in page.locator(".plot-card-budget").inner_text()
-    assert "no attack ran" in page.locator(".plot-card-leakage").inner_text()
+    assert "no attack ran" in page.locator(".plot-missing-leakage").inner_text()
     page.select_option("#plotunit", "word:metric-dp:replace-one")
     drawn(page)
     assert "metric-dp" in layout(page, "budget", "xaxis.title.text")
@@ -297,7 +297,7 @@ def test_notions_of_privacy_share_no_axis_and_one_seed_is_marked(site, visit):
 
     page.evaluate('uedp.set({source: "embedded", task: "next-word", mechanism: "noiseless"})')
     drawn(page)
-    told = page.locator(".plot-card-budget").inner_text()
+    told = page.locator(".plot-missing-budget").inner_text()
     assert "No row here has a finite ε." in told
     assert "the filters hide" in told
     assert page.locator("#plot-budget").is_hidden()

@@ -35,16 +35,19 @@ def many(tmp_path_factory):
 
 FIRST_ROW = """
 new MutationObserver((_, observer) => {
-    if (document.querySelector("#leaderboard tbody tr a")) {
+    if (!window.firstRow && document.querySelector("#first-rows tbody tr a")) {
         window.firstRow = performance.now();
+    }
+    if (document.querySelector("#leaderboard tbody tr a")) {
+        window.wholeTable = performance.now();
         observer.disconnect();
     }
 }).observe(document, { childList: true, subtree: true });
 """
 
 
-def test_two_thousand_rows_paint_within_a_second(many, browser):
-    paints, tables = [], []
+def test_first_rows_are_there_before_two_thousand_are_read(many, browser):
+    rows, paints, tables = [], [], []
     for link in ("", "", "#view=table"):
         with browser.new_context() as context:
             context.add_init_script(FIRST_ROW)
@@ -54,8 +57,12 @@ def test_two_thousand_rows_paint_within_a_second(many, browser):
             paints.append(page.evaluate(
                 "performance.getEntriesByName('first-contentful-paint')[0].startTime"
             ))  # fmt: skip
-            tables.append(page.evaluate("window.firstRow"))
+            rows.append(page.evaluate("window.firstRow"))
+            tables.append(page.evaluate("window.wholeTable"))
+            assert page.locator("#first-rows").count() == 0  # the table has taken its place
             assert page.evaluate("uedp.rows.length") == 2000
+    # 300 ms on a machine that does nothing else: as little as 80; here others run, too.
+    assert statistics.median(rows) < 1000, rows
     assert statistics.median(paints) < 1000, paints
     assert statistics.median(tables) < 3000, tables
     with browser.new_context() as context:
