@@ -47,6 +47,8 @@ def shots() -> tuple[Shot, ...]:
     table = f"table.html#{_set(bloggers)}&metric=utility.perplexity"
     compared = ",".join(by_label[label].group for label in ("user-dp", "uedp-group"))
     return (
+        Shot("front", "index.html", height=1000),
+        Shot("front-phone", "index.html", width=390),
         Shot("table", table, height=800),
         Shot("table-dark", table, "dark", height=800),
         Shot("table-phone", f"table.html#{_set(bloggers)}", width=390),

@@ -35,14 +35,35 @@
     });
   }
 
+  const script = document.getElementById("plotly");
+  const charts = document.querySelectorAll("[data-figure]");
+  const asked = new Set();
+
+  /** Draws a figure once the script that draws is there; it is loaded for the first one. */
+  function need(chart) {
+    asked.add(chart);
+    if (window.Plotly) {
+      draw(chart);
+    } else if (!script.src) {
+      script.src = script.dataset.src;
+    }
+  }
+
+  script.addEventListener("load", () => asked.forEach(draw));
+  script.addEventListener("error", () => {
+    charts.forEach((chart) => {
+      chart.style.minHeight = "0";
+      chart.textContent = "The script that draws figures is missing; the numbers are below.";
+    });
+  });
+
   /** Draws what is in view, and the rest when it comes into view. */
   function watch() {
-    const charts = document.querySelectorAll("[data-figure]");
     const seen = new IntersectionObserver(
       (entries) => {
         for (const entry of entries.filter((one) => one.isIntersecting)) {
           seen.unobserve(entry.target);
-          draw(entry.target);
+          need(entry.target);
         }
       },
       { rootMargin: "400px" },
@@ -50,22 +71,11 @@
     charts.forEach((chart) => seen.observe(chart));
     document.addEventListener("uedp:theme", () => drawn.forEach(draw));
     window.addEventListener("beforeprint", () => {
-      charts.forEach((chart) => drawn.has(chart) || draw(chart));
+      charts.forEach((chart) => drawn.has(chart) || need(chart));
     });
   }
 
-  const script = document.getElementById("plotly");
-  if (window.Plotly) {
-    watch();
-  } else {
-    script.addEventListener("load", watch);
-    script.addEventListener("error", () => {
-      document.querySelectorAll("[data-figure]").forEach((chart) => {
-        chart.style.minHeight = "0";
-        chart.textContent = "The script that draws figures is missing; the numbers are below.";
-      });
-    });
-  }
+  watch();
 
   // ------------------------------------------------------------------------------ copying, saving
 

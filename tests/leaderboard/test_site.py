@@ -71,8 +71,9 @@ class Addresses(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         given = dict(attrs)
-        if tag == "link" or "src" in given:
-            self.loaded.add(given.get("src") or given["href"])
+        source = given.get("src") or given.get("data-src")
+        if tag == "link" or source:
+            self.loaded.add(source or given["href"])
         elif "href" in given:
             self.linked.add(given["href"])
         self.handlers += [name for name in given if name.startswith("on")]

@@ -30,6 +30,7 @@ def runs(tmp_path_factory) -> Path:
 
 def draw_all(page):
     """Draws every figure, as for printing."""
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.wait_for_function("window.Plotly && document.readyState === 'complete'")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.wait_for_function(ALL_DRAWN)
