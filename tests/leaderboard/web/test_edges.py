@@ -138,7 +138,8 @@ def test_the_link_past_the_header_keeps_the_view(index, visit):
 def test_pages_of_nothing_and_of_failures_open(tmp_path, visit):
     broken = RunError(type="InputError", message="it broke", phase="train")
     failed = runs("failed", status="failed", error=broken, utility={}, leakage={}, provenance={})
-    for name, results, said in (("none", [], "No row to show."), ("failed", failed, "failed, seed")):
+    shown = (("none", [], "No row to show."), ("failed", failed, "failed, seed"))
+    for name, results, said in shown:
         build(results, tmp_path / name)
         page = visit(tmp_path / name / "table.html")
         assert said in page.locator("#leaderboard").inner_text()
