@@ -6,6 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,7 +83,7 @@ class WordPieces:
             np.array([*windows, len(words)], dtype=np.int64),
         )
 
-    @property
+    @cached_property
     def lengths(self) -> IntArray:
         """(words,) pieces of each."""
         return np.array([len(word) for word in self.pieces], dtype=np.int64)
