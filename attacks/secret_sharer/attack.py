@@ -22,6 +22,7 @@ from uedp_bench.attacks.secret_sharer.canary import (
     canary_details,
     random_suffix_words,
     split_canary,
+    unknown_words,
     word_numbers,
 )
 from uedp_bench.attacks.secret_sharer.gap_filling import fill_gaps
@@ -31,7 +32,7 @@ from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
 from uedp_bench.errors import InputError
 from uedp_bench.pool_completer import by_pool
-from uedp_bench.release import Completer, Generator, PairScorer
+from uedp_bench.release import Completer, Generator, PairScorer, Tokenised
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.exposure import ranks
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
@@ -115,6 +116,8 @@ class SecretSharer(Attack[SecretSharerParams]):
             these = np.array([c.spread == spread for c in canaries])
             metrics[f"exposure_entity_spread_{spread}"] = mean_estimate(bits[these], rng)
         notes = [*planted.notes, *([PairCompleter.NOTE] if pairs else [])]
+        if isinstance(release, Tokenised) and release.vocabulary is not None:
+            notes += unknown_words(release.vocabulary, planted, self.params.prefix_words)
         space = len(planted.words) ** (self.params.canary_words - self.params.prefix_words)
         if space <= self.params.exact_up_to:
             notes.append(f"exact ranks: each canary among all {space} suffixes of the words")

@@ -15,6 +15,7 @@ from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray, IntArray
+    from uedp_bench.model import Vocabulary
 
 BINS = 30
 """Bins of the histogram of reference losses."""
@@ -136,6 +137,26 @@ def split_canary(text: str, prefix_words: int) -> tuple[str, str]:
     """The words of a canary that are given, and the others, which are the secret."""
     words = text.split()
     return " ".join(words[:prefix_words]), " ".join(words[prefix_words:])
+
+
+def unknown_words(vocabulary: Vocabulary, planted: PlantedCanaries, prefix_words: int) -> list[str]:
+    """A note on words of the pool that a vocabulary does not know; none where it knows all.
+
+    A model reads them as one word: canaries that differ in these alone are equal to it.
+    """
+    if vocabulary.unknown is None:
+        return []
+    read = vocabulary.encode(planted.words)
+    unknown = {w for w, ids in zip(planted.words, read, strict=True) if vocabulary.unknown in ids}
+    if not unknown:
+        return []
+    secrets = (split_canary(canary.text, prefix_words)[1] for canary in planted.canaries)
+    held = sum(not unknown.isdisjoint(secret.split()) for secret in secrets)
+    return [
+        f"{len(unknown)} of {len(planted.words)} words of the pool are unknown to the release's "
+        f"vocabulary, and {held} of {len(planted.canaries)} canaries hold one behind their prefix: "
+        "a model cannot tell these words apart, so that a small exposure says nothing of them"
+    ]
 
 
 def word_numbers(words: Sequence[str], text: str) -> IntArray:

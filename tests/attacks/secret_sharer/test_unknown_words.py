@@ -1,0 +1,49 @@
+"""Canaries of words that a release cannot read: the attack says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from uedp_bench.attacks.secret_sharer.attack import SecretSharer
+from uedp_bench.corpus import Corpus
+from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.release import Release
+from uedp_bench.run import Run
+
+RunMaker = Callable[..., Run]
+
+SMALL = {"p_u": (0.02, 0.1), "p_e": (0.5,), "references": 64, "word_pool": 60}
+
+
+class Silent(Release):
+    """Finds every text as likely as any other."""
+
+    vocabulary: WordVocabulary
+
+    def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> np.ndarray:
+        return np.arange(len(fillers), dtype=np.float64)
+
+
+def test_words_that_the_vocabulary_does_not_know_are_told(
+    development_corpus: Corpus, make_run: RunMaker
+) -> None:
+    attack = SecretSharer.create(SMALL)
+    corpus, what = attack.plant(development_corpus, np.random.default_rng(1))
+
+    def notes(words: Sequence[str]) -> list[str]:
+        release = Silent()
+        release.vocabulary = WordVocabulary(words, origin="test")
+        return [
+            note
+            for note in attack.run(release, what, corpus, make_run(1)).details["notes"]
+            if "unknown" in note
+        ]
+
+    assert notes(what.words) == []
+    held = [set(c.text.split()[attack.params.prefix_words :]) for c in what.canaries]
+    gone = sorted(held[0])[0]
+    (said,) = notes([word for word in what.words if word != gone])
+    assert said.startswith(f"1 of {len(what.words)} words of the pool are unknown")
+    assert f"and {sum(gone in one for one in held)} of {len(held)} canaries hold one" in said
