@@ -57,6 +57,9 @@ class MaskedNumbers(Numbers):
 
     mask, special = 2, (0, 1, 2)
 
+    def literal(self) -> MaskedNumbers:
+        return self
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [[max(number, 3) for number in row] for row in super().encode(texts)]
 

@@ -33,6 +33,9 @@ class _Numbers:
     begin, end, unknown, mask, special, private = 0, 1, None, 2, (0, 1, 2), False
     size, origin, fingerprint = WORDS, "numbers", "numbers"
 
+    def literal(self) -> _Numbers:
+        return self
+
     def encode(self, texts: Any) -> list[list[int]]:
         return [[int(word) for word in text.split()] for text in texts]
 
