@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.models import bert
 from uedp_bench.run import Run, Speed
 from uedp_bench.training.bounds import Limits
+from uedp_bench.training.chunks import CACHED_NUMBERS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import train_plain
@@ -61,14 +61,27 @@ def test_one_pass_gives_what_each_update_by_itself_gives(
 
 
 def test_the_update_is_the_same_in_1_7_and_64_chunks() -> None:
-    found = []
-    for chunk in (64, 9, 1):
+    """How many rows fit side by side decides nothing: masks, clipping and the sum are by row."""
+    found, chunks = [], []
+    for row_size in (1, CACHED_NUMBERS // 16, 20 * CACHED_NUMBERS):
         learner = learner_of(task_with(), rows_of_words(160))
-        run = replace(Run(1, STATS, scope="s"), speed=Speed(chunk=chunk))
-        params = {**STEPS, "batch_size": 64, "noise_multiplier": 0.0}
-        module, _ = DPSGD.create(params).train(learner, learner.corpus, run)
+        learner.row_size = row_size
+        asked: list[int] = []
+        batch = learner.batch
+
+        def spied(rows: Any, seeds: Any, batch: Any = batch, asked: list[int] = asked) -> Any:
+            asked.append(len(rows))
+            return batch(rows, seeds)
+
+        learner.batch = spied  # type: ignore[method-assign]
+        run = Run(1, STATS, scope="s", speed=Speed(chunk=64))
+        params = {**STEPS, "steps": 1, "batch_size": 200, "noise_multiplier": 0.0}
+        module, _ = DPSGD.create({**params, "records": 200}).train(learner, learner.corpus, run)
         found.append(_flat(module) - _flat(learner.module))
         assert run.diary.ways["clipping"] == ONE_PASS
+        assert sum(asked) == 64 == len(learner.corpus)
+        chunks.append(len(asked))
+    assert (chunks[0], chunks[2]) == (1, 64) and 4 <= chunks[1] <= 10
     for other in found[1:]:
         assert float((found[0] - other).norm()) < 1e-4 * float(found[0].norm()) > 0
 
