@@ -61,7 +61,7 @@ class DPVocabularyParams(Params):
     )
     vocabulary_delta: float = Field(
         default=1e-6,
-        gt=0.0,
+        ge=1e-12,  # samplers end where 1e-16 is left, which no delta counts
         lt=1.0,
         description="delta at which this epsilon holds; words of one unit alone take all of it "
         "(laplace), or half of it (gaussian-union), from the delta of the run",

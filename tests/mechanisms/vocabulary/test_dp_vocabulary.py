@@ -286,5 +286,8 @@ def test_what_cannot_be_done_is_refused():
     for epsilon in (0.0, 5e-324, 1e300, math.inf, math.nan):
         with pytest.raises(InputError, match=r"dp-vocabulary\.epsilon"):
             mechanism(variant="laplace", epsilon=epsilon)
+    for delta in (0.0, 1e-17, 1.0):
+        with pytest.raises(InputError, match=r"dp-vocabulary\.vocabulary_delta"):
+            mechanism(variant="laplace", vocabulary_delta=delta)
     with pytest.raises(InputError, match=r"give source\.public files"):
         chosen(mechanism(variant="public"), rows())
