@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.regular_files import shown_path
@@ -39,6 +40,12 @@ class BC5CDRParams(SourceParams):
         default=True,
         description="declare the development sentences public: vocabulary and reference models "
         "come from them; they become the split 'public'",
+    )
+    train_on: Literal["train", "devel"] = Field(
+        default="train",
+        exclude_if=at("train"),
+        description="file whose sentences are the split train; the other one's are the split valid. "
+        "So one part is text to pre-train on, and the other annotates other sentences",
     )
     sentences_per_user: int = Field(
         default=9,
@@ -73,7 +80,9 @@ class BC5CDR(Source[BC5CDRParams]):
         users: list[int] = []
         splits: list[int] = []
         mentions: list[Mention] = []
-        for split, names in FILES.items():
+        swapped = {"train": "valid", "valid": "train"} if self.params.train_on == "devel" else {}
+        for split in FILES:
+            names = FILES[swapped.get(split, split)]
             file = find_file(self.params.path, names, self.name)
             first = max(users, default=-1) + 1
             for user, tokens, tags in self._sentences(file):

@@ -32,6 +32,11 @@ def test_users_are_documents_or_runs_of_sentences(folder: Path) -> None:
     assert named == [("Vitamin D", "Chemical"), ("PTH", "Chemical"), ("gout", "Disease")]
 
 
+def test_the_development_sentences_may_be_those_to_train_on(folder: Path) -> None:
+    corpus = load(folder, train_on="devel", valid_is_public=False)
+    assert [int(corpus.where(name).sum()) for name in ("train", "valid", "test")] == [1, 5, 3]
+
+
 def test_other_tags_are_refused_with_their_line(folder: Path) -> None:
     (folder / "train.tsv").write_text(f"{SENTENCE}gout\tO\nis\tB-Gene\n")
     with pytest.raises(InputError, match=r"train\.tsv, line 8: 'B-Gene' is not O, or B- or I-"):
