@@ -44,8 +44,8 @@ class BC5CDRParams(SourceParams):
     train_on: Literal["train", "devel"] = Field(
         default="train",
         exclude_if=at("train"),
-        description="file whose sentences are the split train; the other one's are the split valid. "
-        "So one part is text to pre-train on, and the other annotates other sentences",
+        description="file whose sentences are the split train; those of the other are the split "
+        "valid. One can be text to pre-train on, and the other annotated sentences beside it",
     )
     sentences_per_user: int = Field(
         default=9,
@@ -106,14 +106,15 @@ class BC5CDR(Source[BC5CDRParams]):
         found = []
         size = self.params.sentences_per_user
         documents = columns.get(DOCUMENT)
-        for at, (tokens, tags) in enumerate(zip(columns["token"], columns["gold"], strict=True)):
+        rows = zip(columns["token"], columns["gold"], strict=True)
+        for row, (tokens, tags) in enumerate(rows):
             for word, tag in enumerate(tags):
                 if not _TAG.fullmatch(tag):
                     raise InputError(
-                        f"{place_of(columns, at, self.name, word)}: {shown(tag)} is not O, or B- "
+                        f"{place_of(columns, row, self.name, word)}: {shown(tag)} is not O, or B- "
                         f"or I- with one of {', '.join(TYPES)}"
                     )
-            user = at // size if documents is None else int(documents[at])
+            user = row // size if documents is None else int(documents[row])
             found.append((user, tokens, tags))
         if not found:
             raise InputError(f"{self.name}.path: {shown_path(file)} holds no sentence")

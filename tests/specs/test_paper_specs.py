@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting.accountants.moments import moments_epsilon
-from uedp_bench.accounting.ledger import claimed
+from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.grid import expand
@@ -75,6 +75,12 @@ TRANSLATORS = {
     "paper/translation-fragments-small": 21,
 }
 
+# Specs of masked language models and what is tagged by them, with the number of runs of a seed.
+PRETRAINING = {
+    "paper/private-pretraining-quick": 5,
+    "paper/private-pretraining-extraction-quick": 4,
+}
+
 
 def spec_of(name: str, **settings: Any) -> Spec:
     spec = parse_spec(read_spec(name))
@@ -95,7 +101,8 @@ def claims_of(run: RunSpec) -> dict[tuple[str, str], tuple[Any, float]]:
 
 
 def test_every_paper_spec_is_checked() -> None:
-    assert set(NAMES) == set(PAPER) | set(PRIVATE_TEXT) | set(TAGGERS) | set(TRANSLATORS)
+    known = set(PAPER) | set(PRIVATE_TEXT) | set(TAGGERS) | set(TRANSLATORS) | set(PRETRAINING)
+    assert set(NAMES) == known
 
 
 @pytest.mark.parametrize("name", TAGGERS)
@@ -120,6 +127,22 @@ def test_specs_of_translators_build_every_run(name: str) -> None:
     assert len(runs) == TRANSLATORS[name]
     for run in runs:
         build(run)
+
+
+@pytest.mark.parametrize("name", PRETRAINING)
+def test_specs_of_pretraining_build_every_run_at_the_epsilons_of_the_paper(name: str) -> None:
+    spec = apply_setting(spec_of(name), ["source", "path"], "x")
+    if spec.task.name == "pretrained-tagging":
+        labelled = {"name": "bc5cdr", "params": {"path": "x", "train_on": "devel"}}
+        spec = apply_setting(spec, ["task", "labelled"], labelled)
+    runs = expand(spec.model_copy(update={"seeds": [1]}))
+    assert len(runs) == PRETRAINING[name]
+    found = set()
+    for run in runs:
+        pipeline = build(run).pipeline
+        for guarantee in proven(pipeline.plan(NOTHING_KNOWN), delta=run.delta):
+            found.add(round(guarantee.epsilon, 3))
+    assert {1.0, 3.2} <= found <= {0.0, 1.0, 3.2, 8.0, float("inf")}
 
 
 @pytest.mark.parametrize("name", PAPER)
