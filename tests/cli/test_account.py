@@ -221,7 +221,7 @@ def test_events_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
             ["account", "federated-ner+user-dp", "--set", "users=9"],
             "federated-ner is accounted for alone",
         ),
-        (["account", "user-dp+user-dp", "--set", "users=9"], "every mechanism once"),
+        (["account", "deidentify+deidentify+user-dp", "--set", "users=9"], "every mechanism once"),
         (["account", "user-dp+deidentify", *USERS], "in the order"),
         (["account", "deidentify+user-dp", "--set", "rouds=9"], "did you mean 'rounds'?"),
         (["account", "uedp+user-dp", "--set", "rounds=9"], "uedp.rounds or user-dp.rounds"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,8 @@ from uedp_bench.budget.mechanisms_and_systems import (
     is_alias,
 )
 from uedp_bench.errors import InputError, nearest
-from uedp_bench.harness.pipeline import Pipeline
+from uedp_bench.harness.pipeline import Pipeline, numbered
+from uedp_bench.mechanism import TrainingMechanism
 
 MANY = 10_000_000
 """More users than there are anywhere."""
@@ -169,6 +170,9 @@ class PlannedPipeline:
     def of(name: str, settings: Mapping[str, Any]) -> PlannedPipeline:
         """The mechanisms of a name like `deidentify+user-dp`.
 
+        A mechanism that trains may stand several times, once for each private stage of a task. The
+        second goes by the name that its stage has in a run, `user-dp 2`.
+
         Args:
             name: names joined by +.
             settings: parameter -> value, or part.parameter -> value where several parts have it;
@@ -176,35 +180,41 @@ class PlannedPipeline:
 
         Raises:
             InputError: as `PlannedMechanism.of`; for a part that is no mechanism, or one that
-                occurs twice.
+                occurs twice and does not train.
         """
-        words = [word.strip() for word in name.split("+")]
-        if len(set(words)) < len(words):
-            raise InputError(f"account {name}: give every mechanism once")
-        for word in words:
-            if issubclass(component_class(word), System):
-                raise InputError(f"account {name}: {word} is accounted for alone, not in a run")
+        kinds = [word.strip() for word in name.split("+")]
+        words = numbered(kinds)
+        for word, kind in zip(words, kinds, strict=True):
+            if issubclass(component_class(kind), System):
+                raise InputError(f"account {name}: {kind} is accounted for alone, not in a run")
+            if word != kind and not issubclass(component_class(kind), TrainingMechanism):
+                raise InputError(
+                    f"account {name}: give every mechanism once, but for those that train, which "
+                    "may stand once for each private stage"
+                )
         params: dict[str, dict[str, Any]] = {word: {} for word in words}
         sizes: dict[str, int] = {}
         taken: set[str] = set()
         for path, value in settings.items():
             part, _, parameter = path.rpartition(".")
-            owners = [part] if part else [w for w in words if has_parameter(w, parameter)]
+            owners = [part] if part else _owners(words, kinds, parameter)
             if len(owners) > 1 and parameter != "delta":
                 choices = " or ".join(f"{owner}.{parameter}" for owner in owners)
                 raise InputError(f"--set {parameter}: several mechanisms have it; give {choices}")
             size = next((size for size, names in SIZES.items() if parameter in names), None)
-            if size is not None and value is not None:
+            # A later stage may train on rows of another source, whose sizes are its own.
+            if size is not None and value is not None and (not part or part in kinds):
                 sizes[size] = whole_number(name, parameter, value)
                 taken |= {size} if owners else set()
             elif not owners:
-                known = {n for word in words for n in component_class(word).Params.model_fields}
+                known = {n for kind in kinds for n in component_class(kind).Params.model_fields}
                 near = nearest(parameter, known)
                 hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(known)}"
                 raise InputError(f"{name} has no parameter {parameter!r}; {hint}")
             for owner in owners:
                 params[owner][parameter] = value
-        parts = tuple(PlannedMechanism.of(word, params[word]) for word in words)
+        named = zip(words, kinds, strict=True)
+        parts = tuple(PlannedMechanism.of(kind, params[word]) for word, kind in named)
         return PlannedPipeline(parts, sizes, frozenset(taken))
 
     @property
@@ -221,7 +231,9 @@ class PlannedPipeline:
     @cached_property
     def _pipeline(self) -> Pipeline:
         default = registry.mechanisms.create("noiseless")
-        return Pipeline.build([part.component() for part in self.parts], default)
+        parts = [part.component() for part in self.parts]
+        trainers = sum(isinstance(part, TrainingMechanism) for part in parts)
+        return Pipeline.build(parts, default, ("source",) * max(1, trainers))
 
     def plan(self) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...]]:
         """Events, and reasons to refuse; see `PlannedMechanism.plan`."""
@@ -237,3 +249,9 @@ class PlannedPipeline:
 
     def ending_at(self, spread: int) -> None:
         """The number of users is always asked for; see `PlannedMechanism.ending_at`."""
+
+
+def _owners(words: Sequence[str], kinds: Sequence[str], parameter: str) -> list[str]:
+    """Those among the names of parts that have the parameter."""
+    named = zip(words, kinds, strict=True)
+    return [word for word, kind in named if has_parameter(kind, parameter)]

@@ -173,10 +173,11 @@ def _settings(
 ) -> tuple[dict[str, Any], float | None]:
     """Parameters, and delta wherever it was given; a mechanism that has a delta gets the same."""
     from uedp_bench.budget.mechanisms_and_systems import has_parameter
+    from uedp_bench.harness.pipeline import numbered
     from uedp_bench.harness.settings import parse_setting
 
     given: dict[str, Any] = {}
-    parts = [word.strip() for word in mechanism.split("+")]
+    parts = numbered([word.strip() for word in mechanism.split("+")])
     for setting in settings or []:
         path, value = parse_setting(setting, "rounds=50")
         below = path[1:] if path[0] == "mechanism" and len(path) > 1 else path

@@ -117,7 +117,7 @@ class Pipeline:
         given = [part for part in parts if isinstance(part, TrainingMechanism)]
         _check_trainers(given, stages)
         trainers = given if len(given) == len(stages) else (given or [default]) * len(stages)
-        names = _numbered([trainer.name for trainer in trainers])
+        names = numbered([trainer.name for trainer in trainers])
         return Pipeline(tuple(parts), tuple(map(TrainingStage, names, trainers, stages)))
 
     @property
@@ -146,7 +146,7 @@ class Pipeline:
 
         It is the part's name, numbered where it is not unique.
         """
-        names = _numbered([other.name for other in self.parts])
+        names = numbered([other.name for other in self.parts])
         return next(name for name, other in zip(names, self.parts, strict=True) if other is part)
 
     def staged(self, part: Mechanism[Any], events: Sequence[PrivacyEvent]) -> Events:
@@ -320,8 +320,8 @@ def _check_trainers(given: Sequence[TrainingMechanism[Any]], stages: Sequence[Ro
         )
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
-    """Every name, the second of its kind followed by 2 and so on."""
+def numbered(names: Sequence[str]) -> list[str]:
+    """Every name, the second of its kind followed by 2 and so on: names of stages."""
     before = [names[:at].count(name) for at, name in enumerate(names)]
     return [name if n == 0 else f"{name} {n + 1}" for name, n in zip(names, before, strict=True)]
 
