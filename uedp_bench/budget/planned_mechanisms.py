@@ -176,7 +176,7 @@ class PlannedPipeline:
         Args:
             name: names joined by +.
             settings: parameter -> value, or part.parameter -> value where several parts have it;
-                delta goes to all.
+                delta goes to all, and what is said of a mechanism to each of its stages.
 
         Raises:
             InputError: as `PlannedMechanism.of`; for a part that is no mechanism, or one that
@@ -198,7 +198,8 @@ class PlannedPipeline:
         for path, value in settings.items():
             part, _, parameter = path.rpartition(".")
             owners = [part] if part else _owners(words, kinds, parameter)
-            if len(owners) > 1 and parameter != "delta":
+            alike = {kinds[words.index(owner)] for owner in owners if owner in words}
+            if len(alike) > 1 and parameter != "delta":
                 choices = " or ".join(f"{owner}.{parameter}" for owner in owners)
                 raise InputError(f"--set {parameter}: several mechanisms have it; give {choices}")
             size = next((size for size, names in SIZES.items() if parameter in names), None)

@@ -53,7 +53,8 @@ def account_command(
 
     Beside the mechanisms of 'uedp-bench list' there are published systems that are accounted for
     only: deepcandidate, dpnr, federated-ner, metric-dp and federated-secret-sharer.
-    'uedp-bench describe NAME' shows the parameters of either. Mechanisms in a row are joined by +.
+    'uedp-bench describe NAME' shows the parameters of either. Mechanisms in a row are joined by +;
+    one that trains may stand once for each private stage, the second as 'user-dp 2'.
 
     \b
       uedp-bench account uedp --set users=946 --set users_per_round=50 --set rounds=50
