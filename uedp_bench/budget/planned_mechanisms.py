@@ -25,6 +25,7 @@ from uedp_bench.budget.mechanisms_and_systems import (
 )
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.harness.pipeline import Pipeline, numbered
+from uedp_bench.learner import Rows
 from uedp_bench.mechanism import TrainingMechanism
 
 MANY = 10_000_000
@@ -234,7 +235,8 @@ class PlannedPipeline:
         default = registry.mechanisms.create("noiseless")
         parts = [part.component() for part in self.parts]
         trainers = sum(isinstance(part, TrainingMechanism) for part in parts)
-        return Pipeline.build(parts, default, ("source",) * max(1, trainers))
+        stages: list[Rows] = ["source"] * max(1, trainers)
+        return Pipeline.build(parts, default, stages)
 
     def plan(self) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...]]:
         """Events, and reasons to refuse; see `PlannedMechanism.plan`."""
