@@ -167,7 +167,7 @@ def exposure_at_the_floor(board: Board) -> Sequence[Finding]:
     )  # fmt: skip
     drop = _exposure(bare) - _exposure(row)
     return [
-        Finding("exposure-at-the-floor", "The cheapest protection that stops memorising",
+        Finding("exposure-at-the-floor", "The cheapest protection that brings exposure down",
                 parts, _exposures(board, row, bare), board, (row, bare), drop)
     ]  # fmt: skip
 
@@ -245,7 +245,7 @@ def best_for_persons(board: Board) -> Sequence[Finding]:
         [one for one in board if one in (row, bare) or guarantees(one, "proven", "user")],
         {row.group: "subject"}, _floors(row, ("public-only",)),
     )  # fmt: skip
-    return [Finding("best-for-persons", "What protecting a person costs on real text", parts, plot,
+    return [Finding("best-for-persons", "What protecting a person costs", parts, plot,
                     board, (row, bare), share)]  # fmt: skip
 
 

@@ -133,7 +133,8 @@ def visit(browser: Browser, tabs: list[Tab]) -> Iterator[Callable[..., Page]]:
             shared.append(tab)
             tab.change(options)
         else:
-            tab = Tab(browser, "file:" if isinstance(where, Path) else start, options)
+            site = "file:" if isinstance(where, Path) else start.rpartition("/")[0] + "/"
+            tab = Tab(browser, site, options)
         used.append(tab)
         tab.page.goto(start + (f"#{link}" if link else ""))
         return tab.page
