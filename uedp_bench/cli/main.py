@@ -17,6 +17,7 @@ import typer
 from uedp_bench import __version__
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
+from uedp_bench.cli.check import check_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.tradeoff import tradeoff_command
 from uedp_bench.errors import InputError, UedpBenchError, shown
@@ -42,6 +43,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench list mechanisms                  what there is
   uedp-bench describe uedp                    what it takes
   uedp-bench data describe conll2003 --path DIR
+  uedp-bench check my_mechanism.py            whether a component of yours keeps its contract
   uedp-bench account uedp --set NAME=VALUE    its guarantees, claimed and proven
   uedp-bench calibrate user-dp --epsilon 8    the noise that a proven guarantee needs
   uedp-bench bound --members A --nonmembers B the epsilon that an attack's scores refute
@@ -87,6 +89,7 @@ app.command("describe")(listing.describe_command)
 app.command("account")(account_command)
 app.command("calibrate")(calibrate_command)
 app.command("tradeoff")(tradeoff_command)
+app.command("check")(check_command)
 app.add_typer(bound.app, name="bound")
 app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")

@@ -1,0 +1,186 @@
+"""A plug-in file of components that break one promise each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.api import (
+    Attack,
+    Corpus,
+    Estimate,
+    Leakage,
+    Learner,
+    Losses,
+    NonPrivate,
+    Params,
+    Planted,
+    PrivacyEvent,
+    PublishingMechanism,
+    RowScorer,
+    Source,
+    SourceParams,
+    TrainingMechanism,
+    attacks,
+    mechanisms,
+    sources,
+    tasks,
+)
+from uedp_bench.mechanisms.private_training.user_dp import UserDP
+from uedp_bench.registry import tasks as known_tasks
+
+NOTHING = (PrivacyEvent(unit="user", event=NonPrivate(reason="nothing is hidden")),)
+CALLS = [0]
+
+
+@mechanisms.register
+class OtherEvents(TrainingMechanism[Params]):
+    """Reports other events than it planned."""
+
+    name = "other-events"
+
+    def plan(self, stats):
+        return NOTHING
+
+    def train(self, learner, corpus, run):
+        return learner.module.eval(), ()
+
+
+@mechanisms.register
+class Shuffles(PublishingMechanism[Params]):
+    """Keeps a state between runs, and changes what it is given."""
+
+    name = "shuffles"
+    rowwise = True
+
+    def plan(self, stats):
+        return NOTHING
+
+    def publish(self, corpus, run):
+        CALLS[0] += 1
+        corpus.split[:] = np.roll(corpus.split, 1)
+        texts = tuple(f"{text} {CALLS[0]}" for text in corpus.texts)
+        return replace(corpus, texts=texts), NOTHING
+
+
+@mechanisms.register
+class ReadsValid(UserDP):
+    """Trains on rows of the split valid, too."""
+
+    name = "reads-valid"
+
+    def train(self, learner, corpus, run):
+        everything = corpus.with_split(corpus.where("valid"), "train")
+        learner.corpus = everything
+        return super().train(learner, everything, run)
+
+
+class MutableParams(Params):
+    rate: float = 0.5  # without a description or a range
+
+
+@mechanisms.register
+class SaysNothing(TrainingMechanism[MutableParams]):
+    name = "says-nothing"
+    Params = MutableParams
+    unit = "user"
+
+    def plan(self, stats):
+        return ()
+
+    def train(self, learner, corpus, run):
+        return learner.module.eval(), ()
+
+
+@attacks.register
+class FindsNothing(Attack[Params]):
+    """Says that nothing leaks, whatever it sees."""
+
+    name = "finds-nothing"
+    needs: ClassVar[tuple[type, ...]] = (RowScorer,)
+
+    def plant(self, corpus, rng):
+        return corpus, Planted()
+
+    def run(self, release, planted, corpus, run):
+        return Leakage({"auc": Estimate(value=0.5, low=0.4, high=0.6)})
+
+
+@attacks.register
+class AccusesAll(Attack[Params]):
+    """Says that everything leaks, and plants by a generator of its own."""
+
+    name = "accuses-all"
+    needs: ClassVar[tuple[type, ...]] = (RowScorer,)
+
+    def plant(self, corpus, rng):
+        CALLS[0] += 1
+        texts = (f"planted {CALLS[0]}", *corpus.texts[1:])
+        return replace(corpus, texts=texts), Planted()
+
+    def run(self, release, planted, corpus, run):
+        return Leakage({"auc": Estimate(value=1.0, low=0.99, high=1.0)})
+
+
+NextWord = known_tasks.get("next-word")
+
+
+class _Mixed(Learner):
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def batch(self, rows, seeds):
+        return self.inner.batch(rows, seeds)
+
+    def losses(self, module, batch):
+        found = self.inner.losses(module, batch)
+        return Losses(found.nats - found.nats.mean(), found.targets)
+
+    def release(self, module):
+        return self.inner.release(module)
+
+
+@tasks.register
+class MixesRows(NextWord):  # type: ignore[misc, valid-type]
+    """Centres the losses of a batch, and declares a metric that it does not give."""
+
+    name = "mixes-rows"
+    utility = ("perplexity", "unheard-of")
+
+    def stages(self, corpus, vocabulary, run):
+        *before, last = super().stages(corpus, vocabulary, run)
+        mixed = _Mixed(last)
+        for name in ("module", "vocabulary", "role", "schedule", "corpus", "vectorised",
+                     "row_size", "row_lengths"):  # fmt: skip
+            setattr(mixed, name, getattr(last, name))
+        return [*before, mixed]
+
+
+class OtherEachTimeParams(SourceParams):
+    rows: int = Field(default=20, ge=1, description="rows")
+
+
+@sources.register
+class OtherEachTime(Source[OtherEachTimeParams]):
+    """Reads another corpus each time, with a label that has no name."""
+
+    name = "other-each-time"
+    needs_path = False
+    Params = OtherEachTimeParams
+
+    def read(self):
+        CALLS[0] += 1
+        rows = self.params.rows
+        return Corpus(
+            texts=tuple(f"word{CALLS[0]} number {row}" for row in range(rows)),
+            groups={"user": np.arange(rows)},
+            split=np.arange(rows) % 3,
+            labels=np.full(rows, 2),
+            label_names=("no", "yes"),
+        )

@@ -1,0 +1,33 @@
+"""Checks that a component keeps its contract, for authors and for their test suites.
+
+In a test file, every check is a test of its own:
+
+    from uedp_bench.testing import Subject, parametrize_with_checks
+
+    @parametrize_with_checks([Subject(WordDropout, params={"rate": 0.5})])
+    def test_contract(subject, check):
+        check(subject)
+
+On the command line: `uedp-bench check my_mechanism.py`.
+"""
+
+from __future__ import annotations
+
+from uedp_bench.testing.catalogue import all_checks, checks_for
+from uedp_bench.testing.checks import Check, NotApplicable, Outcome
+from uedp_bench.testing.parametrizing import parametrize_with_checks
+from uedp_bench.testing.reports import Report, check_component
+from uedp_bench.testing.subjects import Subject, subjects_of
+
+__all__ = [
+    "Check",
+    "NotApplicable",
+    "Outcome",
+    "Report",
+    "Subject",
+    "all_checks",
+    "check_component",
+    "checks_for",
+    "parametrize_with_checks",
+    "subjects_of",
+]

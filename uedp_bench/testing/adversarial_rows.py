@@ -1,0 +1,104 @@
+"""A learner whose rows try to pass every bound: gradients from nothing to what is no number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.clients import Clients
+from uedp_bench.corpus import SPLITS, Corpus, IntArray, Spans
+from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.release import Release
+
+USERS, HELD_BACK, WIDTH = 12, 4, 64
+SIZES = (0.0, 1e-3, 1.0, 1e6, 1e25, 3e38, math.inf, math.nan)
+"""Lengths of gradients: some are clipped, some overflow once squared, some are no numbers."""
+
+CLIENTS = Clients(count=3, by="random")
+
+
+class _Distance(nn.Module):
+    """Half the squared distance of a vector of weights to each row's point."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, points: Tensor) -> Tensor:
+        return 0.5 * ((self.weight - points) ** 2).sum(-1)
+
+
+class AdversarialLearner(Learner):
+    """Twelve users with two rows each, whose gradients at the start are their points, negated.
+
+    The rows of four more users are in the split valid.
+
+    Args:
+        other: the user whose points are others, for a neighbour; None for nobody.
+
+    Attributes:
+        asked: rows that were read.
+    """
+
+    row_size = WIDTH
+    vectorised = True
+
+    def __init__(self, other: int | None = None) -> None:
+        rng = np.random.default_rng(7)
+        rows = 2 * (USERS + HELD_BACK)
+        directions = rng.normal(size=(rows, WIDTH))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        sizes = np.array([SIZES[row % len(SIZES)] for row in range(rows)])
+        sizes[::2] = np.where(np.isfinite(sizes[::2]), sizes[::2], 1e6)
+        with np.errstate(invalid="ignore", over="ignore"):
+            points = np.where(sizes[:, None] == 0, 0.0, sizes[:, None] * directions)
+        users = np.repeat(np.arange(USERS + HELD_BACK), 2)
+        if other is not None:
+            points[users == other] = -1e5 * directions[users == other]
+        self.points = torch.as_tensor(points, dtype=torch.float32)
+        self.module: nn.Module = _Distance()
+        texts = tuple("a b" if row % 3 else "-" for row in range(rows))
+        found = [(row, 2 * at, 2 * at + 1, 0) for row, text in enumerate(texts)
+                 for at in range(2) if text != "-"]  # fmt: skip
+        split = np.full(rows, SPLITS.index("train"), dtype=np.int64)
+        split[2 * USERS :] = SPLITS.index("valid")
+        corpus = Corpus(
+            texts, {"user": users}, split, Spans.build(texts, found), entity_types=("NAME",)
+        )
+        self.asked: set[int] = set()
+        self.corpus = CLIENTS.deal(corpus)
+
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        """See `Learner`."""
+        self.asked.update(int(row) for row in rows)
+        return {"points": self.points[torch.as_tensor(np.asarray(rows))]}
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """See `Learner`."""
+        nats = module(batch["points"])
+        return Losses(nats, torch.ones_like(nats))
+
+    def release(self, module: nn.Module) -> Release:
+        """See `Learner`; nothing is asked of it."""
+        return Release()
+
+    def sizes(self) -> CorpusStats:
+        """Public sizes of its rows."""
+        corpus = self.corpus
+        train = corpus.where("train")
+        return CorpusStats(
+            users=USERS, rows=int(train.sum()),
+            sensitive_rows=int((train & corpus.sensitive).sum()),
+            entities=corpus.entity_count, public=True, clients=CLIENTS.public_shares(corpus),
+        )  # fmt: skip
+
+
+def weights_of(module: Any) -> Tensor:
+    """(d,) all weights of a module."""
+    return torch.cat([weight.detach().reshape(-1) for weight in module.parameters()])

@@ -1,0 +1,156 @@
+"""Checks of mechanisms: events, determinism, inputs, and runs with every task that fits."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from uedp_bench.accounting.event_contract import UnknownEvent
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.corpus import Corpus
+from uedp_bench.mechanism import (
+    CorpusStats,
+    PublishingMechanism,
+    RepresentationMechanism,
+    TrainingMechanism,
+)
+from uedp_bench.run import Run
+from uedp_bench.testing.checks import NotApplicable, check
+from uedp_bench.testing.small_runs import again, difference, digest, made
+from uedp_bench.testing.subjects import Subject
+
+STATS = CorpusStats(users=1000, rows=5000, sensitive_rows=2000, entities=300, public=True,
+                    clients=(0.25,) * 4)  # fmt: skip
+DELTA = 1e-5
+
+
+@check("mechanism")
+def check_plan_is_accounted(subject: Subject) -> None:
+    """A plan that no accountant understands leaves a run without guarantee and without a reason.
+
+    Every event has an epsilon, or a refusal that says why there is none.
+    """
+    mechanism = subject.create()
+    planned = mechanism.plan(STATS)
+    assert isinstance(planned, tuple) and all(isinstance(e, PrivacyEvent) for e in planned), (
+        f"`plan` returns {planned!r}; it returns a tuple of PrivacyEvent"
+    )
+    assert mechanism.plan(STATS) == planned, "`plan` gives other events when it is asked again"
+    for event in planned:
+        text = event.model_dump_json()
+        assert PrivacyEvent.model_validate_json(text) == event, f"JSON changes the event {text}"
+        assert not isinstance(event.event, UnknownEvent), f"nobody registered the event {text}"
+    hidden = [e for e in planned if not isinstance(e.event, NonPrivate)]
+    if hidden and mechanism.protects is None:
+        units = ", ".join(sorted({e.unit for e in hidden}))
+        raise AssertionError(f"its events protect a {units}, and `unit` (`protects`) says nothing")
+    if mechanism.protects is not None:
+        assert any(event.unit == mechanism.protects for event in planned), (
+            f"it protects a {mechanism.protects}, and no event of its plan speaks of one"
+        )
+    for given in proven(planned, delta=DELTA, refusals=mechanism.refusals(STATS)):
+        said = given.reason or any(isinstance(e.event, NonPrivate) for e in planned)
+        assert math.isfinite(given.epsilon) or said, f"no epsilon and no reason: {given}"
+
+
+@check("mechanism")
+def check_events_as_planned(subject: Subject) -> None:
+    """What happened must be what was planned: otherwise the printed epsilon is that of another run.
+
+    Events of what happened are built from what was drawn, never from the plan.
+    """
+    found = made(subject)
+    pipeline, stats = found.ready.parts.pipeline, found.ready.run.stats
+    check_plan(pipeline.plan(stats), found.release.events)
+    for event in found.release.events:
+        assert json.loads(event.model_dump_json()), "an event is no JSON"
+
+
+@check("mechanism", "task", "model")
+def check_deterministic(subject: Subject) -> None:
+    """A run that nobody can repeat proves nothing: equal seeds give equal releases."""
+    changed = difference(made(subject), again(subject))
+    assert changed is None, (
+        f"two runs of one seed differ in {changed}: draw from `run.rng`, `run.stream` or the seed "
+        "that you are given, and keep nothing between runs"
+    )
+
+
+@check("mechanism")
+def check_noise_is_fresh(subject: Subject) -> None:
+    """Two runs that share their noise cancel it: the noise of another seed is other noise."""
+    mechanism = subject.create()
+    if not mechanism.fresh_noise:
+        raise NotApplicable("it does not say that its noise is fresh (`fresh_noise`)")
+    first, second = made(subject), again(subject, seed=2)
+    if all(isinstance(event.event, NonPrivate) for event in first.release.events):
+        raise NotApplicable("it hides nothing")
+    assert difference(first, second) is not None, "runs of two seeds release the same"
+
+
+@check("mechanism", "task", "model")
+def check_inputs_unchanged(subject: Subject) -> None:
+    """Whoever changes the corpus in place changes what other mechanisms and attacks read."""
+    found = made(subject)
+    assert found.before == found.after, "the corpus was changed in place: make a new one"
+
+
+@check("mechanism")
+def check_trains_on_training_rows(subject: Subject) -> None:
+    """Events speak of training rows: whoever trains on others, too, gives them no protection."""
+    mechanism = subject.create()
+    if not isinstance(mechanism, TrainingMechanism):
+        raise NotApplicable("it does not train")
+    if not isinstance(mechanism, RepresentationMechanism):
+        from uedp_bench.testing.adversarial_rows import USERS, AdversarialLearner
+
+        learner = AdversarialLearner()
+        mechanism.train(learner, learner.corpus, Run(1, learner.sizes()))
+        others = sorted(row for row in learner.asked if row >= 2 * USERS)
+        assert not others, f"it trains on row {others[0]}, which is in the split valid"
+    changed = difference(made(subject), again(subject, change=with_other_held_back_text))
+    assert changed is None, (
+        f"with other text in the splits valid and held_out, there are differences in {changed}"
+    )
+
+
+def with_other_held_back_text(corpus: Corpus) -> Corpus:
+    """The corpus with words of the rows that nobody trains on in another order."""
+    rows = corpus.where("valid", "held_out").tolist()
+    texts = tuple(
+        " ".join(reversed(text.split(" "))) if there else text
+        for text, there in zip(corpus.texts, rows, strict=True)
+    )
+    return replace(corpus, texts=texts)
+
+
+@check("mechanism")
+def check_published_corpus(subject: Subject) -> None:
+    """A publisher that mixes up splits, users or rows publishes what nobody can score.
+
+    A row-wise one keeps as many rows; public rows stay public.
+    """
+    mechanism = subject.create()
+    if not isinstance(mechanism, PublishingMechanism):
+        raise NotApplicable("it does not publish")
+    found = made(subject)
+    visible = found.ready.there.corpus.only("train", "valid", "public")
+    before = digest(visible)
+    out, events = mechanism.publish(visible, found.ready.run.within("check"))
+    assert digest(visible) == before, "the corpus was changed in place: make a new one"
+    assert isinstance(out, Corpus), f"`publish` returns a {type(out).__name__}, and no Corpus"
+    check_plan(mechanism.plan(found.ready.run.stats), events)
+    if mechanism.rowwise:
+        assert len(out) == len(visible), (
+            f"it is row-wise, and {len(visible)} rows became {len(out)}"
+        )
+        assert np.array_equal(out.split, visible.split), "it is row-wise, and splits changed"
+        assert np.array_equal(out.users, visible.users), "it is row-wise, and users changed"
+    if out.vectors is None:
+        texts = [t for t, p in zip(visible.texts, visible.where("public"), strict=True) if p]
+        kept = [t for t, p in zip(out.texts, out.where("public"), strict=True) if p]
+        assert texts == kept, "public text needs no protection and stays as it is"

@@ -1,0 +1,182 @@
+"""Parameters with which a run of a component is over in a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.component import Component
+from uedp_bench.errors import InputError
+
+COMMON: Mapping[str, Any] = {
+    "rounds": 2,
+    "steps": 2,
+    "epochs": 1,
+    "users_per_round": 12,
+    "batch_size": 16,
+    "attacker_hidden": 4,
+    "hidden": 4,
+    "samples": 4,
+    "references": 20,
+    "held_out_users": 10,
+    "shadow_models": 1,
+    "reference_rows": 40,
+}
+"""Values by the names that such parameters usually have."""
+
+SOURCE: Mapping[str, Any] = {
+    "name": "embedded",
+    "params": {
+        "users": 60, "valid_users": 10, "test_users": 8, "public_users": 12, "sentences": 2,
+    },
+}  # fmt: skip
+"""Where the rows of small runs come from."""
+
+PAIRS: Mapping[str, Any] = {
+    "name": "parallel-embedded",
+    "params": {
+        "documents": 6, "valid_documents": 1, "test_documents": 2, "sentences": 3,
+        "test_sentences_each": 2, "general_pairs": 80, "untranslated": 4, "medicines": 3,
+    },
+}  # fmt: skip
+
+RECORDS: Mapping[str, Any] = {"name": "wiki-biographies", "params": {
+    "users": 60, "valid_users": 4, "test_users": 6, "public_users": 8, "sentences": 4,
+}}  # fmt: skip
+
+CLIENTS: Mapping[str, Any] = {"count": 3, "by": "user"}
+
+MODELS: Mapping[str, Any] = {
+    "lstm-small": {"vocabulary_size": 80, "units": 4, "embedding": 4},
+    "cifg-lstm": {"vocabulary_size": 80, "units": 4, "embedding": 4},
+    "awd-lstm": {"vocabulary_size": 80, "units": 4, "embedding": 4},
+    "gpt2": {"vocabulary_size": 257},
+    "bilstm": {"vocabulary_size": 80, "units": 4, "embedding_size": 4},
+    "bert": {"configuration": "tiny"},
+    "tfidf": {"vocabulary_size": 80},
+    "transformer-small": {
+        "vocabulary_size": 300, "layers": 1, "width": 8, "inner": 6, "heads": 2,
+    },
+}  # fmt: skip
+"""Small networks, by the names of models."""
+
+_LEARNS = {"hidden": 16, "epochs": 12, "batch_size": 32, "learning_rate": 0.03}
+
+_PARAMS: Mapping[str, Mapping[str, Any]] = {
+    "mechanism/deepcandidate": {"epsilon": 2.0, "candidates": 8, "clusters": 2, "projections": 3},
+    "mechanism/dp-ftrl": {"users_per_round": 2, "rounds": 4},
+    "mechanism/dpnr": {"epsilon": 5.0, "dimension": 8},
+    "mechanism/federated-dp-sgd": {"batch_size": 4},
+    "mechanism/k-document": {"documents": 2},
+    "mechanism/phrase-union": {"noise_multiplier": 0.05, "most": 5},
+    "mechanism/truncation": {"epsilon": 2.0},
+    "mechanism/uedp-group": {"noise_multiplier": 1.0},
+    "mechanism/uedp-spread": {"noise_multiplier": 1.0},
+    "attack/annotation-leak": {"subjects": 8, "facts": 16, "decoys": 1},
+    "attack/attribute-inference": _LEARNS,
+    "attack/embedding-inversion": _LEARNS,
+    "attack/audit": {"canaries": 20},
+    "attack/model-extraction": {"queries": 20, "test_rows": 20},
+    "attack/secret-sharer": {"p_u": [0.2], "p_e": [0.5], "canaries": 2, "entity_canaries": 2},
+    "model/marian": {"pretrained": "a-folder"},
+    "source/embedded": SOURCE["params"],
+    "source/parallel-embedded": PAIRS["params"],
+    **{f"model/{name}": params for name, params in MODELS.items()},
+}
+"""Of built-in components whose names of parameters are their own, or that have no defaults."""
+
+_PARTNERS: Mapping[str, Mapping[str, Any]] = {
+    "mechanism/cyclic": {"clients": CLIENTS},
+    "mechanism/federated-dp-sgd": {"clients": CLIENTS},
+    "mechanism/pooled": {"clients": CLIENTS},
+    "mechanism/adversarial": {"task": "text-classification"},
+    "mechanism/deepcandidate": {"task": "text-classification"},
+    "mechanism/dpnr": {"task": "text-classification"},
+    "mechanism/majority": {"task": "text-classification"},
+    "mechanism/mpc": {"task": "text-classification"},
+    "mechanism/truncation": {"task": "text-classification"},
+    "mechanism/k-document": {"task": "translation", "source": PAIRS},
+    "mechanism/phrase-fragments": {"task": "translation", "source": PAIRS},
+    "mechanism/phrase-union": {"task": "translation", "source": PAIRS},
+    "attack/annotation-leak": {"task": "tagging", "source": RECORDS},
+    "attack/fragment-reassembly": {
+        "task": "translation", "source": PAIRS, "mechanism": "phrase-fragments",
+    },
+    "attack/word-reconstruction": {"mechanism": "metric-dp"},
+    "task/translation": {"source": PAIRS},
+    "task/pii-detection": {"mechanism": "deidentify"},
+    "task/word-substitution": {"mechanism": "metric-dp"},
+}  # fmt: skip
+"""Of built-in components that the usual small run does not fit."""
+
+
+def known_params(kind: str, name: str, folder: Path) -> dict[str, Any]:
+    """Parameters of a built-in component; those of words get a file of vectors in the folder."""
+    found = dict(_PARAMS.get(f"{kind}/{name}", {}))
+    if f"{kind}/{name}" in ("mechanism/metric-dp", "mechanism/vickrey"):
+        found |= {"epsilon": 5.0, "embedding": str(word_vectors(folder))}
+    return found
+
+
+def known_partners(kind: str, name: str) -> dict[str, Any]:
+    """What a built-in component runs with."""
+    return dict(_PARTNERS.get(f"{kind}/{name}", {}))
+
+
+def fitted(
+    component: type[Component[Any]], known: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Small parameters: what was given, then what is known, then what is common.
+
+    Common values that do not fit beside the others are left out one by one.
+    """
+    params = {**known, **given}
+    for name, value in COMMON.items():
+        if name in component.Params.model_fields and name not in params:
+            try:
+                component.create({**params, name: value})
+            except InputError:
+                if _fits(component, params):
+                    continue
+            params[name] = value
+    return params
+
+
+def _fits(component: type[Component[Any]], params: Mapping[str, Any]) -> bool:
+    try:
+        component.create(params)
+    except InputError:
+        return False
+    return True
+
+
+def word_vectors(folder: Path) -> Path:
+    """A small file of vectors of words that the embedded corpus uses."""
+    file = folder / "vectors.txt"
+    words = [
+        "the",
+        "a",
+        "to",
+        "of",
+        "my",
+        "is",
+        "was",
+        "and",
+        "in",
+        "i",
+        "we",
+        "you",
+        "it",
+        "for",
+        "on",
+        "with",
+        "have",
+        "had",
+        "this",
+        "that",
+        "at",
+    ]
+    lines = (f"{word} {at % 5}.0 {at // 5}.5 {at % 3}.25" for at, word in enumerate(words))
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file

@@ -1,0 +1,263 @@
+"""Small runs of a component: every stage in this process, on a corpus of a few dozen users."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uedp_bench import registry
+from uedp_bench.asking import protected_rows
+from uedp_bench.corpus import Corpus, FloatArray
+from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.harness.components import build_sources
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.identity import Identity
+from uedp_bench.harness.meter import Meter
+from uedp_bench.harness.planting import Data, load_data
+from uedp_bench.harness.preparing import Prepared, prepare
+from uedp_bench.harness.protecting import Protected, protect
+from uedp_bench.harness.runner import execute
+from uedp_bench.harness.scoring import score
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.release import Release, declared_capabilities
+from uedp_bench.results import Estimate, Result, RunSpec
+from uedp_bench.run import Speed
+from uedp_bench.source import Source
+from uedp_bench.task import Task
+from uedp_bench.testing.checks import NotApplicable
+from uedp_bench.testing.small_parameters import SOURCE, fitted, known_params, known_partners
+from uedp_bench.testing.subjects import Subject
+
+ROWS = 6
+"""Rows that two releases are asked about when they are compared."""
+
+Change = Callable[[Corpus], Corpus]
+
+
+def as_it_is(corpus: Corpus) -> Corpus:
+    """The corpus unchanged."""
+    return corpus
+
+
+@dataclass(frozen=True)
+class Made:
+    """A release and how it was made.
+
+    Attributes:
+        ready: the run.
+        protected: the release as an adversary meets it, and the stages of its training.
+        before, after: digests of the corpus around the training.
+    """
+
+    ready: Prepared
+    protected: Protected
+    before: str
+    after: str
+
+    @property
+    def release(self) -> Release:
+        """What was made."""
+        return self.protected.release
+
+
+def ref(value: Any, kind: str, subject: Subject) -> dict[str, Any]:
+    """A component by name with parameters of a small run."""
+    named = {"name": value} if isinstance(value, str) else dict(value)
+    if "params" not in named:
+        component = registry.REGISTRIES[f"{kind}s"].get(named["name"])
+        known = known_params(kind, named["name"], subject.folder)
+        named["params"] = fitted(component, known, {})
+    return named
+
+
+def tasks_for(subject: Subject) -> tuple[str, ...]:
+    """Names of the tasks that a component may run with, the usual one first."""
+    chosen = subject.chosen_partners
+    if subject.kind == "task":
+        return (subject.name,)
+    if "task" in chosen:
+        value = chosen["task"]
+        return (value if isinstance(value, str) else value["name"],)
+    usual = ("next-word", "text-classification", "tagging")
+    names = (*usual, *(name for name in registry.tasks.names() if name not in usual))
+    if subject.kind != "model":
+        return tuple(name for name in names if name in usual or _is_strangers(name))
+    kinds = ((name, registry.tasks.get(name).models) for name in names)
+    return tuple(name for name, kind in kinds if kind and issubclass(subject.component, kind))
+
+
+def _is_strangers(task: str) -> bool:
+    return registry.tasks.digest(task) is not None
+
+
+def spec_of(subject: Subject, task: str, *, seed: int = 1) -> RunSpec:
+    """The small run of a component with a task.
+
+    Raises:
+        InputError: if they do not fit together.
+    """
+    own = {"name": subject.name, "params": subject.small}
+    chosen = {**known_partners("task", task), **subject.chosen_partners}
+    if subject.kind in ("mechanism", "task", "source", "model"):
+        chosen[subject.kind] = own
+    named = chosen.get("task", task)
+    named = named if isinstance(named, dict) else task
+    kind = registry.tasks.get(task)
+    fields: dict[str, Any] = {
+        "source": ref(chosen.get("source", SOURCE), "source", subject),
+        "task": ref(named, "task", subject),
+        "mechanisms": [_composition(chosen.get("mechanism", "noiseless"), subject)],
+        "attacks": [own] if subject.kind == "attack" else [],
+        "seeds": [seed],
+        "clients": chosen.get("clients"),
+    }
+    if kind.models is not None:
+        fields["model"] = ref(chosen.get("model", kind.default_model), "model", subject)
+    (run,) = expand(parse_spec(fields))
+    return run
+
+
+def _composition(value: Any, subject: Subject) -> list[dict[str, Any]]:
+    parts = value.split("+") if isinstance(value, str) else value
+    parts = parts if isinstance(parts, list) else [parts]
+    return [ref(part, "mechanism", subject) for part in parts]
+
+
+def made(subject: Subject, *, seed: int = 1, change: Change = as_it_is) -> Made:
+    """Trains and serves with the first task that fits; equal arguments give the same object.
+
+    Noise depends on the seed alone, so that two releases differ by what was changed.
+
+    Raises:
+        NotApplicable: if no run of it is possible here, with the reasons.
+    """
+    return _or_reason(_made(subject, seed, change))
+
+
+def again(subject: Subject, *, seed: int = 1, change: Change = as_it_is) -> Made:
+    """The same as `made`, made anew."""
+    return _or_reason(_made.__wrapped__(subject, seed, change))
+
+
+def _or_reason(found: Made | str) -> Made:
+    if isinstance(found, str):
+        raise NotApplicable(found)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _made(subject: Subject, seed: int, change: Change) -> Made | str:
+    """A release, or why no run is possible: that is found once, for it may take long."""
+    reasons = []
+    for task in tasks_for(subject):
+        try:
+            return _protected(subject, spec_of(subject, task, seed=seed), change)
+        except MissingExtraError as error:
+            return str(error)
+        except InputError as error:
+            reasons.append(f"{task}: {error}")
+    return impossible(reasons)
+
+
+def impossible(reasons: Sequence[str]) -> str:
+    """Says that no small run is possible, and why."""
+    first, *more = reasons or ["no task fits"]
+    return f"no small run is possible: {first}{f' (and {len(more)} more)' if more else ''}"
+
+
+def scored(subject: Subject, task: str) -> Mapping[str, Estimate]:
+    """The utility of a small run with a task; nothing is attacked, saved or accounted for.
+
+    Raises:
+        InputError: if the run is refused.
+    """
+    found = _protected(subject, spec_of(subject, task), as_it_is)
+    return score(found.ready, found.protected).utility
+
+
+def _protected(subject: Subject, spec: RunSpec, change: Change) -> Made:
+    # Nothing is taken over from another run: neither checkpoints nor models of public stages.
+    out = Path(tempfile.mkdtemp(dir=subject.folder))
+    how = Execution(out, "cpu", speed=Speed(threads=1), keep_release=False)
+    sources = build_sources(spec)
+    found = load_data(sources)
+    data = Data(change(found.corpus), found.downstream)
+    identity = Identity.of(spec, data.fingerprint)
+    ready = prepare(spec, how, (sources, data), identity, Meter(how.progress))
+    ready = replace(ready, run=replace(ready.run, scope="check"))
+    before = digest(ready.there.corpus)
+    protected = protect(ready.parts, ready.there.corpus, ready.run)
+    return Made(ready, protected, before, digest(ready.there.corpus))
+
+
+@lru_cache(maxsize=64)
+def finished(subject: Subject, task: str) -> Result:
+    """The result of the whole run with a task, which is written to the subject's folder.
+
+    Raises:
+        InputError: if the run is refused before it starts.
+    """
+    how = Execution(subject.folder, "cpu", speed=Speed(threads=1))
+    return execute(spec_of(subject, task), how)
+
+
+def digest(corpus: Corpus) -> str:
+    """A hash of everything in a corpus as it is now."""
+    fresh = replace(corpus)  # a corpus remembers its fingerprint
+    return f"{fresh.fingerprint} {hash(fresh.origin.tobytes())}"
+
+
+def answers(release: Release, corpus: Corpus) -> dict[str, FloatArray]:
+    """What a release says of a few rows, by the capability that it is asked as."""
+    shown = protected_rows(release) if release.takes_vectors else None
+    rows = corpus.only("test") if shown is None and corpus.where("test").any() else corpus
+    rows = rows if shown is None else shown
+    rows = rows.take(np.arange(min(ROWS, len(rows))))
+    return {
+        one.kind.__name__: np.asarray(one.question(release, rows), dtype=np.float64)
+        for one in declared_capabilities()
+        if one.question is not None and isinstance(release, one.kind)
+    }
+
+
+def difference(first: Made, second: Made) -> str | None:
+    """In what two releases differ, in words; None where nothing does."""
+    if first.release.events != second.release.events:
+        return f"events: {first.release.events} and {second.release.events}"
+    for name in ("published", "inputs"):
+        one, other = (getattr(made.release, name, None) for made in (first, second))
+        if (one is None) != (other is None):
+            return f"one of them shows {name}"
+        if one is not None and other is not None and digest(one) != digest(other):
+            return f"the rows that are {name}"
+    corpora = (first.ready.there.corpus, second.ready.there.corpus)
+    left, right = (answers(m.release, c) for m, c in zip((first, second), corpora, strict=True))
+    return _first_difference(left, right)
+
+
+def _first_difference(
+    left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]
+) -> str | None:
+    for name in (*left, *right):
+        if name not in left or name not in right:
+            return f"one of them is no {name}"
+        if not np.array_equal(left[name], right[name], equal_nan=True):
+            return f"what they answer as {name}"
+    return None
+
+
+def source_of(made_by: Made) -> Source[Any]:
+    """The source of a run."""
+    return made_by.ready.parts.sources.first
+
+
+def task_of(made_by: Made) -> Task[Any]:
+    """The task of a run."""
+    return made_by.ready.parts.task
