@@ -41,6 +41,7 @@ class AdversarialLearner(Learner):
 
     Args:
         other: the user whose points are others, for a neighbour; None for nobody.
+        gentle: no gradient is long, for mechanisms that clip nothing.
 
     Attributes:
         asked: rows that were read.
@@ -49,13 +50,15 @@ class AdversarialLearner(Learner):
     row_size = WIDTH
     vectorised = True
 
-    def __init__(self, other: int | None = None) -> None:
+    def __init__(self, other: int | None = None, *, gentle: bool = False) -> None:
         rng = np.random.default_rng(7)
         rows = 2 * (USERS + HELD_BACK)
         directions = rng.normal(size=(rows, WIDTH))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         sizes = np.array([SIZES[row % len(SIZES)] for row in range(rows)])
         sizes[::2] = np.where(np.isfinite(sizes[::2]), sizes[::2], 1e6)
+        if gentle:
+            sizes = np.full(rows, 0.1)
         with np.errstate(invalid="ignore", over="ignore"):
             points = np.where(sizes[:, None] == 0, 0.0, sizes[:, None] * directions)
         users = np.repeat(np.arange(USERS + HELD_BACK), 2)

@@ -64,7 +64,13 @@ MODELS: Mapping[str, Any] = {
 _LEARNS = {"hidden": 16, "epochs": 12, "batch_size": 32, "learning_rate": 0.03}
 
 _PARAMS: Mapping[str, Mapping[str, Any]] = {
-    "mechanism/deepcandidate": {"epsilon": 2.0, "candidates": 8, "clusters": 2, "projections": 3},
+    "mechanism/deepcandidate": {
+        "epsilon": 2.0,
+        "candidates": 8,
+        "candidate_sentences": 2,
+        "clusters": 2,
+        "projections": 3,
+    },
     "mechanism/dp-ftrl": {"users_per_round": 2, "rounds": 4},
     "mechanism/dpnr": {"epsilon": 5.0, "dimension": 8},
     "mechanism/federated-dp-sgd": {"batch_size": 4},
