@@ -73,6 +73,7 @@ _PARAMS: Mapping[str, Mapping[str, Any]] = {
     },
     "mechanism/dp-ftrl": {"users_per_round": 2, "rounds": 4},
     "mechanism/dpnr": {"epsilon": 5.0, "dimension": 8},
+    "mechanism/dp-vocabulary": {"epsilon": 200.0, "vocabulary_delta": 0.001},
     "mechanism/federated-dp-sgd": {"batch_size": 4},
     "mechanism/k-document": {"documents": 2},
     "mechanism/phrase-union": {"noise_multiplier": 0.05, "most": 5},
@@ -86,6 +87,9 @@ _PARAMS: Mapping[str, Mapping[str, Any]] = {
     "attack/model-extraction": {"queries": 20, "test_rows": 20},
     "attack/secret-sharer": {"p_u": [0.2], "p_e": [0.5], "canaries": 2, "entity_canaries": 2},
     "model/marian": {"pretrained": "a-folder"},
+    "task/pretrained-tagging": {
+        "labelled": {"name": "embedded", "params": {**SOURCE["params"], "seed": 2}},
+    },
     "source/embedded": SOURCE["params"],
     "source/parallel-embedded": PAIRS["params"],
     **{f"model/{name}": params for name, params in MODELS.items()},
