@@ -23,7 +23,7 @@ def table(tmp_path_factory):
     return out / "table.html"
 
 
-def test_the_better_corner_the_points_and_the_floors_have_names(table, visit):
+def test_corners_points_and_floors_have_names_and_no_card_is_empty(table, visit):
     page = drawn(visit(table, "view=plots"))
     notes = layout(page, "leakage", "annotations")
     (corner,) = [one for one in notes if one["name"] == "better"]
@@ -37,10 +37,7 @@ def test_the_better_corner_the_points_and_the_floors_have_names(table, visit):
     assert lines["floor: unigrams"]["y0"] == 100.0
     told = page.locator(".plot-card-leakage").inner_text()
     assert "Dotted line: where nothing leaks, 1.44." in told
-
-
-def test_no_card_is_empty_and_what_is_missing_is_said_below(table, visit, accessible):
-    page = drawn(visit(table, "view=plots"))
+    # What these rows do not have is said below.
     cards = page.locator(".plot-card")
     seen = [at for at in range(cards.count()) if cards.nth(at).is_visible()]
     assert len(seen) == 4
@@ -48,7 +45,6 @@ def test_no_card_is_empty_and_what_is_missing_is_said_below(table, visit, access
     missing = page.locator("#plots-missing li:visible").all_inner_texts()
     assert len(missing) == 1
     assert missing[0].startswith("Spread curve: No row here has a proven curve")
-    accessible(page)
 
 
 def test_plotly_comes_when_a_plot_is_looked_at(table, visit):
@@ -59,7 +55,7 @@ def test_plotly_comes_when_a_plot_is_looked_at(table, visit):
     page.wait_for_function("window.Plotly")
 
 
-def test_the_verdict_of_a_comparison_comes_before_its_tables(table, visit, accessible):
+def test_the_verdict_of_a_comparison_comes_before_its_tables(table, visit):
     rows = ",".join(f"{name}-conll2003" for name in ("noiseless", "user-dp", "uedp"))
     page = visit(table, f"view=compare&rows={rows}")
     lines = page.locator(".verdict li").all_inner_texts()
@@ -69,4 +65,3 @@ def test_the_verdict_of_a_comparison_comes_before_its_tables(table, visit, acces
     assert lines[2].endswith("It learned nothing.")
     first = page.locator(".verdict").bounding_box()
     assert first["y"] < page.locator("#compare-side").bounding_box()["y"]
-    accessible(page)
