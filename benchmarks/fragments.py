@@ -6,10 +6,13 @@
     python benchmarks/fragments.py facts
     python benchmarks/fragments.py union data/nmt_confidential
     python benchmarks/fragments.py translations runs/translation-fragments
+    python benchmarks/fragments.py domains runs/translation-fragments-small
+    python benchmarks/fragments.py floors data/nmt_confidential
 
 They are: phrases beside the authors' files, what data and files show, the attack against what is
 kept and against lengths of phrases, the same for pairs of facts of the generated source, what a
-noisy vote of documents lets through, and results of paper/translation-fragments-quick.
+noisy vote of documents lets through, results of paper/translation-fragments-quick, results of
+paper/translation-fragments-small, and what takes no training on the test sentences of those.
 Each prints a table in Markdown and, with --json FILE, writes it as it is stored in
 docs/reproductions/translation-fragments.
 """
@@ -45,6 +48,7 @@ from uedp_bench.run import Run
 from uedp_bench.tasks.sources.nmt_confidential import NMTConfidential
 from uedp_bench.tasks.sources.parallel_embedded.source import ParallelEmbedded
 from uedp_bench.tasks.sources.reading.pairs import holds_text
+from uedp_bench.tasks.translation.scores import Lexicon, Translations, clusters_of, metrics
 
 DOMAINS = ("EMEA", "GNOME", "JRC")
 PRINTED = {"EMEA": 93_981, "GNOME": 93_982, "JRC": 111_965}
@@ -61,12 +65,28 @@ RECOVERED = ("sentences_recovered", "sentences_recovered_floor", "longest_run_me
              "longest_run_90", "longest_run_median_floor", "run_precision")  # fmt: skip
 JOINED = ("facts_joined", "facts_joined_floor", *RECOVERED[:2])
 DELTA, EPSILONS = 1e-5, (1.0, 3.0, 8.0)
-SCORES = ("bleu", "chrf", "term_recall", "length_ratio")
+SCORES = ("bleu", "chrf", "loss", "term_recall", "length_ratio")
 NAMED = {"public-only": "nothing", "noiseless": "whole sentences", "phrase-union":
-         "phrases by a noisy vote", "dp-sgd": "whole sentences, DP-SGD"}  # fmt: skip
+         "phrases by a noisy vote", "dp-sgd": "whole sentences, DP-SGD",
+         "k-document": "phrases of 3 rows"}  # fmt: skip
 ADAPTED = ("nothing", "fragments of 4 words", "fragments of 4 words, tagged",
            "fragments of 7 words", "whole sentences", "phrases by a noisy vote",
            "whole sentences, DP-SGD")  # fmt: skip
+SMALL_SCORES = ("loss", "other_text_loss", "chrf", "bleu", "length_ratio")
+FREQUENCIES = {"frequencies of public tokens": "unigram_loss",
+               "frequencies of private tokens": "train_unigram_loss"}  # fmt: skip
+PUBLISHED = "JRC as published"
+TABLE_2 = {
+    "EMEA": (35.5, 39.1, 40.5, 41.5, 37.2, 45.2),
+    "GNOME": (29.8, 36.0, 37.0, 35.8, 36.8, 38.9),
+    PUBLISHED: (29.0, 29.4, 30.0, 29.2, 29.7, 54.7),
+}
+"""BLEU of the paper, by domain, for the first of `ADAPTED_SMALL`."""
+ADAPTED_SMALL = ("nothing", "fragments of 4 words", "fragments of 4 words, tagged",
+                 "fragments of 7 words", "fragments of 7 words, tagged", "whole sentences",
+                 "phrases of 3 rows")  # fmt: skip
+MAX_WORDS = 16
+"""Of a German sentence, in paper/translation-fragments-small."""
 MOST = (10, 30, 100, 300)
 """Phrases that a document votes for, at most; the best of them is shown."""
 
@@ -210,6 +230,47 @@ def translations(results: Path) -> Iterator[Row]:
         yield {"adapted on": name, "proven ε": told, **listed(result.utility, SCORES)}
 
 
+def domains(results: Path) -> Iterator[Row]:
+    """The authors' short sentences after each adaptation; JRC as published is in a folder beside.
+
+    A variant that was not run is left out.
+    """
+    found: dict[tuple[str, str], Result] = {}
+    folders = (results, results.with_name(f"{results.name}-jrc"))
+    for result in load_results([folder for folder in folders if folder.is_dir()]):
+        params = result.spec.source.params
+        domain = str(params["domain"]) if params["clean"] else PUBLISHED
+        found[domain, named(result)] = result
+    for domain in (*DOMAINS, PUBLISHED):
+        printed = dict(zip(ADAPTED_SMALL, TABLE_2.get(domain, ()), strict=False))
+        if (domain, ADAPTED_SMALL[0]) not in found:
+            continue
+        first = found[domain, ADAPTED_SMALL[0]].utility
+        for name, score in FREQUENCIES.items():
+            row: Row = {"domain": domain, "adapted on": name, "paper's BLEU": ""}
+            yield {**row, **listed({"loss": first[score]}, SMALL_SCORES)}
+        for name in ADAPTED_SMALL:
+            if (domain, name) in found:
+                row = {"domain": domain, "adapted on": name, "paper's BLEU": printed.get(name, "")}
+                yield {**row, **listed(found[domain, name].utility, SMALL_SCORES)}
+
+
+def floors(data: Path) -> Iterator[Row]:
+    """chrF and BLEU of what takes no training, on the test sentences of `domains`."""
+    metric = metrics()
+    for domain in (*DOMAINS, PUBLISHED):
+        asked = {"clean": domain != PUBLISHED, "general": "others", "max_words": MAX_WORDS}
+        corpus = source(data, domain.split()[0], **asked)
+        test = corpus.only("test")
+        made = {"the text itself": list(test.texts)}
+        for split in ("public", "train"):
+            lexicon = Lexicon(pairs_of(corpus.only(split)))
+            made[f"lexicon of {split} pairs"] = [lexicon.translate(text) for text in test.texts]
+        for name, texts in made.items():
+            told = Translations(texts, test.targets or (), clusters_of(test)).scores(metric)
+            yield {"domain": domain, "floor": name, **listed(told, SCORES[:2])}
+
+
 def named(result: Result) -> str:
     """What the translator of a result was adapted on."""
     first = result.spec.mechanism[0]
@@ -270,6 +331,8 @@ TABLES = {
     "facts": facts,
     "union": union,
     "translations": translations,
+    "domains": domains,
+    "floors": floors,
 }
 
 if __name__ == "__main__":

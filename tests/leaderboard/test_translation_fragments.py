@@ -16,6 +16,7 @@ from uedp_bench.leaderboard.loading import load_results
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reproductions" / "translation-fragments.md"
 RESULTS = ROOT / "leaderboard" / "results" / "reproductions" / "translation-fragments"
+SMALL = RESULTS.with_name("translation-fragments-small")
 COMMANDS = runpy.run_path(str(ROOT / "benchmarks" / "fragments.py"))
 
 
@@ -98,16 +99,81 @@ def test_fragments_help_and_whole_sentences_help_more() -> None:
     four, seven = bleu["fragments of 4 words"], bleu["fragments of 7 words"]
     assert bleu["nothing"] < four < seven < bleu["whole sentences"]
     share = (four - bleu["nothing"]) / (bleu["whole sentences"] - bleu["nothing"])
-    assert share == pytest.approx(0.15, abs=0.005)
-    assert overlap(
-        found["fragments of 4 words"]["bleu"], found["fragments of 4 words, tagged"]["bleu"]
-    )
-    assert overlap(found["nothing"]["bleu"], found["phrases by a noisy vote"]["bleu"])
-    noisy = found["whole sentences, DP-SGD"]
+    assert share == pytest.approx(0.10, abs=0.005)
+    tagged, vote = found["fragments of 4 words, tagged"], found["phrases by a noisy vote"]
+    assert tagged["bleu"][2] < found["fragments of 4 words"]["bleu"][1]
+    assert tagged["loss"][1] > found["fragments of 4 words"]["loss"][2]
     for score in ("bleu", "chrf"):
-        assert noisy[score][0] < found["nothing"][score][0]
-        assert overlap(noisy[score], found["nothing"][score])
-    assert noisy["length_ratio"][0] == pytest.approx(1.31, abs=0.01)
+        assert overlap(found["nothing"][score], vote[score])
+
+
+def test_private_training_is_worth_as_much_as_short_fragments() -> None:
+    found = {row["adapted on"]: row for row in stored("translations")}
+    noisy, four = found["whole sentences, DP-SGD"], found["fragments of 4 words"]
+    nothing = found["nothing"]
+    assert noisy["proven ε"] == "7.87, record"
+    for score in ("bleu", "chrf"):
+        assert overlap(noisy[score], four[score])
+    assert noisy["bleu"][0] > nothing["bleu"][0] and overlap(noisy["bleu"], nothing["bleu"])
+    assert noisy["chrf"][1] > nothing["chrf"][2] and noisy["term_recall"][1] > 0.2
+    assert noisy["loss"][2] < 4.85 < nothing["loss"][1]
+    assert noisy["length_ratio"][0] == pytest.approx(1.54, abs=0.01)
+
+
+def small() -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["domain"], row["adapted on"]): row for row in stored("domains")}
+
+
+def test_domains_are_those_of_the_stored_results() -> None:
+    assert list(COMMANDS["domains"](SMALL)) == stored("domains")
+
+
+@pytest.mark.parametrize("domain", ["EMEA", "GNOME", "JRC"])
+def test_losses_order_the_variants_on_the_authors_sentences(domain: str) -> None:
+    found = small()
+    order = ("nothing", "fragments of 4 words", "fragments of 7 words", "whole sentences")
+    losses = [found[domain, name]["loss"][0] for name in order]
+    assert losses == sorted(losses, reverse=True)
+    public, private = (found[domain, name]["loss"][0] for name in COMMANDS["FREQUENCIES"])
+    assert losses[1] < private < public
+    assert (losses[0] < private) == (domain == "EMEA")
+    for (where, name), row in found.items():
+        if where == domain and name not in COMMANDS["FREQUENCIES"]:
+            assert row["loss"][0] < row["other_text_loss"][0]
+
+
+@pytest.mark.parametrize(("domain", "share"), [("EMEA", 0.58), ("GNOME", 0.65)])
+def test_four_words_take_most_of_the_loss_and_tags_lengthen(domain: str, share: float) -> None:
+    found = {name: row for (where, name), row in small().items() if where == domain}
+    loss = {name: row["loss"][0] for name, row in found.items()}
+    four, seven = "fragments of 4 words", "fragments of 7 words"
+    gained = (loss["nothing"] - loss[four]) / (loss["nothing"] - loss["whole sentences"])
+    assert gained == pytest.approx(share, abs=0.005)
+    assert loss["nothing"] > loss["phrases of 3 rows"] > loss[four]
+    for score in ("chrf", "bleu"):
+        assert found[four][score][0] < found[seven][score][0]
+        assert found[f"{four}, tagged"][score][0] < found[f"{seven}, tagged"][score][0]
+    for name in (four, seven):
+        tagged = found[f"{name}, tagged"]
+        assert found[name]["length_ratio"][0] < 0.38
+        assert 1.2 < tagged["length_ratio"][0] < 2.1
+        assert tagged["loss"][0] > loss[name]
+        assert tagged["chrf"][0] > found[name]["chrf"][0] < found["nothing"]["chrf"][0]
+        assert tagged["bleu"][0] > found[name]["bleu"][0]
+
+
+def test_no_translation_of_the_small_network_is_better_than_the_text_itself() -> None:
+    floors = {(row["domain"], row["floor"]): row for row in stored("floors")}
+    for (domain, name), row in small().items():
+        if name not in COMMANDS["FREQUENCIES"]:
+            assert row["bleu"][0] < floors[domain, "lexicon of train pairs"]["bleu"][0]
+            assert row["chrf"][0] < floors[domain, "the text itself"]["chrf"][0]
+
+
+def test_copying_is_rewarded_in_jrc_as_published() -> None:
+    copied = {row["domain"]: row["bleu"] for row in stored("floors")
+              if row["floor"] == "the text itself"}  # fmt: skip
+    assert copied["JRC as published"][1] > 17 > 3.3 > copied["JRC"][2]
 
 
 def test_all_start_from_the_same_weights() -> None:
