@@ -78,9 +78,20 @@ def test_rare_names_stay_out_and_those_of_nearly_everybody_are_words(result):
 
 
 def test_training_without_noise_is_not_protected_by_the_vocabulary(tmp_path):
-    found = execute(spec(words(), NOISELESS), Execution(tmp_path, "cpu"))
+    counted = words(variant="laplace", words_per_unit=5)
+    found = execute(spec(counted, NOISELESS), Execution(tmp_path, "cpu"))
     assert found.error is None
-    assert math.isinf(proof(found).epsilon) and "trained without noise" in proof(found).reason
+    proofs = [each for each in found.guarantees if each.kind == "proven"]
+    assert {each.unit for each in proofs} >= {"record"}
+    assert all(math.isinf(each.epsilon) for each in proofs)
+    assert all("trained without noise" in each.reason for each in proofs)
+    file = tmp_path / "result.json"
+    stored = json.loads(found.model_dump_json())
+    file.write_text(json.dumps(stored))
+    assert check(file).errors == ()
+    stored["events"][0]["event"]["threshold"] -= 1.0
+    file.write_text(json.dumps(stored))
+    assert any("threshold" in str(problem) for problem in check(file).errors)
 
 
 def made(folder, *mechanisms, **fields) -> tuple[Prepared, Release]:

@@ -169,6 +169,8 @@ def test_the_epsilon_that_is_asked_for_holds_and_is_nearly_used(variant, epsilon
     assert guarantee.unit == one.protects == ("record" if variant == "laplace" else "user")
     assert 0.999 * epsilon < guarantee.epsilon <= epsilon
     assert guarantee.adjacency == "add-or-remove" and guarantee.delta <= 1e-6
+    (spent,) = proven(one.plan(STATS), delta=4e-7)  # less than words of one unit alone take
+    assert math.isinf(spent.epsilon) and "delta" in spent.reason
 
 
 @pytest.mark.parametrize(("words", "epsilon"), [(9, 7.8125), (21, 0.9375), (7, 0.3), (200, 1.0)])
