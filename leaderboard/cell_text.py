@@ -162,3 +162,21 @@ def _refuted(claim: Guarantee, bound: LowerBound) -> bool:
     return (
         claim.status == "refuted" and claim.adjacency == bound.adjacency and strict > claim.epsilon
     )
+
+
+def strictest_against(claim: Guarantee, bounds: Sequence[LowerBound]) -> LowerBound | None:
+    """The bound that most surely refutes a claim, at the confidence that no chance may fail.
+
+    A bound for users speaks of claims for users with an entity, too. None where no bound does.
+    """
+    found = [
+        bound
+        for bound in bounds
+        if _refuted(claim, bound)
+        and (bound.unit == claim.unit or (bound.unit, claim.unit) == ("user", "user-entity"))
+    ]
+    return max(found, key=lambda bound: bound.strict_epsilon or 0.0, default=None)
+
+
+SURE = _SURE
+"""The confidence of what refutes claims."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.cell_text import number
+from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot, Mark, spread
 from uedp_bench.leaderboard.front.finding import (
     Board,
@@ -60,29 +60,16 @@ def refuted_claims(board: Board) -> Sequence[Finding]:
         for row in board
         for claim in row.guarantees
         if claim.kind == "claimed" and claim.status == "refuted"
-        for bound in _against(claim, row)
+        for bound in [strictest_against(claim, row.lower_bounds)]
+        if bound is not None
     ]
-
-
-def _against(claim: Guarantee, row: Row) -> list[LowerBound]:
-    """The strictest bound above a claim, of its unit, or for persons alone."""
-    found = [
-        bound
-        for bound in row.lower_bounds
-        if bound.adjacency == claim.adjacency
-        and (bound.unit == claim.unit or (bound.unit, claim.unit) == ("user", "user-entity"))
-        and (bound.strict_epsilon or 0.0) > claim.epsilon
-    ]
-    return sorted(found, key=lambda bound: -(bound.strict_epsilon or 0.0))[:1]
 
 
 def _refuted(board: Board, row: Row, claim: Guarantee, bound: LowerBound) -> Finding:
-    from uedp_bench.accounting.consistency import STRICT_ERROR
-
-    sure, least = bound.strict_epsilon or 0.0, 100.0 * (1.0 - STRICT_ERROR)
+    sure = bound.strict_epsilon or 0.0
     page = first_page(row)
     dots = [Dot("claimed", claim.epsilon, number(claim.epsilon), page=page, tone="bad")]
-    dots += [Dot(f"at least, {least:.6g} % sure", sure, number(sure), page=page, tone="subject")]
+    dots += [Dot(f"at least, {SURE} sure", sure, number(sure), page=page, tone="subject")]
     if bound.epsilon > sure:
         told = f"at least, {100.0 * bound.confidence:.6g} % sure"
         dots.append(Dot(told, bound.epsilon, number(bound.epsilon), page=page))
@@ -96,7 +83,7 @@ def _refuted(board: Board, row: Row, claim: Guarantee, bound: LowerBound) -> Fin
         (
             f"{row.label} claims ε = ", number(claim.epsilon),
             f" for {UNITS[claim.unit]}. The attack {bound.attack} shows that ε is at least ",
-            number(sure), f" ({least:.6g} % sure): the claim does not hold.",
+            number(sure), f" ({SURE} sure): the claim does not hold.",
         ),
         DotPlot(f"ε for {UNITS[claim.unit]}, lower is more protection", tuple(dots)),
         board,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.cell_text import number
+from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
 from uedp_bench.leaderboard.headline import best
 from uedp_bench.leaderboard.metrics import Metric, metric, ranking
@@ -49,7 +49,7 @@ def in_words(result: Result) -> tuple[Sentence, ...]:
     if leaks:
         found.append(_strongest(leaks[0]))
     found += [
-        Sentence(f"The claim does not hold: {one.reason or 'an attack found more'}.", "bad")
+        Sentence(f"The claim does not hold: {_refutation(one, result)}.", "bad")
         for one in result.guarantees
         if one.status == "refuted"
     ]
@@ -74,6 +74,17 @@ def _promise(guarantees: Sequence[Guarantee]) -> str:
         for one in data
     )
     return f"At a proven ε of {told}{hidden}"
+
+
+def _refutation(claim: Guarantee, result: Result) -> str:
+    """What is claimed, and what an attack found; the reason as it stands where no bound says."""
+    bound = strictest_against(claim, result.lower_bounds)
+    if bound is None:
+        return claim.reason or "an attack found more"
+    return (
+        f"it is ε = {number(claim.epsilon)} for {UNITS[claim.unit]}, and the attack {bound.attack} "
+        f"finds at least {number(bound.strict_epsilon or 0.0)} ({SURE} sure)"
+    )
 
 
 # ----------------------------------------------------------------------------------------- utility

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from board_results import promise, seeds
+from board_results import bound, promise, seeds
 
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.in_words import in_words
@@ -87,6 +87,11 @@ def test_a_refuted_claim_does_not_hold():
     found = in_words(run(60.0, claim))
     assert found[-1].text == "The claim does not hold: audit finds at least 1.5."
     assert found[-1].tone == "bad"
+    found = in_words(run(60.0, claim, lower_bounds=(bound(3.0, 1.5),)))
+    assert found[-1].text == (
+        "The claim does not hold: it is ε = 0.50 for a person, and the attack audit finds at "
+        "least 1.50 (99.9999 % sure)."
+    )
 
 
 def test_a_run_without_anything_says_nothing_it_does_not_know():
