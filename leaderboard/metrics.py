@@ -132,6 +132,14 @@ _UTILITY = (
     _rate("rare_accuracy", "accuracy, rare words", "of all other hidden words", "higher"),
     _rate("oov_rate", "unknown words", "share of targets outside the vocabulary: predicting that a "
           "word is unknown is easy, and flatters perplexity", main=True),
+    Metric("loss", "loss", "nats a token of the test targets, given their texts", "lower", low=0.0,
+           unit="nats"),
+    Metric("other_text_loss", "loss, other text", "the same, given the text of another test row",
+           low=0.0, unit="nats"),
+    Metric("unigram_loss", "loss of unigrams", "of frequencies of tokens in public targets",
+           low=0.0, unit="nats"),
+    Metric("train_unigram_loss", "loss of training unigrams", "of frequencies of tokens in the "
+           "training targets, without privacy", low=0.0, unit="nats"),
     Metric("unigram_perplexity", "unigram floor", "of word counts, without privacy", low=1.0),
     Metric("bigram_perplexity", "bigram floor", "of counts of pairs, without privacy", low=1.0),
     _rate("constant_accuracy", "constant guess", "accuracy of the most frequent known word"),
