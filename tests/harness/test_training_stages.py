@@ -13,7 +13,8 @@ from prepared_runs import prepared
 from tiny import plugged
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.errors import InputError
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.harness.components import build, build_sources
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.grid import expand
@@ -24,6 +25,7 @@ from uedp_bench.harness.runner import execute
 from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.harness.simulation import covers
 from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.training_stages import _check_repeated, _holds_private
 from uedp_bench.leaderboard import boards
 from uedp_bench.leaderboard.board_cells import NONE
 from uedp_bench.leaderboard.rows import aggregate
@@ -380,3 +382,29 @@ def test_the_page_of_a_run_lists_its_stages(downstream):
     assert private[:4] == ("private", "user-dp", "source", NONE)
     assert last[:3] == ("downstream, outside the guarantee", NONE, "second source")
     assert last[4] == "epochs 2, batch_size 16, learning_rate 0.010"
+
+
+# ------------------------------------------------------------------- rows that two sources share
+
+
+def corpus_of(*texts):
+    return Corpus(tuple(texts), {"user": np.arange(len(texts))}, np.zeros(len(texts), dtype=int))
+
+
+OWN = corpus_of(*(f"the patient of room {i} was seen again by doctor {i}" for i in range(300)))
+
+
+def test_another_sample_of_the_private_rows_is_refused_as_a_second_source():
+    """Samples number their rows anew: equal numbers do not tell that rows are the same."""
+    sample = corpus_of(*(text.upper() + "  " for text in OWN.texts[7::3]))
+    assert not _holds_private(sample, OWN, sample)
+    with pytest.raises(PrivacyError, match="trains 98 of 98 rows of its second source"):
+        _check_repeated(sample, OWN, "two-heads")
+
+
+def test_what_two_people_may_both_have_written_is_not():
+    others = [f"nobody of the ward has said this sentence {i} times" for i in range(199)]
+    _check_repeated(corpus_of(*others, OWN.texts[0]), OWN, "two-heads")
+    short = corpus_of("thanks a lot", "see you")
+    _check_repeated(short, corpus_of(*short.texts, *OWN.texts), "two-heads")
+    _check_repeated(corpus_of("", ""), corpus_of("", ""), "two-heads")  # published as vectors

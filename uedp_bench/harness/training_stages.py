@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
     from uedp_bench.task import Task
 
+LONG = 8
+"""Words of a text that two people hardly write alike."""
+
+MOST_REPEATED = 0.01
+"""Share of the long rows of a second source that may be those of private rows by chance."""
+
 
 class TrainedStages(NamedTuple):
     """What came of the stages of a task.
@@ -64,7 +70,7 @@ def train_stages(
     Raises:
         CapabilityError: if the learners are not those that the task declared, one cannot start
             from what the stage before trained, or a mechanism cannot answer for the last one.
-        PrivacyError: if a stage without a mechanism holds private rows.
+        PrivacyError: if a stage without a mechanism holds private rows, or their texts.
     """
     learners = _checked(parts.task, corpus, vocabulary, run)
     _check_served(learners, parts.pipeline.servers)
@@ -188,7 +194,33 @@ def _checked(
                 f"the task {task.name} trains private rows in a stage of the role {learner.role}, "
                 "which no mechanism protects (rows are told apart by `Corpus.origin`)"
             )
+        if learner.role == "downstream":
+            _check_repeated(learner.corpus, corpus, task.name)
     return learners
+
+
+def _check_repeated(rows: Corpus, corpus: Corpus, task: str) -> None:
+    """Refuses rows of a second source that repeat texts of private ones.
+
+    Two samples of one source share texts under different numbers. Some sentences are everybody's:
+    short ones are left out, and a small share of long ones may be equal by chance.
+    """
+    private = {_long(text) for text in corpus.only("train").texts}
+    texts = [text for text in map(_long, rows.texts) if text]
+    repeated = sum(text in private for text in texts)
+    if repeated > MOST_REPEATED * len(texts):
+        raise PrivacyError(
+            f"the task {task} trains {repeated:,} of {len(rows):,} rows of its second source "
+            "without a mechanism, and they have the texts of private rows, whose guarantee this "
+            "would break: give it rows of other people (another file, or another part of the "
+            "source)"
+        )
+
+
+def _long(text: str) -> str:
+    """The text as it is compared; empty if it is too short to belong to somebody."""
+    words = text.casefold().split()
+    return " ".join(words) if len(words) >= LONG else ""
 
 
 def _check_served(learners: Sequence[Learner], servers: Sequence[ServingMechanism[Any]]) -> None:

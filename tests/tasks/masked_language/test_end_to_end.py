@@ -26,7 +26,7 @@ WORDS = {"variant": "laplace", "unit": "user", "epsilon": 200.0, "words_per_unit
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bert, "_TINY", SMALL)
+    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
     torch.set_num_threads(1)
 
 
