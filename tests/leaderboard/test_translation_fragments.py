@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.validate import check
+from uedp_bench.results import RunSpec
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reproductions" / "translation-fragments.md"
 RESULTS = ROOT / "leaderboard" / "results" / "reproductions" / "translation-fragments"
 SMALL = RESULTS.with_name("translation-fragments-small")
+FOLDERS = [f for f in (SMALL, SMALL.with_name("translation-fragments-small-jrc")) if f.is_dir()]
 COMMANDS = runpy.run_path(str(ROOT / "benchmarks" / "fragments.py"))
 
 
@@ -126,6 +132,34 @@ def small() -> dict[tuple[str, str], dict[str, Any]]:
 
 def test_domains_are_those_of_the_stored_results() -> None:
     assert list(COMMANDS["domains"](SMALL)) == stored("domains")
+
+
+def without_path(run: RunSpec) -> str:
+    data = run.model_dump(mode="json")
+    data["source"]["params"].pop("path")
+    return json.dumps(data, sort_keys=True)
+
+
+def test_results_of_domains_are_runs_of_the_packaged_spec() -> None:
+    spec = read_spec("paper/translation-fragments-small")
+    spec["source"]["params"]["path"] = "x"
+    clean = {without_path(run) for run in expand(parse_spec(spec))}
+    published = {run.replace('"clean": true', '"clean": false') for run in clean if "JRC" in run}
+    for folder in FOLDERS:
+        for result in load_results([folder]):
+            wanted = clean if folder == SMALL else published
+            assert (
+                without_path(expand(parse_spec(result.spec.model_dump(mode="json")))[0]) in wanted
+            )
+
+
+def test_results_hold_no_folder_of_a_machine() -> None:
+    for folder in FOLDERS:
+        for file in folder.rglob("result.json"):
+            text = file.read_text(encoding="utf-8")
+            assert '"tracking": {}' in text
+            assert '"path": "data/nmt_confidential"' in text
+            assert check(file).valid
 
 
 @pytest.mark.parametrize("domain", ["EMEA", "GNOME", "JRC"])
