@@ -152,6 +152,17 @@ def test_the_table_shows_names_as_they_are(out, visit, width):
     unharmed(page)
 
 
+def test_the_front_page_and_the_glossary_show_names_as_they_are(out, visit):
+    page = visit(out / "glossary.html", viewport={"width": 390, "height": 800})
+    assert missing(page, PAYLOADS) == []
+    unharmed(page)
+    page.goto((out / "index.html").as_uri())
+    page.get_by_label("at a proven ε of").select_option("any")
+    assert page.locator(".chosen-set").count() > 0
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    unharmed(page)
+
+
 def test_a_search_and_a_link_hold_any_text(out, visit):
     page = visit(out / "table.html", "view=table")
     for payload in PAYLOADS[:8]:
