@@ -72,17 +72,23 @@ def _cancelling(size: float, seed: int = 0, kernel: int = 0) -> _Chosen:
     return _Chosen(inward, outward, kernel)
 
 
-def _pass(learner: _Chosen, units: list[list[int]], limits: Limits) -> tuple[Tensor, Tensor]:
-    """The sum and the norms that one pass finds for units of rows, in float64."""
-    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
-    rows, rng = np.concatenate(units), np.random.default_rng(0)
-    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
-    local = LocalTraining(reduction="sum")
-    flat = FlatModule(learner.module, "cpu")
-    single = SinglePass(learner, local, flat, "cpu")
-    weights = torch.ones(len(units), dtype=torch.float64)
-    found = single.clipped(flat.vector.clone(), cohort, limits, weights)
-    return found.total.double(), found.norms
+class _Pass:
+    """Calls give the sum and the norms that one pass finds for units of rows, in float64.
+
+    The network is compared with itself row by row at the first call alone.
+    """
+
+    def __init__(self, learner: _Chosen) -> None:
+        self._flat = FlatModule(learner.module, "cpu")
+        self._single = SinglePass(learner, LocalTraining(reduction="sum"), self._flat, "cpu")
+
+    def __call__(self, units: list[list[int]], limits: Limits) -> tuple[Tensor, Tensor]:
+        owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
+        rows, rng = np.concatenate(units), np.random.default_rng(0)
+        cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
+        weights = torch.ones(len(units), dtype=torch.float64)
+        found = self._single.clipped(self._flat.vector.clone(), cohort, limits, weights)
+        return found.total.double(), found.norms
 
 
 WAYS = {"gram": (True, 0), "written out": (False, 0), "kept": (False, 2**30)}
@@ -103,10 +109,11 @@ def test_norms_are_not_too_small_and_no_unit_adds_more_than_the_bound(
     monkeypatch.setattr(ghost_norms, "_KEPT", kept)
     learner, units = _cancelling(size, kernel=kernel), UNITS[form]
     exact = torch.stack([learner.exact()[rows].sum(dim=0) for rows in units])
-    _, norms = _pass(learner, units, Limits(BOUND))
+    of_units = _Pass(learner)
+    _, norms = of_units(units, Limits(BOUND))
     assert (norms >= exact.norm(dim=1)).all()
     for unit in range(len(units)):
-        alone, _ = _pass(learner, units[unit : unit + 1], Limits(BOUND))
+        alone, _ = of_units(units[unit : unit + 1], Limits(BOUND))
         assert float(alone.norm()) <= BOUND
         # As it enters the sum, in the arithmetic of the reference.
         factor = min(1.0, BOUND / float(norms[unit]))
@@ -127,9 +134,10 @@ def test_the_influence_of_one_unit_on_the_sum_is_its_bound(
         learner, units = _cancelling(size, 3, kernel), UNITS["users"]
         ordinary = torch.randn(ROWS // 2, TOKENS, INPUTS, generator=torch.Generator())
         learner.inward[: ROWS // 2] = ordinary
-        whole, _ = _pass(learner, units, limits)
+        of_units = _Pass(learner)
+        whole, _ = of_units(units, limits)
         for unit in range(len(units)):
-            rest, _ = _pass(learner, units[:unit] + units[unit + 1 :], limits)
+            rest, _ = of_units(units[:unit] + units[unit + 1 :], limits)
             assert float((whole - rest).norm()) <= BOUND * (1.0 + 1e-5 * len(units))
 
 
@@ -143,7 +151,7 @@ def test_ordinary_rows_are_hardly_shortened(way: str, monkeypatch: pytest.Monkey
         torch.randn(ROWS, TOKENS, INPUTS, generator=generator),
         torch.randn(ROWS, TOKENS, OUTPUTS, generator=generator),
     )
-    _, norms = _pass(learner, UNITS["rows"], Limits(BOUND))
+    _, norms = _Pass(learner)(UNITS["rows"], Limits(BOUND))
     exact = learner.exact().norm(dim=1)
     assert (norms >= exact).all()
     assert float((norms / exact).max()) < 1.001
