@@ -232,7 +232,8 @@ def _by_head(table: Tensor, how: Attention) -> Iterator[Tensor]:
 
 def _gate(values: Tensor) -> Tensor:
     """What GELU by tanh multiplies its input by: 0.5 (1 + tanh(u)), which is sigmoid(2 u)."""
-    gate = torch.mul(values, values).mul_(_SLOPE * _CUBE).add_(_SLOPE)
+    start = values.new_tensor(_SLOPE)
+    gate = torch.addcmul(start, values, values, value=_SLOPE * _CUBE)
     return gate.mul_(values).sigmoid_()
 
 
