@@ -10,9 +10,11 @@ import textwrap
 import pytest
 
 import uedp_bench
+from uedp_bench import registry
 from uedp_bench.cli import main as cli
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import CapabilityError, PluginError, PrivacyError
+from uedp_bench.harness.descriptions import summary
 
 
 @pytest.fixture
@@ -219,3 +221,18 @@ def test_data_describe_says_the_published_sizes(capsys, shared_data):
     out = capsys.readouterr().out
     assert "4,373" in out
     assert "LOC" not in out
+
+
+def test_a_list_says_what_each_is_for_and_cuts_nothing(capsys):
+    assert run_cli(["list", "attacks"]) == 0
+    out = capsys.readouterr().out
+    assert "…" not in out
+    said = " ".join(out.split())
+    for name in registry.attacks.names():
+        assert f"{name} {summary(registry.attacks, name)}" in said
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_shells_can_complete(capsys):
+    assert run_cli(["--help"]) == 0
+    assert "--install-completion" in capsys.readouterr().out

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
 
-from uedp_bench.cli.console import AsJson, PluginFiles, console, echo, print_json
+from uedp_bench.cli.console import PIPE_WIDTH, AsJson, PluginFiles, console, echo, print_json
 from uedp_bench.errors import InputError, UnknownNameError, nearest
-
-MAX_SUMMARY = 78
 
 _KINDS = "mechanisms|attacks|tasks|sources|models|events"
 
@@ -55,16 +57,26 @@ def list_command(
 
 
 def _block(group: str, rows: list[dict[str, str]]) -> str:
+    """The components of a kind; what they are for is wrapped, never cut."""
     wide = max((len(row["name"]) for row in rows), default=0)
-    lines = [
-        f"  {row['name']:{wide}}  {_short(row['summary']):{MAX_SUMMARY}}  {row['package']}"
-        for row in rows
-    ]
-    return "\n".join([group, *(lines or ["  none"])])
+    home = _most_common([row["package"] for row in rows])
+    lines = [f"{group} ({home})" if home else group]
+    for row in rows:
+        said = row["summary"] + ("" if row["package"] == home else f" [{row['package']}]")
+        first, *more = textwrap.wrap(said, width()) or [""]
+        lines.append(f"  {row['name']:{wide}}  {first}".rstrip())
+        lines += [f"  {'':{wide}}  {line}" for line in more]
+    return "\n".join(lines if rows else [group, "  none"])
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 1].rstrip() + "…"
+def width() -> int:
+    """Columns for what a component is for."""
+    columns = shutil.get_terminal_size((PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else 0
+    return max(40, (columns or PIPE_WIDTH) - 24)
+
+
+def _most_common(packages: list[str]) -> str:
+    return Counter(packages).most_common(1)[0][0] if packages else ""
 
 
 def describe_command(

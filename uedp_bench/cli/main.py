@@ -18,6 +18,8 @@ from uedp_bench import __version__
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.check import check_command
+from uedp_bench.cli.doctor import doctor_command
+from uedp_bench.cli.new import new_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.tradeoff import tradeoff_command
 from uedp_bench.errors import InputError, UedpBenchError, shown
@@ -43,19 +45,20 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench list mechanisms                  what there is
   uedp-bench describe uedp                    what it takes
   uedp-bench data describe conll2003 --path DIR
+  uedp-bench new mechanism my-mechanism       a component of your own that works, with its test
   uedp-bench check my_mechanism.py            whether a component of yours keeps its contract
   uedp-bench account uedp --set NAME=VALUE    its guarantees, claimed and proven
   uedp-bench calibrate user-dp --epsilon 8    the noise that a proven guarantee needs
   uedp-bench bound --members A --nonmembers B the epsilon that an attack's scores refute
   uedp-bench tradeoff vickrey --source NAME   inference error against utility of replaced words
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
+  uedp-bench doctor                           what is installed, and what does not work
   uedp-bench leaderboard --results runs       its table
   uedp-bench leaderboard serve --results runs its pages; 'leaderboard build' writes them as files
 """
 
 app = typer.Typer(
     help=HELP,
-    add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -89,6 +92,8 @@ app.command("describe")(listing.describe_command)
 app.command("account")(account_command)
 app.command("calibrate")(calibrate_command)
 app.command("tradeoff")(tradeoff_command)
+app.command("doctor")(doctor_command)
+app.command("new")(new_command)
 app.command("check")(check_command)
 app.add_typer(bound.app, name="bound")
 app.add_typer(data.app, name="data")

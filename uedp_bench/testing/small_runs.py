@@ -110,6 +110,13 @@ def spec_of(subject: Subject, task: str, *, seed: int = 1) -> RunSpec:
     named = chosen.get("task", task)
     named = named if isinstance(named, dict) else task
     kind = registry.tasks.get(task)
+    if (
+        subject.kind == "source"
+        and "task" not in chosen
+        and "vocabulary" in kind.Params.model_fields
+    ):
+        # What it reads may have no public text.
+        named = {"name": task, "params": {"vocabulary": "private"}}
     fields: dict[str, Any] = {
         "source": ref(chosen.get("source", SOURCE), "source", subject),
         "task": ref(named, "task", subject),
