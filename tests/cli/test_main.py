@@ -10,11 +10,11 @@ import textwrap
 import pytest
 
 import uedp_bench
-from uedp_bench import registry
 from uedp_bench.cli import main as cli
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import CapabilityError, PluginError, PrivacyError
 from uedp_bench.harness.descriptions import summary
+from uedp_bench.registry import attacks
 
 
 @pytest.fixture
@@ -228,8 +228,8 @@ def test_a_list_says_what_each_is_for_and_cuts_nothing(capsys):
     out = capsys.readouterr().out
     assert "…" not in out
     said = " ".join(out.split())
-    for name in registry.attacks.names():
-        assert f"{name} {summary(registry.attacks, name)}" in said
+    for name in attacks.names():
+        assert f"{name} {summary(attacks, name)}" in said
     assert max(map(len, out.splitlines())) <= 120
 
 

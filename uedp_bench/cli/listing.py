@@ -63,7 +63,9 @@ def _block(group: str, rows: list[dict[str, str]]) -> str:
     lines = [f"{group} ({home})" if home else group]
     for row in rows:
         said = row["summary"] + ("" if row["package"] == home else f" [{row['package']}]")
-        first, *more = textwrap.wrap(said, width()) or [""]
+        first, *more = textwrap.wrap(
+            said, width(), break_long_words=False, break_on_hyphens=False
+        ) or [""]
         lines.append(f"  {row['name']:{wide}}  {first}".rstrip())
         lines += [f"  {'':{wide}}  {line}" for line in more]
     return "\n".join(lines if rows else [group, "  none"])

@@ -85,7 +85,7 @@ _PARAMS: Mapping[str, Mapping[str, Any]] = {
     "attack/embedding-inversion": _LEARNS,
     "attack/audit": {"canaries": 20},
     "attack/model-extraction": {"queries": 20, "test_rows": 20},
-    "attack/transcript": {"executions": 4},
+    "attack/transcript": {"executions": 8},
     "attack/secret-sharer": {"p_u": [0.2], "p_e": [0.5], "canaries": 2, "entity_canaries": 2},
     "model/marian": {"pretrained": "a-folder"},
     "task/pretrained-tagging": {
