@@ -162,7 +162,7 @@ def test_results_hold_no_folder_of_a_machine() -> None:
             assert check(file).valid
 
 
-@pytest.mark.parametrize("domain", ["EMEA", "GNOME", "JRC"])
+@pytest.mark.parametrize("domain", ["EMEA", "GNOME", "JRC", "JRC as published"])
 def test_losses_order_the_variants_on_the_authors_sentences(domain: str) -> None:
     found = small()
     order = ("nothing", "fragments of 4 words", "fragments of 7 words", "whole sentences")
@@ -171,6 +171,12 @@ def test_losses_order_the_variants_on_the_authors_sentences(domain: str) -> None
     public, private = (found[domain, name]["loss"][0] for name in COMMANDS["FREQUENCIES"])
     assert losses[1] < private < public
     assert (losses[0] < private) == (domain == "EMEA")
+    for score in ("chrf", "bleu"):
+        four, seven = (found[domain, name][score][0] for name in order[1:3])
+        assert four < seven
+    lengths = [found[domain, name]["length_ratio"][0] for name in order[1:3]]
+    assert 0.13 < lengths[0] < lengths[1] < 0.38
+    assert found[domain, order[2]]["chrf"][0] < found[domain, "nothing"]["chrf"][0]
     for (where, name), row in found.items():
         if where == domain and name not in COMMANDS["FREQUENCIES"]:
             assert row["loss"][0] < row["other_text_loss"][0]
@@ -208,6 +214,12 @@ def test_copying_is_rewarded_in_jrc_as_published() -> None:
     copied = {row["domain"]: row["bleu"] for row in stored("floors")
               if row["floor"] == "the text itself"}  # fmt: skip
     assert copied["JRC as published"][1] > 17 > 3.3 > copied["JRC"][2]
+    found = small()
+    for domain, share in (("JRC", 0.654), ("JRC as published", 0.56)):
+        loss = [found[domain, name]["loss"][0]
+                for name in ("nothing", "fragments of 4 words", "whole sentences")]  # fmt: skip
+        assert (loss[0] - loss[1]) / (loss[0] - loss[2]) == pytest.approx(share, abs=0.005)
+        assert found[domain, "whole sentences"]["bleu"][2] < copied["JRC as published"][1]
 
 
 def test_all_start_from_the_same_weights() -> None:
