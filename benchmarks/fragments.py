@@ -86,7 +86,7 @@ ADAPTED_SMALL = ("nothing", "fragments of 4 words", "fragments of 4 words, tagge
                  "fragments of 7 words", "fragments of 7 words, tagged", "whole sentences",
                  "phrases of 3 rows")  # fmt: skip
 MAX_WORDS = 16
-"""Of a German sentence, in paper/translation-fragments-small."""
+"""Words of a German sentence, at most, in paper/translation-fragments-small."""
 MOST = (10, 30, 100, 300)
 """Phrases that a document votes for, at most; the best of them is shown."""
 

@@ -139,7 +139,7 @@ def _components() -> list[Finding]:
 
 
 def _store(out: Path) -> list[Finding]:
-    """Whether results can be written, and whether the tracking store can be read."""
+    """Findings on the folder of results (can it be written?) and on the tracking store."""
     folder = out if out.exists() else out.resolve().parent
     writable = os.access(folder, os.W_OK)
     said = f"{out} can be written" if writable else f"{folder} cannot be written: give --out"

@@ -96,7 +96,7 @@ _PARAMS: Mapping[str, Mapping[str, Any]] = {
     "source/parallel-embedded": PAIRS["params"],
     **{f"model/{name}": params for name, params in MODELS.items()},
 }
-"""Of built-in components whose names of parameters are their own, or that have no defaults."""
+"""Parameters of built-in components that name them in their own way, or have no defaults."""
 
 _PARTNERS: Mapping[str, Mapping[str, Any]] = {
     "mechanism/cyclic": {"clients": CLIENTS},
@@ -120,7 +120,7 @@ _PARTNERS: Mapping[str, Mapping[str, Any]] = {
     "task/pii-detection": {"mechanism": "deidentify"},
     "task/word-substitution": {"mechanism": "metric-dp"},
 }  # fmt: skip
-"""Of built-in components that the usual small run does not fit."""
+"""Partners of built-in components that the usual small run does not fit."""
 
 
 def known_params(kind: str, name: str, folder: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uedp_bench.testing.sums import Sums
 
 ROUNDING = 3e-6
-"""Of float32: a bound may be passed by this fraction and no more."""
+"""Rounding of float32: a bound may be passed by this fraction and no more."""
 
 NOISY_SUMS = ('"gaussian"', "user-entity-gaussian", "sentence-sampled", "banded-factorization")
 """Kinds of events that speak of noise on a sum, as JSON has them."""
