@@ -197,7 +197,10 @@ class Translation(Task[TranslationParams]):
             utility["term_recall"] = recall
         if isinstance(release, PairScorer) and isinstance(release, Tokenised):
             read: PairVocabulary = release.vocabulary  # type: ignore[assignment]
-            losses = TokenLosses(read, self._most(), test)
+            # A saved release is scored without the folder that its model was read from.
+            reader: PairReader | None = getattr(release, "reader", None)
+            most = self._most() if reader is None else reader.max_tokens
+            losses = TokenLosses(read, most, test)
             utility.update({**losses.of(release), **self._frequencies(corpus, losses)})
         details = {
             "signatures": metric.signatures(),

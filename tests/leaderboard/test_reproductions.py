@@ -32,6 +32,7 @@ SPECS = {
     "secure-inference": "paper/secure-inference-quick",
     "secure-inference-linear": "paper/secure-inference-linear-quick",
     "translation-fragments": "paper/translation-fragments-quick",
+    "translation-fragments-small": "paper/translation-fragments-small",
     "wikipii": "paper/wikipii-quick",
     "wikipii-automatic": "paper/wikipii-automatic-quick",
     "wikipii-conll2003": "paper/wikipii-conll2003-quick",
