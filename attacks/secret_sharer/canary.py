@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 BINS = 30
 """Bins of the histogram of reference losses."""
 
+OF_SPLITS = ("public split", "train split")
+"""Origins of vocabularies that tasks make of the most frequent words of a split."""
+
 KEPT = 2**16
 """Losses of references that are kept for the fit and the histogram: the first that were drawn."""
 
@@ -142,9 +145,10 @@ def split_canary(text: str, prefix_words: int) -> tuple[str, str]:
 def unknown_words(vocabulary: Vocabulary, planted: PlantedCanaries, prefix_words: int) -> list[str]:
     """A note on words of the pool that a vocabulary does not know; none where it knows all.
 
-    A model reads them as one word: canaries that differ in these alone are equal to it.
+    A model reads them as one word: canaries that differ in these alone are equal to it. Of a
+    vocabulary of the corpus' own splits nothing is said: its size alone decides what it knows.
     """
-    if vocabulary.unknown is None:
+    if vocabulary.unknown is None or vocabulary.origin in OF_SPLITS:
         return []
     read = vocabulary.encode(planted.words)
     unknown = {w for w, ids in zip(planted.words, read, strict=True) if vocabulary.unknown in ids}

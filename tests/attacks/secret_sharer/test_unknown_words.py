@@ -32,9 +32,9 @@ def test_words_that_the_vocabulary_does_not_know_are_told(
     attack = SecretSharer.create(SMALL)
     corpus, what = attack.plant(development_corpus, np.random.default_rng(1))
 
-    def notes(words: Sequence[str]) -> list[str]:
+    def notes(words: Sequence[str], origin: str = "DP histogram") -> list[str]:
         release = Silent()
-        release.vocabulary = WordVocabulary(words, origin="test")
+        release.vocabulary = WordVocabulary(words, origin=origin)
         return [
             note
             for note in attack.run(release, what, corpus, make_run(1)).details["notes"]
@@ -44,6 +44,8 @@ def test_words_that_the_vocabulary_does_not_know_are_told(
     assert notes(what.words) == []
     held = [set(c.text.split()[attack.params.prefix_words :]) for c in what.canaries]
     gone = sorted(held[0])[0]
-    (said,) = notes([word for word in what.words if word != gone])
+    known = [word for word in what.words if word != gone]
+    assert notes(known, "public split") == []
+    (said,) = notes(known)
     assert said.startswith(f"1 of {len(what.words)} words of the pool are unknown")
     assert f"and {sum(gone in one for one in held)} of {len(held)} canaries hold one" in said
