@@ -77,6 +77,8 @@ TRANSLATORS = {
 
 # Specs of masked language models and what is tagged by them, with the number of runs of a seed.
 PRETRAINING = {
+    "paper/private-pretraining": 8,
+    "paper/private-pretraining-extraction": 8,
     "paper/private-pretraining-quick": 5,
     "paper/private-pretraining-extraction-quick": 4,
 }
