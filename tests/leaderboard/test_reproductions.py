@@ -29,6 +29,7 @@ SPECS = {
     "federated-tagging-dp": "paper/federated-tagging-dp-quick",
     "federated-tagging-clients": "paper/federated-tagging-clients-quick",
     "federated-tagging-incremental": "paper/federated-tagging-incremental-quick",
+    "private-pretraining": "paper/private-pretraining-quick",
     "secure-inference": "paper/secure-inference-quick",
     "secure-inference-linear": "paper/secure-inference-linear-quick",
     "translation-fragments": "paper/translation-fragments-quick",
@@ -38,7 +39,7 @@ SPECS = {
     "wikipii-conll2003": "paper/wikipii-conll2003-quick",
     "wikipii-noise": "paper/wikipii-noise-quick",
 }
-LOCAL = {"path", "pretrained", "encoder", "embedding", "vocabulary"}
+LOCAL = {"path", "public", "pretrained", "encoder", "embedding", "vocabulary"}
 """Parameters that name files of a machine."""
 
 
