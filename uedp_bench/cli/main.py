@@ -21,6 +21,7 @@ from uedp_bench.cli.check import check_command
 from uedp_bench.cli.doctor import doctor_command
 from uedp_bench.cli.new import new_command
 from uedp_bench.cli.run import quickstart_command, run_command
+from uedp_bench.cli.show import show_command
 from uedp_bench.cli.tradeoff import tradeoff_command
 from uedp_bench.errors import InputError, UedpBenchError, shown
 from uedp_bench.files.output_folder import FULL
@@ -53,6 +54,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench tradeoff vickrey --source NAME   inference error against utility of replaced words
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
   uedp-bench doctor                           what is installed, and what does not work
+  uedp-bench show RUN --out runs              one result in plain words
   uedp-bench leaderboard --results runs       its table
   uedp-bench leaderboard serve --results runs its pages; 'leaderboard build' writes them as files
 """
@@ -92,6 +94,7 @@ app.command("describe")(listing.describe_command)
 app.command("account")(account_command)
 app.command("calibrate")(calibrate_command)
 app.command("tradeoff")(tradeoff_command)
+app.command("show")(show_command)
 app.command("doctor")(doctor_command)
 app.command("new")(new_command)
 app.command("check")(check_command)

@@ -1,0 +1,103 @@
+"""`uedp-bench show`: a result in plain words, in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uedp_bench.cli.console import AsJson, echo, print_json
+from uedp_bench.errors import InputError, nearest, shown
+
+if TYPE_CHECKING:
+    from uedp_bench.results import Estimate, Result
+
+WIDE = 24
+
+What = Annotated[
+    str, typer.Argument(metavar="RUN", help="An id, its beginning, a folder or a result.json.")
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of results.")]
+
+
+def show_command(run: What, out: Out = Path("runs"), as_json: AsJson = False) -> None:
+    """Show a result in plain words: what it promises, what it is worth, what attacks found.
+
+    \b
+    uedp-bench show 3f2a --out runs/quickstart
+    uedp-bench show runs/quickstart/3f2a17c09be1/result.json
+    """  # noqa: D301
+    from uedp_bench.results import read_result
+
+    result = read_result(_file(run, out))
+    if as_json:
+        print_json(result.model_dump(mode="json"))
+        return
+    for line in _lines(result):
+        echo(line)
+
+
+def _file(run: str, out: Path) -> Path:
+    """The file of a result.
+
+    Raises:
+        InputError: if nothing, or several things, are called so.
+    """
+    named = Path(run)
+    if named.is_file():
+        return named
+    if (named / "result.json").is_file():
+        return named / "result.json"
+    there = sorted(file.parent.name for file in out.glob("*/result.json"))
+    fits = [name for name in there if name.startswith(run)]
+    if len(fits) == 1:
+        return out / fits[0] / "result.json"
+    if fits:
+        raise InputError(f"{shown(run)} begins several runs of {out}: {', '.join(fits[:8])}")
+    near = nearest(run, there)
+    hint = f"did you mean {near}?" if near else f"it has {len(there)} runs; --out names a folder"
+    raise InputError(f"no run {shown(run)} in {out}; {hint}")
+
+
+def _lines(result: Result) -> Iterator[str]:
+    from uedp_bench.leaderboard.run_pages.in_words import in_words
+
+    spec = result.spec
+    yield (
+        f"{result.label}, task {spec.task.name}, model {spec.model.name}, source "
+        f"{spec.source.name}, seed {spec.seed} ({result.id})"
+    )
+    if result.error is not None:
+        yield f"It failed in the phase {result.error.phase}: {result.error.message}"
+        return
+    for sentence in in_words(result):
+        yield sentence.text
+    yield from _part("utility", result.utility)
+    yield "\nguarantee"
+    for given in result.guarantees or ():
+        epsilon = "no epsilon" if math.isinf(given.epsilon) else f"epsilon {given.epsilon:.4g}"
+        why = f": {given.reason}" if given.reason else ""
+        yield f"  {given.kind:{WIDE}}{epsilon} for {given.unit}, delta {given.delta:g}{why}"
+    if not result.guarantees:
+        yield "  none: private rows were not used"
+    for attack, found in result.leakage.items():
+        yield from _part(f"attack {attack}", found)
+    for bound in result.lower_bounds:
+        yield f"  {bound.attack:{WIDE}}refutes every epsilon below {bound.epsilon:.4g}"
+    for skipped in result.skipped_attacks:
+        yield f"\nattack {skipped.name} was left out: {skipped.reason}"
+    yield "\ncost"
+    for name, value in result.cost.model_dump().items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and value:
+            yield f"  {name:{WIDE}}{value:,.6g}"
+
+
+def _part(title: str, found: dict[str, Estimate]) -> Iterator[str]:
+    yield f"\n{title}"
+    for name, one in found.items():
+        low, high = one.low, one.high
+        interval = "" if low is None or high is None else f" ({low:.4g} to {high:.4g})"
+        yield f"  {name:{WIDE}}{one.value:.4g}{interval}"
