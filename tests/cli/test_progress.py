@@ -8,8 +8,9 @@ import time
 
 import pytest
 from rich.console import Console
-from tiny import USER_DP, runs
+from tiny import SPIES, USER_DP, flags, plugged, runs
 
+from uedp_bench.cli.main import run_cli
 from uedp_bench.cli.progress import Bars, Lines
 from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.scheduler import Job, JobProgress
@@ -83,3 +84,17 @@ def test_bars_show_the_time_that_is_left(jobs):
         bars.finish(jobs[0], result(jobs[0]))
     assert "user-dp, seed 1: train" in left
     assert re.search(r"5/50 \S*0:00:0\d\S* \S*0:00:0\d", re.sub(r"\x1b\[[\d;]*m", "", left))
+
+
+def test_a_quiet_run_prints_nothing_but_failures(tmp_path, capsys):
+    fine = flags(tmp_path, "--mechanism", "noiseless", "--set", "mechanism.epochs=1", "--quiet")
+    assert run_cli([*fine, "--attack", "reidentify"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "")
+    assert len(list(tmp_path.glob("*/result.json"))) == 1
+    broken = flags(tmp_path, "--plugin", str(SPIES), "--mechanism", "spy-training", "-q")
+    with plugged(SPIES):
+        assert run_cli([*broken, "--set", "mechanism.does=raise"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("failed: spy-training, seed 1: ")

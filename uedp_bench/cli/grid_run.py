@@ -32,6 +32,7 @@ class Options:
         log_release: log releases that nothing is proven about.
         keep_release: keep releases, reference models and checkpoints of what did not end.
         pace: seconds and steps of a training between two checkpoints.
+        quiet: show no progress and no notes.
     """
 
     out: Path
@@ -49,6 +50,7 @@ class Options:
     keep_release: bool = True
     processes: int = 1
     pace: tuple[float, int] = (60.0, 0)
+    quiet: bool = False
 
 
 def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
@@ -80,11 +82,12 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     workers = default_workers(options.device) if options.workers is None else options.workers
     if workers == 0 and options.run_timeout is not None:
         raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
-    with display() as screen:
+    with display(quiet=options.quiet) as screen:
         screen.checking(len(runs))
         jobs = jobs_of(runs, options.out)
         for line in impossible_pairs((job.spec, job.left_out) for job in jobs):
-            echo(f"note: {line}", err=True)
+            if not options.quiet:
+                echo(f"note: {line}", err=True)
         if options.max_retrain is not None:
             check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
         # Nothing was written before this line; from here on this process alone writes.

@@ -75,9 +75,11 @@ class Display:
         """Called when a run has ended."""
 
 
-def display() -> Display:
-    """Bars if standard error is a terminal, else lines."""
+def display(*, quiet: bool = False) -> Display:
+    """Bars if standard error is a terminal, else lines; nothing where that was asked for."""
     console = Console(stderr=True)
+    if quiet:
+        return Display(console)
     return Bars(console) if console.is_terminal else Lines(console)
 
 

@@ -25,6 +25,9 @@ Out = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print the table's rows as JSON, and nothing else.")
 ]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but failures, and --json.")
+]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]
 Workers = Annotated[
     int | None,
@@ -177,6 +180,7 @@ def run_command(
     log_model: LogModel = False,
     log_release: LogRelease = False,
     no_release: NoRelease = False,
+    quiet: Quiet = False,
 ) -> None:
     """Benchmark mechanisms: train, score, attack, account; print the table.
 
@@ -223,7 +227,7 @@ def run_command(
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
         max_runs, run_timeout, retry_failed, log_release, not no_release, processes,
-        (checkpoint_seconds, checkpoint_steps),
+        (checkpoint_seconds, checkpoint_steps), quiet,
     )  # fmt: skip
     benchmark(wanted.model_dump(), options, as_json)
 
@@ -237,12 +241,13 @@ def quickstart_command(
     noise_source: Noise = None,
     tracking_uri: Tracking = None,
     no_tracking: NoTracking = False,
+    quiet: Quiet = False,
 ) -> None:
     """Benchmark six mechanisms on the embedded corpus: a few minutes on two cores."""
     from uedp_bench.harness.spec_files import read_spec
 
     tracking = _tracking(tracking_uri, no_tracking)
-    options = Options(out, device, workers, threads, tracking)
+    options = Options(out, device, workers, threads, tracking, quiet=quiet)
     chosen = {} if noise_source is None else {"noise_source": noise_source}
     benchmark(read_spec("quickstart") | chosen, options, as_json)
 
@@ -253,8 +258,9 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
         options.out, options.tracking, log_model=options.log_model, log_release=options.log_release
     )
     results = run_grid(data, options, tracker)
-    _print(results, options, as_json)
-    for line in _shortfalls(results):
+    if as_json or not options.quiet:
+        _print(results, options, as_json)
+    for line in () if options.quiet else _shortfalls(results):
         echo(f"note: {line}", err=True)
     failures = [result for result in results if result.error is not None]
     for line in _complaints(failures):
