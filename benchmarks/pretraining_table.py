@@ -149,7 +149,7 @@ def main(folder: Path, picture: Path | None = None) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="of results")
+    parser.add_argument("folder", type=Path, help="a folder of results")
     parser.add_argument("--plot", type=Path, help="an SVG or PNG file to write")
     options = parser.parse_args()
     main(options.folder, options.plot)
