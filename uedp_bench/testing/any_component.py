@@ -109,13 +109,12 @@ def check_parameters_round_trip(subject: Subject) -> None:
     assert subject.component.create(values).params == first.params, (
         f"{values} are not the parameters that they were written from"
     )
-    try:
-        object.__setattr__  # noqa: B018
-        for name in type(first.params).model_fields:
+    for name in list(type(first.params).model_fields)[:1]:
+        try:
             setattr(first.params, name, getattr(first.params, name))
-            raise AssertionError(f"{name} can be set after construction")
-    except ValueError:  # frozen, as pydantic says it
-        pass
+        except ValueError:  # as pydantic says that a model is frozen
+            return
+        raise AssertionError(f"{name} can be set after construction")
 
 
 @check()
