@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.harness.planting import load_corpus
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.small_runs import digest
@@ -26,7 +27,7 @@ def check_source_declares(subject: Subject) -> None:
 def check_corpus_repeats(subject: Subject) -> None:
     """A corpus that is another one each time gives a run an identity of its own each time."""
     source = _source(subject)
-    first, second = source.load(), source.load()
+    first, second = load_corpus(source), source.load()
     assert digest(first) == digest(second), "`load` gives another corpus when it is called again"
     assert len(first), "the corpus has no row"
     for split in ("train", "test"):
@@ -38,7 +39,7 @@ def check_corpus_repeats(subject: Subject) -> None:
 @check("source")
 def check_labels_in_range(subject: Subject) -> None:
     """A label outside its names becomes a class that no table has."""
-    corpus = _source(subject).load()
+    corpus = load_corpus(_source(subject))
     columns = {"labels": (corpus.labels, corpus.label_names)}
     columns |= {
         name: (values, corpus.attribute_names[name]) for name, values in corpus.attributes.items()
