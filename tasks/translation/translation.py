@@ -183,6 +183,9 @@ class Translation(Task[TranslationParams]):
         Raises:
             InputError: if no test row has a text and a target.
         """
+        from uedp_bench.tasks.translation.release import TranslatorRelease
+
+        known = release.reader if isinstance(release, TranslatorRelease) else None
         if not isinstance(release, Translator):
             raise CapabilityError("translation scores releases that are Translators")
         test = corpus.only("test")
@@ -198,8 +201,7 @@ class Translation(Task[TranslationParams]):
         if isinstance(release, PairScorer) and isinstance(release, Tokenised):
             read: PairVocabulary = release.vocabulary  # type: ignore[assignment]
             # A saved release is scored without the folder that its model was read from.
-            reader: PairReader | None = getattr(release, "reader", None)
-            most = self._most() if reader is None else reader.max_tokens
+            most = self._most() if known is None else known.max_tokens
             losses = TokenLosses(read, most, test)
             utility.update({**losses.of(release), **self._frequencies(corpus, losses)})
         details = {
