@@ -12,7 +12,8 @@ import pytest
 
 import uedp_bench.workbench as ub
 from tests.support.tiny import USER_DP, tiny
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench import registry
+from uedp_bench.errors import CapabilityError, InputError, PluginError
 from uedp_bench.release import Scorer
 from uedp_bench.workbench.results import Results
 
@@ -120,9 +121,10 @@ def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
     assert not (tmp_path / "imported").exists()
 
 
-def test_components_of_this_session_are_refused_in_other_processes(tmp_path: Path) -> None:
-    from uedp_bench import registry
-
+def test_components_of_this_script_are_refused_in_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
     kind = registry.mechanisms.get("noiseless")
     own = type("Own", (kind,), {"name": "own-noiseless", "__module__": "__main__"})
     before = dict(registry.mechanisms._given)
@@ -132,3 +134,12 @@ def test_components_of_this_session_are_refused_in_other_processes(tmp_path: Pat
             ub.run(tiny("own-noiseless"), out=tmp_path)
     finally:
         registry.mechanisms._given = before
+
+
+def test_components_of_a_session_without_a_file_cannot_be_registered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
+    own = type("Own", (), {"name": "own", "__module__": "__main__"})
+    with pytest.raises(PluginError, match="%%writefile"):
+        registry.mechanisms.register(own)
