@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.results import Result
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "leaderboard" / "results" / "reproductions" / "private-pretraining"
+ENTITIES = FOLDER.with_name("private-pretraining-extraction")
 PAGE = (ROOT / "docs" / "reproductions" / "private-pretraining.md").read_text(encoding="utf-8")
 CHANCE = 1.0 / math.log(2.0)
 
@@ -84,7 +87,17 @@ def test_epsilons_of_a_sentence_are_those_of_the_page(arms: dict[str, Result]) -
             assert proof.epsilon in (0.0, math.inf)
 
 
+def test_taggers_cannot_be_told_apart() -> None:
+    found = aggregate(load_results([ENTITIES]))
+    assert len(found) == 4
+    strict = [row.utility["f1_strict"] for row in found]
+    assert {stat.n for stat in strict} == {3}
+    means = [stat.value for stat in strict]
+    assert max(means) - min(means) < 0.02
+    assert max(stat.low or 0.0 for stat in strict) < min(stat.high or 1.0 for stat in strict)
+
+
 def test_no_file_holds_a_folder_of_a_machine() -> None:
-    for file in FOLDER.rglob("result.json"):
+    for file in [*FOLDER.rglob("result.json"), *ENTITIES.rglob("result.json")]:
         text = file.read_text(encoding="utf-8")
         assert all(root not in text for root in ("/home/", "/root/", "/usr/"))
