@@ -167,6 +167,9 @@ def test_every_packaged_spec_expands_but_for_its_files():
             spec = apply_setting(spec, ("source", "path"), "somewhere")
         if spec.model is not None and spec.model.name == "marian":
             spec = apply_setting(spec, ("model", "pretrained"), "somewhere")
+        if spec.task.name == "pretrained-tagging":
+            labelled = {"name": "bc5cdr", "params": {"path": "somewhere"}}
+            spec = apply_setting(spec, ("task", "labelled"), labelled)
         assert expand(spec), name
         assert read_spec(f"specs/{name}.yaml") == read_spec(name)
 
