@@ -136,7 +136,7 @@ def test_components_of_this_script_are_refused_in_other_processes(
         registry.mechanisms._given = before
 
 
-def test_components_of_a_session_without_a_file_cannot_be_registered(
+def test_components_of_a_notebook_without_a_file_cannot_be_registered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)

@@ -114,8 +114,8 @@ def _check_importable(wanted: Spec) -> None:
     for name, kind in refs:
         if name in kind.names() and kind.get(name).__module__ == "__main__":
             raise InputError(
-                f"{shown(name)} is defined in this session, and other processes cannot import it: "
-                "write it into a file and give plugins=[file], or run here with workers=0"
+                f"{shown(name)} is defined in the script that runs, and other processes cannot "
+                "import it: write it into a file and give plugins=[file], or run with workers=0"
             )
 
 
