@@ -88,6 +88,9 @@ _PARAMS: Mapping[str, Mapping[str, Any]] = {
     "attack/transcript": {"executions": 8},
     "attack/secret-sharer": {"p_u": [0.2], "p_e": [0.5], "canaries": 2, "entity_canaries": 2},
     "model/marian": {"pretrained": "a-folder"},
+    # A path is never looked for in the hub, which a machine may not reach.
+    "model/sentence-encoder": {"pretrained": "./a-folder"},
+    "model/text-cnn": {"pretrained": "./a-folder"},
     "task/pretrained-tagging": {
         "max_tokens": 24,
         "labelled": {"name": "embedded", "params": {**SOURCE["params"], "seed": 2}},
