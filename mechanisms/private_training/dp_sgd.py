@@ -21,7 +21,7 @@ from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
-from uedp_bench.mechanisms.private_training.parameters import check_decay, decay_of
+from uedp_bench.mechanisms.private_training.parameters import DECAY_TAKES, check_decay, decay_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -54,8 +54,7 @@ class DPSGDParams(ClipParams):
     )
     weight_decay: float | None = Field(
         default=None, ge=0,
-        description="part of each weight, times the learning rate, that a step of adamw takes off "
-        "it, or that lamb takes off before it scales a layer's step; default: 0.01 of both",
+        description=DECAY_TAKES,
         exclude_if=at(None),
     )  # fmt: skip
 

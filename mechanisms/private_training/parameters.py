@@ -20,6 +20,12 @@ ServerOptimizer = Literal["sgd", "adam", "yogi", "adagrad", "adamw", "lamb"]
 WEIGHT_DECAY = 0.01
 """Weight decay of adamw and lamb where none is given (torch's default)."""
 
+DECAY_TAKES = (
+    "part of each weight, times the learning rate, that a step of adamw takes off it, or that lamb "
+    "takes off before it scales a layer's step; default: 0.01 of both"
+)
+"""Description of parameters that set it."""
+
 
 def check_decay(name: str, value: float | None, optimizer: str) -> None:
     """Refuses weight decay of an optimiser that has none.
@@ -63,8 +69,7 @@ class ServerParams(Params):
     )  # fmt: skip
     server_weight_decay: float | None = Field(
         default=None, ge=0,
-        description="part of each weight, times the learning rate, that a step of adamw takes off "
-        "it, or that lamb takes off before it scales a layer's step; default: 0.01 of both",
+        description=DECAY_TAKES,
         exclude_if=at(None),
     )  # fmt: skip
 

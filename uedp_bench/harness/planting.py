@@ -181,6 +181,11 @@ def _sizes(source: Source[Any], corpus: Corpus) -> CorpusStats:
             documented.users - held_out, documented.rows, documented.sensitive_rows,
             documented.entities, documented.public,
         )  # fmt: skip
+    return counted_sizes(corpus)
+
+
+def counted_sizes(corpus: Corpus) -> CorpusStats:
+    """Sizes of the training split as they are in the corpus: not public."""
     train = corpus.where("train")
     mentioned = corpus.entities.entity[train[corpus.entities.row]]
     return CorpusStats(

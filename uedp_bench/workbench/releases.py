@@ -15,10 +15,9 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.components import build
 from uedp_bench.harness.pairing import lacks, withheld
+from uedp_bench.harness.planting import counted_sizes, load_data, plant
 from uedp_bench.harness.planting import load_corpus as load_from
-from uedp_bench.harness.planting import load_data, plant
 from uedp_bench.harness.saved_release import load_release as load_saved
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.release import Release
 from uedp_bench.results import Result, read_result
@@ -124,12 +123,7 @@ def attack(
         raise CapabilityError(f"the attack {name} {reason}")
     if planted is None:
         planted = _planted_in(live, corpus, seed)
-    train = corpus.where("train")
-    stats = CorpusStats(
-        users=len(np.unique(corpus.users[train])), rows=int(train.sum()),
-        sensitive_rows=int((train & corpus.sensitive).sum()), entities=0, public=False,
-    )  # fmt: skip
-    context = Run(seed, stats, scope=f"attack {name}")
+    context = Run(seed, counted_sizes(corpus), scope=f"attack {name}")
     return live.run(release, planted, corpus, context.within(f"attack {name}"))
 
 
