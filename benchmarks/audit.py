@@ -25,7 +25,7 @@ from uedp_bench.harness.grid import expand
 from uedp_bench.harness.scheduler import jobs_of, run_jobs
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.results import LowerBound, Result
-from uedp_bench.run import Speed
+from uedp_bench.run_context import Speed
 
 SOURCE = {"users": 120, "valid_users": 5, "test_users": 10, "public_users": 20}
 MODEL = {"vocabulary_size": 200, "units": 16, "embedding": 16}

@@ -19,7 +19,7 @@ from workloads import MODELS, Sizes, language_learner
 
 from uedp_bench.corpus import Index
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.run import Run, Speed
+from uedp_bench.run_context import Run, Speed
 from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.device import keep_freed_memory
 from uedp_bench.training.federated import Federation, train_federated

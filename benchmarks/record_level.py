@@ -35,7 +35,7 @@ from workloads import (
 )
 
 from uedp_bench.registry import mechanisms, models
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.training.device import choose_device
 

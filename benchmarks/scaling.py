@@ -22,7 +22,7 @@ from turns import Found, in_turns
 from workloads import Sizes, lstm_learner, stats_of
 
 from uedp_bench.registry import mechanisms
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.device import choose_device
 
 LINES = ("users, two local steps", "users, one local step", "rows")

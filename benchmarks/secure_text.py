@@ -19,7 +19,7 @@ from uedp_bench.asking import class_labels
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import mechanisms, models, sources, tasks
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 SOURCE = {"sample": 0.285, "public_share": 0.2}
 TRAINING = {"epochs": 20, "batch_size": 50, "learning_rate": 2e-3}

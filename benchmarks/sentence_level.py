@@ -23,7 +23,7 @@ from workloads import MODELS, Sizes, language_learner, stats_of
 
 from uedp_bench.learner import Learner
 from uedp_bench.registry import mechanisms
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.device import choose_device
 
 MECHANISMS = {

@@ -19,7 +19,7 @@ import torch
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import models, sources, tasks
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.text.public_text import add_public
 
 ROWS = 80

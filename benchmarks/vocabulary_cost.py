@@ -25,7 +25,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.vocabulary.dp_vocabulary import DPVocabulary
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.word_counts import WordCounts
 
 DELTA, EPSILONS = 1e-5, (1.0, 4.0, 10.0)

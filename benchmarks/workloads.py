@@ -26,7 +26,7 @@ from uedp_bench.models.networks.lstm import LayerShape, NetworkShape, RecurrentN
 from uedp_bench.models.networks.pooled_transformer import Projection
 from uedp_bench.models.networks.word_transformer import WordTransformer
 from uedp_bench.registry import models, sources, tasks
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uedp_bench.accounting.events import PrivacyUnit
     from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.mechanism import Events
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 Item = TypeVar("Item", bound=Any)
 """Whatever is voted for: it hashes and has an order."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 
 _READ = "clients gave their text to the operator, who read it"

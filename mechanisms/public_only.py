@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 ASSUMPTIONS = ("vocabulary and initial weights do not depend on private text",)
 

@@ -20,8 +20,8 @@ from uedp_bench.registry import Registry
 SLOW = ("torch", "transformers", "scipy", "sklearn", "pandas", "spacy", "mlflow")
 CONTRACTS = (
     "accounting.event_contract",
-    "attack", "component", "corpus.spans", "corpus.table", "learner", "mechanism", "model",
-    "release", "run", "source", "task",
+    "leakage", "component", "corpus.spans", "corpus.table", "learner", "mechanism", "model",
+    "release", "run_context", "source", "task",
 )  # fmt: skip
 NOT_FOR_STRANGERS = {
     "Checkpoints",

@@ -16,7 +16,7 @@ from toy import toy_run
 from uedp_bench import checkpoints
 from uedp_bench.checkpoints import Checkpoints, Pace
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.run import Diary, Run
+from uedp_bench.run_context import Diary, Run
 from uedp_bench.saved_state import StateError, restoring, state_of
 from uedp_bench.transcript import MessageLog
 

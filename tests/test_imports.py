@@ -197,7 +197,7 @@ def test_accounting_needs_no_torch():
 def test_circles_are_found():
     edges = {"a": frozenset({"b"}), "b": frozenset({"c"}), "c": frozenset({"a"}), "d": frozenset()}
     assert circles(edges) == [["a", "b", "c"]]
-    text = "def f():\n    from uedp_bench.run import Run\n"
-    assert list(imported(ast.parse(text))) == ["uedp_bench.run.Run"]
-    hidden = "if TYPE_CHECKING:\n    from uedp_bench.run import Run\n"
+    text = "def f():\n    from uedp_bench.run_context import Run\n"
+    assert list(imported(ast.parse(text))) == ["uedp_bench.run_context.Run"]
+    hidden = "if TYPE_CHECKING:\n    from uedp_bench.run_context import Run\n"
     assert list(imported(ast.parse(hidden))) == []

@@ -50,9 +50,6 @@ from uedp_bench.accounting.published_systems import Reading as Reading
 from uedp_bench.accounting.secure_computation import SecureComputation as SecureComputation
 from uedp_bench.asking import class_labels as class_labels
 from uedp_bench.asking import seen_of as seen_of
-from uedp_bench.attack import Attack as Attack
-from uedp_bench.attack import Leakage as Leakage
-from uedp_bench.attack import Planted as Planted
 from uedp_bench.clients import Clients as Clients
 from uedp_bench.clients import clients_of as clients_of
 from uedp_bench.component import Component as Component
@@ -83,6 +80,9 @@ from uedp_bench.errors import PluginError as PluginError
 from uedp_bench.errors import PrivacyError as PrivacyError
 from uedp_bench.errors import UedpBenchError as UedpBenchError
 from uedp_bench.files.text_files import open_text as open_text
+from uedp_bench.leakage import Attack as Attack
+from uedp_bench.leakage import Leakage as Leakage
+from uedp_bench.leakage import Planted as Planted
 from uedp_bench.learner import Batch as Batch
 from uedp_bench.learner import Learner as Learner
 from uedp_bench.learner import Losses as Losses
@@ -162,10 +162,10 @@ from uedp_bench.release import WordChannel as WordChannel
 from uedp_bench.release import capability as capability
 from uedp_bench.results import Estimate as Estimate
 from uedp_bench.results import LowerBound as LowerBound
-from uedp_bench.run import Progress as Progress
-from uedp_bench.run import Retrain as Retrain
-from uedp_bench.run import Run as Run
-from uedp_bench.run import Speed as Speed
+from uedp_bench.run_context import Progress as Progress
+from uedp_bench.run_context import Retrain as Retrain
+from uedp_bench.run_context import Run as Run
+from uedp_bench.run_context import Speed as Speed
 from uedp_bench.served_release import Compilable as Compilable
 from uedp_bench.served_release import OpenedMessages as OpenedMessages
 from uedp_bench.served_release import PlainNetwork as PlainNetwork

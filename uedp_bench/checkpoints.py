@@ -29,7 +29,7 @@ from uedp_bench.transcript import Message
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from uedp_bench.run import Diary, Run
+    from uedp_bench.run_context import Diary, Run
 
 _HEADER = "run.json"
 _FORMAT = 2  # of all files; raised when `_diary`, or what `_Training.state` has, changes its form

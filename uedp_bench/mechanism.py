@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
     from uedp_bench.release import EntityDetector, Release, WordChannel
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
     from uedp_bench.task import Task
     from uedp_bench.word_counts import WordCounts
 

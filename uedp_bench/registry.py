@@ -167,7 +167,7 @@ def _origin(entry: EntryPoint) -> Origin:
 mechanisms: Registry[Any] = Registry("mechanism", "uedp_bench.mechanism:Mechanism")
 """Mechanisms by name; `@mechanisms.register` adds one from a file given with `--plugin`."""
 
-attacks: Registry[Any] = Registry("attack", "uedp_bench.attack:Attack")
+attacks: Registry[Any] = Registry("attack", "uedp_bench.leakage:Attack")
 """Attacks by name; `@attacks.register` adds one from a file given with `--plugin`."""
 
 tasks: Registry[Any] = Registry("task", "uedp_bench.task:Task")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks.annotation_leak.facts import (
     Decoys,
     Fact,
@@ -20,6 +19,7 @@ from uedp_bench.attacks.annotation_leak.facts import (
 )
 from uedp_bench.component import Params
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import RowScorer, Tagger
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate
@@ -28,7 +28,7 @@ from uedp_bench.statistics.roc import Scores, auc_estimate
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray
     from uedp_bench.release import Release
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 _ROWS_AT_ONCE = 4096
 

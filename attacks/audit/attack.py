@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.bounds.audits import Sides, Target, headline, lower_bounds
-from uedp_bench.attack import Attack, Leakage
 from uedp_bench.attacks._planting import person_type
 from uedp_bench.attacks.audit.canaries import (
     AuditCanary,
@@ -36,8 +35,9 @@ from uedp_bench.attacks.audit.canary_scores import (
 )
 from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
+from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.release import Completer, RowScorer, Updates
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from uedp_bench.attack import Planted
 from uedp_bench.attacks._planting import (
     frequent_words,
     person_type,
@@ -18,6 +17,7 @@ from uedp_bench.attacks._planting import (
 )
 from uedp_bench.corpus import Mention, normalise_surface
 from uedp_bench.errors import InputError
+from uedp_bench.leakage import Planted
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uedp_bench.attacks.audit.canaries import AuditCanary
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
     from uedp_bench.release import Completer, RowScorer, Updates
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 LARGEST_LOSS = 1e6
 """Infinite losses count as this many nats, so that they still compare."""

@@ -8,13 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.asking import published_of, seen_of
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks.fragment_reassembly.assembly import Fragment, Rules, assemble
 from uedp_bench.attacks.fragment_reassembly.common_runs import CommonRuns
 from uedp_bench.attacks.fragment_reassembly.scores import Sentences, measured
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.model import TranslationModel
 from uedp_bench.release import Published
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, IntArray
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 NO_ORIGIN = "left out: no published row says which row it was made from"
 ONE_DOCUMENT = "left out: there is one document"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks.gradient_inversion.found_tokens import found_tokens
 from uedp_bench.attacks.gradient_inversion.layers import Layers
 from uedp_bench.attacks.gradient_inversion.private_text import (
@@ -20,6 +19,7 @@ from uedp_bench.attacks.gradient_inversion.seen_updates import Seen, number_of, 
 from uedp_bench.attacks.gradient_inversion.short_rows import ShortRows
 from uedp_bench.component import Params
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import TrainedRelease
 from uedp_bench.served_release import ServedRelease
 from uedp_bench.transcript import Transcript
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 SERVER = "server"
 COVERED = (

@@ -15,7 +15,6 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.asking import published_of
-from uedp_bench.attack import Attack, Leakage
 from uedp_bench.attacks.membership.asked_rows import Asked, AskedClasses, AskedLabels, AskedLosses
 from uedp_bench.attacks.membership.records import PlantedMembership, digest, records_of
 from uedp_bench.attacks.membership.reference_model import language_scores
@@ -23,12 +22,13 @@ from uedp_bench.attacks.membership.score_metrics import report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.release import Classifier, LabelOnly, RowScorer, Scorer
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, IntArray
     from uedp_bench.release import Release
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 __all__ = ["Membership", "MembershipParams", "PlantedMembership"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.attack import Planted
 from uedp_bench.errors import InputError
+from uedp_bench.leakage import Planted
 from uedp_bench.statistics.roc import Scores
 
 if TYPE_CHECKING:

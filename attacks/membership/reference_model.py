@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uedp_bench.attacks.membership.records import Records
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
     from uedp_bench.release import TokenScores
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 
 def language_scores(

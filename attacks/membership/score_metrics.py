@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uedp_bench.attacks.membership.records import Records
     from uedp_bench.corpus import FloatArray
     from uedp_bench.results import Estimate
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 LIMITS = {"tpr_at_1pct_fpr": 0.01, "tpr_at_0.1pct_fpr": 0.001}
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks.reidentify.linking import (
     Division,
     TextProfiles,
@@ -21,6 +20,7 @@ from uedp_bench.attacks.reidentify.linking import (
 )
 from uedp_bench.component import Params
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Encoder, Published
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
     from uedp_bench.release import Release
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 RANKS = (1, 10)
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks.representations.empirical_privacy import (
     PRESENCE,
     Inferred,
@@ -31,13 +30,14 @@ from uedp_bench.attacks.representations.released_rows import Seen, check_splits,
 from uedp_bench.component import at
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Encoder
 from uedp_bench.statistics.intervals import mean_estimate
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
     from uedp_bench.release import Release
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 
 View = Literal["released", "row-centred"]

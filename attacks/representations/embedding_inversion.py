@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.representations.label_prior import LabelledWords, fit_prior
 from uedp_bench.attacks.representations.perceptron import Examples, PerceptronParams, fit
@@ -24,6 +23,7 @@ from uedp_bench.attacks.representations.word_set_scores import (
 )
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Encoder
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 _WORD = r"(?u)\b\w+\b"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from uedp_bench.corpus import FloatArray, IntArray
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 BLOCK = 4096
 """Rows that are scored at once: bounds memory, not results."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from uedp_bench.attack import Attack, Leakage
 from uedp_bench.attacks.secret_sharer.beam import BeamSearch
 from uedp_bench.attacks.secret_sharer.canary import (
     KEPT,
@@ -31,6 +30,7 @@ from uedp_bench.attacks.secret_sharer.pairs import PairCompleter
 from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
 from uedp_bench.errors import InputError
+from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.pool_completer import by_pool
 from uedp_bench.release import Completer, Generator, PairScorer, Tokenised
 from uedp_bench.results import Estimate
@@ -41,7 +41,7 @@ from uedp_bench.statistics.resampling import checked
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.release import Release
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 
 class SecretSharer(Attack[SecretSharerParams]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from uedp_bench.attack import Planted
+from uedp_bench.leakage import Planted
 from uedp_bench.pool_completer import texts_of
 from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure
 

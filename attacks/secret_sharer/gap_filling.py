@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.attack import Leakage
+from uedp_bench.leakage import Leakage
 from uedp_bench.release import Completer, Tokenised
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.exposure import NULL_MEAN
@@ -18,7 +18,7 @@ from uedp_bench.statistics.resampling import checked
 if TYPE_CHECKING:
     from uedp_bench.attacks.secret_sharer.canary import PlantedCanaries, PlantedSecret
     from uedp_bench.model import Vocabulary
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 UNCHECKED = "the release does not show its vocabulary: every word of the pool is a candidate"
 """Note."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks._inserting import inserted
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import InputError
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Tokenised
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import fraction_estimate
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 _CONSONANTS, _VOWELS = "bdfghklmnprstvz", "aeiou"
 _SYLLABLES = 4

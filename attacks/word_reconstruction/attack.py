@@ -15,13 +15,13 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.asking import published_of, word_channel_of
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.attacks.word_reconstruction.aligned_words import AlignedRow, aligned_rows
 from uedp_bench.attacks.word_reconstruction.masked_model import Case, masked_guesses
 from uedp_bench.attacks.word_reconstruction.posterior import Posterior, guess_errors
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Channel, Published
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
@@ -30,7 +30,7 @@ from uedp_bench.text.word_occurrences import Occurrences, Prior, draw
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
     from uedp_bench.release import Release, WordChannel
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 NO_CHANNEL = "words were not replaced one by one by a mechanism that can be sampled"
 NO_MODEL = "masked_model names no model"

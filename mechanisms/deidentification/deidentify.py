@@ -34,7 +34,7 @@ from uedp_bench.mechanisms.deidentification.public_list import PublicList
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.release import EntityDetector
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 LISTED = "<LISTED>"
 """Placeholder of what stood on the public list; it has no type."""

@@ -38,7 +38,7 @@ from uedp_bench.text.entities import cache_folder
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 _JUDGES = 500  # held-out public documents, at most, that choose the number of projections
 

@@ -20,7 +20,7 @@ from uedp_bench.mechanisms._local_noise import spent
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 _BLOCK = 2048  # documents that are embedded at once
 

@@ -20,7 +20,7 @@ from uedp_bench.mechanisms.documents.sentence_mechanism import (
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 Box = tuple["FloatArray", "FloatArray"]
 """(d,) lower and (d,) upper ends."""

@@ -20,7 +20,7 @@ from uedp_bench.text.word_alignment import Words
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 TAGS = TranslationModel.TAGS
 """Words before and after a phrase, on both sides, where it is tagged (Kim et al. 2021, 3.2)."""

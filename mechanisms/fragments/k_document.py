@@ -15,7 +15,7 @@ from uedp_bench.mechanisms.fragments.votes import phrases_of_voters
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 EVENTS: Events = tuple(
     PrivacyEvent(

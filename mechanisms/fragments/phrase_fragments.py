@@ -12,7 +12,7 @@ from uedp_bench.mechanisms.fragments.extraction import PhraseMechanism, PhrasePa
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 EVENTS: Events = tuple(
     PrivacyEvent(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.accounting.events import PrivacyUnit
     from uedp_bench.corpus import Corpus
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 ALIGNED_IN_PRIVATE = (
     "trained_on is private: the alignment was learnt from all private rows, so that each of them "

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
     from uedp_bench.training.bounds import Bound
     from uedp_bench.training.clients import PrivateSteps
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.corpus import Corpus, FloatArray
     from uedp_bench.learner import Learner
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
     from uedp_bench.training.cohort import RowWeights
 
 ASSUMPTIONS = (

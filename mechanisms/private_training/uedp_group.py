@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.corpus import Corpus
     from uedp_bench.learner import Learner
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 ASSUMPTIONS = (
     "every sentence is drawn with an independent coin; its gradient depends on it and the weights "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.learner import Learner, Losses
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
     from uedp_bench.training.split import Draws
 
 SHARED = (

@@ -12,7 +12,7 @@ from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 _EVENTS = (
     PrivacyEvent(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from uedp_bench.learner import Learner
     from uedp_bench.mechanisms.secure_inference.computed_labels import ComputedAnswers, Draw
     from uedp_bench.release import Release
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
     from uedp_bench.secure.compile import SecureConfig
     from uedp_bench.task import Task
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.accounting.events import PrivacyUnit
     from uedp_bench.corpus import Corpus, IntArray
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 Variant = Literal["gaussian-union", "laplace", "public"]
 

@@ -32,7 +32,7 @@ from uedp_bench.text.word_vectors import read_embedding
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
     from uedp_bench.release import WordChannel
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 MASK = "<unk>"
 """What stands for a word outside the vocabulary where the policy is `mask`."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
     from uedp_bench.model import Vocabulary
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
     from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
 
 

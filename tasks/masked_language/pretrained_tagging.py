@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.corpus import Corpus
     from uedp_bench.model import Vocabulary
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 
 class PretrainedTaggingParams(TaggingParams):

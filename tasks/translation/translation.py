@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
     from uedp_bench.word_counts import WordCounts
 
 _NO_LEXICON = "no public row has a translation: there is no public lexicon to compare with"

@@ -9,7 +9,7 @@ import pytest
 
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.run import Retrain, Run
+from uedp_bench.run_context import Retrain, Run
 
 CorpusMaker = Callable[..., Corpus]
 

@@ -14,7 +14,7 @@ from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.learner import Schedule
 from uedp_bench.models import bert
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.plain import train_plain
 
 SIZES = {"users": 70, "valid_users": 2, "test_users": 5, "public_users": 12}

@@ -16,7 +16,7 @@ from uedp_bench.harness.runner import execute
 from uedp_bench.harness.scheduler import Job, result_after
 from uedp_bench.harness.workers import DIED, Crash
 from uedp_bench.results import read_result
-from uedp_bench.run import Speed
+from uedp_bench.run_context import Speed
 
 LONG = {**USER_DP, "params": {**USER_DP["params"], "rounds": 6}}
 PRETRAINED = {"name": "next-word", "params": {"pretraining_epochs": 2}}

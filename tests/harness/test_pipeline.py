@@ -28,7 +28,7 @@ from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.mechanisms.representations.dpnr import DPNR
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 STATS = toy_run(users=1000).stats
 

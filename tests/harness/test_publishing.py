@@ -33,7 +33,7 @@ from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.representations.majority import Majority
 from uedp_bench.registry import mechanisms
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.tasks.language.next_word import NextWord
 
 EVENTS = (PrivacyEvent(unit="record", event=NonPrivate(reason="a test")),)

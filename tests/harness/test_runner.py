@@ -20,7 +20,7 @@ from uedp_bench.harness.planting import load_corpus, plant_all, public_sizes
 from uedp_bench.harness.runner import execute
 from uedp_bench.mechanism import Mechanism
 from uedp_bench.results import RunSpec, read_result
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 FEW = {"p_u": [0.3], "canaries": 2, "entity_canaries": 1, "references": 8, "word_pool": 50}
 SHARER = {"name": "secret-sharer", "params": FEW}

@@ -34,7 +34,7 @@ from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.derived_from_spec import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.randomness.streams import scope_of
-from uedp_bench.run import Run, Speed
+from uedp_bench.run_context import Run, Speed
 
 PLUGIN = Path(__file__).parents[1] / "support" / "two_heads.py"
 SIZES = {"users": 60, "valid_users": 0, "test_users": 8, "public_users": 20, "sentences": 2}

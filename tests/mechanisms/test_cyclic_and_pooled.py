@@ -19,7 +19,7 @@ from uedp_bench.learner import Learner
 from uedp_bench.mechanisms.cyclic import Cyclic
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.pooled import Pooled
-from uedp_bench.run import Diary, Run, Speed
+from uedp_bench.run_context import Diary, Run, Speed
 from uedp_bench.training.compression import received
 from uedp_bench.transcript import Message, MessageLog
 

@@ -17,7 +17,7 @@ from uedp_bench.checkpoints import Checkpoints, Pace
 from uedp_bench.clients import Clients
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import TrainingMechanism
-from uedp_bench.run import Diary, Run
+from uedp_bench.run_context import Diary, Run
 from uedp_bench.saved_state import state_of
 
 ROUNDS = {"rounds": 6, "users_per_round": 4}

@@ -21,7 +21,7 @@ from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
 from uedp_bench.registry import models, tasks
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining

@@ -19,7 +19,7 @@ from uedp_bench.models.networks.text_cnn import CNNLayout, TextCNN
 from uedp_bench.models.text_cnn import TextCNN as TextCNNModel
 from uedp_bench.models.text_cnn import TextCNNParams
 from uedp_bench.registry import mechanisms, models, tasks
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 PAPER = TextCNNParams().layout()
 

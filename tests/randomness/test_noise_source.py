@@ -29,7 +29,7 @@ from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.mechanisms.representations.dpnr import DPNR
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.release import Release
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 STATS = CorpusStats(10, 10, 0, 0, public=True)
 USERS = [0, 1, 2, 3, 4, 5]

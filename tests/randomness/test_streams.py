@@ -15,7 +15,7 @@ from uedp_bench.harness.spec import parse_spec
 from uedp_bench.mechanism import CorpusStats, TrainingMechanism
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.randomness.streams import scope_of
-from uedp_bench.run import Run, Speed
+from uedp_bench.run_context import Run, Speed
 from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.federated import Federation, train_federated
 from uedp_bench.training.local import LocalTraining

@@ -18,7 +18,7 @@ from toy import ToyLearner, toy_run
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Batch, Learner
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training import federated
 from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.federated import Federation, train_federated

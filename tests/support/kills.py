@@ -139,7 +139,7 @@ def training_begun(spec: RunSpec, out: Path, seconds: float) -> int:
     from uedp_bench.checkpoints import Pace
     from uedp_bench.harness.execution import Execution
     from uedp_bench.harness.runner import execute
-    from uedp_bench.run import Speed
+    from uedp_bench.run_context import Speed
 
     pid = os.fork()
     if pid:

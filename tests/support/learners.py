@@ -16,7 +16,7 @@ from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.registry import models, tasks
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 
 class EntityLearner(ToyLearner):

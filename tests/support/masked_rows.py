@@ -9,7 +9,7 @@ import numpy as np
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import models, tasks
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.tasks.masked_language.learner import MaskedLearner
 from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
 

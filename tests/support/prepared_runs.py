@@ -11,7 +11,7 @@ from uedp_bench.harness.meter import Meter
 from uedp_bench.harness.planting import load_data
 from uedp_bench.harness.preparing import Prepared, prepare
 from uedp_bench.results import RunSpec
-from uedp_bench.run import no_progress
+from uedp_bench.run_context import no_progress
 
 
 def prepared(spec: RunSpec, out: Path) -> Prepared:

@@ -20,7 +20,7 @@ from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import parse_spec
-from uedp_bench.run import Speed
+from uedp_bench.run_context import Speed
 
 NOT_COMPARED = ("cost", "provenance", "tracking")
 """Fields of a result that say where and how fast it was made."""

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.component import Params
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.mechanism import PublishingMechanism, ServingMechanism, TrainingMechanism
 from uedp_bench.registry import attacks, mechanisms
 from uedp_bench.release import Published, Release, Scorer

@@ -12,7 +12,7 @@ from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.learner import Batch, Losses, SplitLearner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.release import Release
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 MASK = 0
 """Token of a dropped word; word w of the texts has the token w + 1."""

@@ -14,7 +14,7 @@ from learners import EntityLearner, run_of
 from torch import Tensor
 
 from uedp_bench.mechanism import TrainingMechanism
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training import unit_sums
 from uedp_bench.training.executors import InProcess
 from uedp_bench.training.sampling import PoissonSampler, TakingPart

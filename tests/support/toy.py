@@ -12,7 +12,7 @@ from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.release import Release
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 
 class Linear(nn.Module):

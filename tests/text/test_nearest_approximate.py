@@ -14,7 +14,7 @@ from uedp_bench.errors import MissingExtraError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.vickrey import Vickrey
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.text.nearest import Nearest
 from uedp_bench.text.nearest_approximate import ApproximateNearest
 

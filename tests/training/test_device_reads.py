@@ -33,7 +33,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from uedp_bench.corpus import Index
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training import clipping
 from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.bounds import Bound, FlatBound, PerLayerBound, TwoLevelBound

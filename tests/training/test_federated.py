@@ -12,7 +12,7 @@ from toy import Linear, ToyLearner, toy_run
 from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
-from uedp_bench.run import Speed
+from uedp_bench.run_context import Speed
 from uedp_bench.training.bounds import FlatBound, Unbounded
 from uedp_bench.training.federated import Federation, train_federated
 from uedp_bench.training.local import LocalTraining

@@ -14,7 +14,7 @@ from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.run import Diary
+from uedp_bench.run_context import Diary
 from uedp_bench.transcript import MessageLog, Messages
 
 CLIP, SIZE = 0.3, 37

@@ -30,7 +30,7 @@ from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.results import read_result
-from uedp_bench.run import Diary, Run, Speed
+from uedp_bench.run_context import Diary, Run, Speed
 from uedp_bench.training.federated import train_federated
 from uedp_bench.transcript import MessageLog
 

@@ -14,7 +14,7 @@ import torch
 from learners import NetworkLearner, flat, run_of
 
 from uedp_bench.learner import Schedule
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training import public_stage
 from uedp_bench.training.public_stage import PublicStages, train_public
 

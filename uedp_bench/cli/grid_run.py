@@ -74,7 +74,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.harness.retraining import check_retrainings
     from uedp_bench.harness.scheduler import default_workers, jobs_of, resume, run_jobs
     from uedp_bench.harness.spec import parse_spec
-    from uedp_bench.run import Speed
+    from uedp_bench.run_context import Speed
     from uedp_bench.training.device import choose_device
 
     runs = expand(parse_spec(data), options.max_runs)

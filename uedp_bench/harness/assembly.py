@@ -15,7 +15,7 @@ from uedp_bench.harness.simulation import counts_sizes, marked
 from uedp_bench.harness.utility import judged
 from uedp_bench.model import Vocabulary
 from uedp_bench.results import Cost, Result
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 
 @dataclass(frozen=True)

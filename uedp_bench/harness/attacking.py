@@ -11,7 +11,7 @@ from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.publishing import not_carried, not_there
 from uedp_bench.release import Release
 from uedp_bench.results import Estimate, LowerBound, SkippedAttack
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 
 @dataclass(frozen=True)

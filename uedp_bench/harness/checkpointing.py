@@ -13,7 +13,7 @@ from uedp_bench.checkpoints import Checkpoints, Pace, remove
 from uedp_bench.files.output_folder import CHECKPOINT
 from uedp_bench.harness.provenance import library_versions
 from uedp_bench.registry import loaded_plugins
-from uedp_bench.run import Speed
+from uedp_bench.run_context import Speed
 
 LEFT = (
     "weights in training and the state of their noise, from which the same command goes on; "

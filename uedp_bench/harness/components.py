@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from uedp_bench import registry
-from uedp_bench.attack import Attack
 from uedp_bench.component import Component
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.grid import tried_runs
 from uedp_bench.harness.identity import second_source
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.publishing import check_carried
+from uedp_bench.leakage import Attack
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.source import Source

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uedp_bench.checkpoints import Pace
-from uedp_bench.run import Points, Progress, Speed, no_points, no_progress
+from uedp_bench.run_context import Points, Progress, Speed, no_points, no_progress
 
 
 @dataclass(frozen=True)

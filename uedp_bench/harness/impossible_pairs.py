@@ -14,9 +14,9 @@ from uedp_bench.transcript import Transcript
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.events import PrivacyEvent
-    from uedp_bench.attack import Attack
     from uedp_bench.harness.components import Components
     from uedp_bench.harness.pipeline import Pipeline
+    from uedp_bench.leakage import Attack
     from uedp_bench.results import RunSpec
     from uedp_bench.task import Task
 

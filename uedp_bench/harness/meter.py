@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.run import Progress
+from uedp_bench.run_context import Progress
 
 
 class Meter:

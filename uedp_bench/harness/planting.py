@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.attack import Attack, Planted
 from uedp_bench.clients import Clients
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.harness.components import Sources
 from uedp_bench.harness.identity import fingerprint_of
+from uedp_bench.leakage import Attack, Planted
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.source import Source

@@ -17,7 +17,7 @@ from uedp_bench.harness.public_sizes import check_units
 from uedp_bench.harness.publishing import check_there
 from uedp_bench.randomness.streams import scope_of
 from uedp_bench.results import RunSpec
-from uedp_bench.run import Diary, Run
+from uedp_bench.run_context import Diary, Run
 from uedp_bench.training.public_stage import PublicStages
 from uedp_bench.transcript import MessageLog
 

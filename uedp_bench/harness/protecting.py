@@ -17,7 +17,7 @@ from uedp_bench.harness.training_stages import TrainedStages, train_stages
 from uedp_bench.mechanism import Events, TrainingMechanism, VocabularyMechanism
 from uedp_bench.model import Vocabulary
 from uedp_bench.release import PublishedOnly, Release
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.word_counts import WordCounts
 
 

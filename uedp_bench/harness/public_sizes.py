@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uedp_bench.harness.pipeline import Pipeline
     from uedp_bench.mechanism import Mechanism, PublicUnits
     from uedp_bench.results import Result
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 NOTE = "public_sizes"
 """Name of the diagnostics that hold what `check_units` found."""

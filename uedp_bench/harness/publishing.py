@@ -19,7 +19,7 @@ from uedp_bench.mechanism import Events, PublishingMechanism
 if TYPE_CHECKING:
     from uedp_bench.component import Component
     from uedp_bench.harness.pipeline import Pipeline
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 
 LAYER = "layer "

@@ -25,7 +25,7 @@ from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import protect
 from uedp_bench.harness.saved_release import load_release, save_release
 from uedp_bench.results import RunSpec
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary

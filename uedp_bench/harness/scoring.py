@@ -13,7 +13,7 @@ from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import Protected, with_inputs
 from uedp_bench.release import Release
 from uedp_bench.results import Estimate
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.task import Task, Utility
 
 

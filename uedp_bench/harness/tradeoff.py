@@ -20,7 +20,7 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanism import CorpusStats, PublishingMechanism
 from uedp_bench.release import WordChannel
 from uedp_bench.results import ComponentSpec, Estimate, RunSpec
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.text.word_occurrences import Unlabelled
 
 Adversary = Literal["posterior", "map"]

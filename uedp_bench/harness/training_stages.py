@@ -16,7 +16,7 @@ from uedp_bench.harness.utility import predicts_untrained
 from uedp_bench.mechanism import Events, ServingMechanism
 from uedp_bench.release import Release
 from uedp_bench.results import TrainedStage
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.stages import train_plainly, train_privately
 from uedp_bench.training.weight_change import weight_change, weights_of
 

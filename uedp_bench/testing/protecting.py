@@ -19,7 +19,7 @@ from uedp_bench.mechanism import (
     PublishingMechanism,
     TrainingMechanism,
 )
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.small_runs import again, difference, digest, made
 from uedp_bench.testing.subjects import Subject

@@ -28,7 +28,7 @@ from uedp_bench.harness.scoring import score
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.release import Release, declared_capabilities
 from uedp_bench.results import Estimate, Result, RunSpec
-from uedp_bench.run import Speed
+from uedp_bench.run_context import Speed
 from uedp_bench.source import Source
 from uedp_bench.task import Task
 from uedp_bench.testing.checks import NotApplicable

@@ -12,9 +12,9 @@ from pkgutil import resolve_name
 from typing import Any
 
 from uedp_bench import registry
-from uedp_bench.attack import Attack
 from uedp_bench.component import Component
 from uedp_bench.errors import InputError, PluginError, UnknownNameError
+from uedp_bench.leakage import Attack
 from uedp_bench.mechanism import Mechanism
 from uedp_bench.source import Source
 from uedp_bench.task import Task

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.unit_sums import UnitSum
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from uedp_bench.learner import Learner
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.local import LocalWork
 from uedp_bench.training.unit_sums import (
     RoundWork,

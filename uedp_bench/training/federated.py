@@ -27,7 +27,7 @@ from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Bound
 from uedp_bench.training.cohort import RowWeights
 from uedp_bench.training.diagnostics import Diagnostics

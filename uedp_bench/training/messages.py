@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from uedp_bench.corpus import IntArray
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.transcript import Sent, Size
 
 

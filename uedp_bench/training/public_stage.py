@@ -23,7 +23,7 @@ from torch import nn
 from uedp_bench.checkpoints import Checkpoints
 from uedp_bench.files.output_folder import new_file
 from uedp_bench.learner import Learner, Schedule
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.plain import train_plain
 
 _PHASE, _SECONDS, _SHARED = "pretrain", "pretraining_seconds", "pretraining_shared_seconds"

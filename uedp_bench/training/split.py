@@ -15,7 +15,7 @@ from uedp_bench.corpus import IntArray
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Learner, Losses, SplitLearner
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 
 class Draws(NamedTuple):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.learner import Learner
     from uedp_bench.mechanism import Events, TrainingMechanism
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 
 def train_privately(

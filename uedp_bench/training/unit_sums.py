@@ -17,7 +17,7 @@ from uedp_bench.accounting.events import AnyEvent
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.chunks import by_rows, chunk_size, chunks, row_numbers
 from uedp_bench.training.clipping import clipped_sum, layered_sum

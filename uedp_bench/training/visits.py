@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Schedule, row_seeds
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.compression import AsRead, Compression, received
 from uedp_bench.training.executors import executor_of

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from uedp_bench import registry
-from uedp_bench.attack import Attack, Leakage, Planted
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.components import build
@@ -18,10 +17,11 @@ from uedp_bench.harness.pairing import lacks, withheld
 from uedp_bench.harness.planting import counted_sizes, load_data, plant
 from uedp_bench.harness.planting import load_corpus as load_from
 from uedp_bench.harness.saved_release import load_release as load_saved
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.release import Release
 from uedp_bench.results import Result, read_result
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.registry import mechanisms
 from uedp_bench.release import Release, Updates
-from uedp_bench.run import Run, Speed
+from uedp_bench.run_context import Run, Speed
 from uedp_bench.text.entities import DetectionParams
 
 LEAKY = Path(__file__).parents[2] / "support" / "leaky.py"

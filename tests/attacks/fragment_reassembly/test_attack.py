@@ -9,12 +9,12 @@ import pytest
 from parallel_text import generated, parallel
 from toy import toy_run
 
-from uedp_bench.attack import Leakage, Planted
 from uedp_bench.attacks.fragment_reassembly.assembly import Rules, assemble
 from uedp_bench.attacks.fragment_reassembly.attack import FragmentReassembly
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.harness.publishing import publish
+from uedp_bench.leakage import Leakage, Planted
 from uedp_bench.mechanisms.fragments.k_document import KDocument
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
 from uedp_bench.release import PublishedOnly

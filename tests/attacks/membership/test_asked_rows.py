@@ -14,7 +14,7 @@ from uedp_bench.attacks.membership.attack import Membership
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import PublishedOnly, Release, RowScorer
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.served_release import ServedRelease
 
 

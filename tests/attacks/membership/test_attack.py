@@ -15,7 +15,7 @@ from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.release import Release, TokenScores
-from uedp_bench.run import Retrain, Run
+from uedp_bench.run_context import Retrain, Run
 from uedp_bench.statistics.roc import Scores, auc, auc_estimate
 
 RunMaker = Callable[..., Run]

@@ -18,7 +18,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
 from uedp_bench.release import Classifier, Completer, Release, Scorer
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 RunMaker = Callable[..., Run]
 CLASSES = ("news", "sport", "other")

@@ -18,10 +18,10 @@ from encoders import (
     with_coordinate,
 )
 
-from uedp_bench.attack import Leakage
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
 from uedp_bench.corpus import Corpus, IntArray, concatenate
 from uedp_bench.errors import InputError
+from uedp_bench.leakage import Leakage
 from uedp_bench.release import Release
 
 QUICK = {"hidden": 32, "epochs": 20, "learning_rate": 0.01}

@@ -12,7 +12,6 @@ import pytest
 from encoders import TableEncoder, VectorEncoder, authors, noise, run_of
 
 from uedp_bench import registry
-from uedp_bench.attack import Leakage
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
 from uedp_bench.attacks.representations.projection import Method, projection
 from uedp_bench.corpus import Corpus, FloatArray
@@ -23,6 +22,7 @@ from uedp_bench.harness.identity import component_identity
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leakage import Leakage
 from uedp_bench.release import Release
 from uedp_bench.results import Result, read_result
 

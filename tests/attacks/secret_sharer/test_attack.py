@@ -17,7 +17,7 @@ from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
 from uedp_bench.release import Release
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.statistics.exposure import NULL_MEAN
 from uedp_bench.text.entities import Detection, DetectionParams, add_entities
 

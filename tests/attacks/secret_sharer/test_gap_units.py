@@ -10,7 +10,7 @@ import pytest
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.corpus import Corpus
 from uedp_bench.release import Release
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.statistics.exposure import exposure_ceiling
 
 EPSILON, HELD = 1.0, 60

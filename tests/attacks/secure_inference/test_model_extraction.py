@@ -13,7 +13,7 @@ from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.release import Release
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 ROWS = 600
 RUN = Run(1, CorpusStats(1, 1, 0, 0, public=True))

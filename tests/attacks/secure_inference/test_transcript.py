@@ -13,7 +13,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.registry import attacks, mechanisms, models, tasks
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.secure import compile as compiling
 from uedp_bench.secure import dealer
 from uedp_bench.secure.expansion import Expansion

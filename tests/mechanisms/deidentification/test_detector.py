@@ -15,7 +15,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.harness.publishing import publish
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 STATS = CorpusStats(users=3, rows=3, sensitive_rows=3, entities=3, public=True)
 TEXTS = ("today John Smith met Zyx in Oslo", "Mary came", "John Smith left")

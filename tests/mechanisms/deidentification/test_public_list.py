@@ -19,7 +19,7 @@ from uedp_bench.mechanisms.deidentification.deidentify import LISTED, Deidentify
 from uedp_bench.mechanisms.deidentification.public_list import PublicList
 from uedp_bench.registry import mechanisms
 from uedp_bench.results import ComponentSpec
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 STATS = CorpusStats(users=4, rows=4, sensitive_rows=2, entities=3, public=True)
 PIECES = ["new", "York", "Ada", "bank", "of", "STRASSE", "straße", "İ", "i\u0307", "é", "e\u0301",

@@ -31,7 +31,7 @@ from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, write_result
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.task import Task
 from uedp_bench.tasks.tagging.tagging import Tagging
 

@@ -16,7 +16,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, TrainingMechanism
 from uedp_bench.mechanisms.fedavg import FedAvg
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.run import Diary, Run, Speed
+from uedp_bench.run_context import Diary, Run, Speed
 from uedp_bench.transcript import MessageLog
 
 ROUNDS = {"unit": "client", "rounds": 2, "users_per_round": 4}

@@ -19,7 +19,7 @@ from toy import ToyLearner
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 
 ALL = {"batch_size": 8, "steps": 1, "noise_multiplier": 0.0, "optimizer": "sgd"}
 

@@ -22,7 +22,7 @@ from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
-from uedp_bench.run import Diary, Run, Speed
+from uedp_bench.run_context import Diary, Run, Speed
 from uedp_bench.transcript import Message, MessageLog
 
 STEPS = {"rounds": 2, "local_steps": 3, "batch_size": 4, "learning_rate": 0.2}

@@ -25,7 +25,7 @@ from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import mechanisms, models, tasks
 from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
 from uedp_bench.results import Result, RunSpec
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.served_release import OpenedMessages, PublicInputs
 
 ROWS = 40

@@ -13,7 +13,7 @@ from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.noise import WordNoise
 from uedp_bench.mechanisms.words.vickrey import Vickrey
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.text.nearest import Nearest
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)

@@ -20,7 +20,7 @@ from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.registry import mechanisms, models, tasks
 from uedp_bench.release import LabelOnly, Release
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.served_release import Compilable
 
 ROWS = 12

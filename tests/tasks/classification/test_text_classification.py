@@ -23,7 +23,7 @@ from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.release import Classifier, Encoder, RowScorer, capabilities
 from uedp_bench.results import Result
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.tasks.classification.release import ClassifierRelease
 from uedp_bench.tasks.classification.text_classification import TextClassification
 

@@ -16,7 +16,7 @@ from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.registry import models, tasks
 from uedp_bench.release import Completer, Generator, Scorer
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.tasks.language.release import LanguageModelRelease
 from uedp_bench.training.plain import train_plain
 

@@ -14,7 +14,7 @@ from uedp_bench.learner import Schedule
 from uedp_bench.mask_filler import MaskFiller
 from uedp_bench.models import bert
 from uedp_bench.release import Completer, RowScorer, Scorer
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.tasks.tokens.rows import IGNORED
 from uedp_bench.training.plain import train_plain
 

@@ -20,7 +20,7 @@ from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.models import bert
 from uedp_bench.results import Result, RunSpec
-from uedp_bench.run import Speed
+from uedp_bench.run_context import Speed
 
 SIZES = {"users": 60, "valid_users": 0, "test_users": 6, "public_users": 20, "sentences": 2}
 OTHER = {"name": "embedded", "params": {**SIZES, "users": 50, "seed": 2}}

@@ -13,7 +13,7 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.learner import Schedule
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.models import bert
-from uedp_bench.run import Run, Speed
+from uedp_bench.run_context import Run, Speed
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.chunks import CACHED_NUMBERS
 from uedp_bench.training.cohort import Cohort

@@ -20,7 +20,7 @@ from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.release import Release, RowScorer, Tagger, capabilities
-from uedp_bench.run import Run
+from uedp_bench.run_context import Run
 from uedp_bench.tasks.tagging.release import TaggerRelease
 from uedp_bench.tasks.tagging.tagging import Tagging
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uedp_bench.accounting.events import PrivacyEvent
     from uedp_bench.corpus import Corpus
     from uedp_bench.release import Release
-    from uedp_bench.run import Run
+    from uedp_bench.run_context import Run
 
 
 class Planted(BaseModel):
