@@ -23,7 +23,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from uedp_bench import __version__
 from uedp_bench.leaderboard.first_rows import first_rows
 from uedp_bench.leaderboard.front.links import links
 from uedp_bench.leaderboard.front.page import front_context
@@ -36,6 +35,7 @@ from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.site_folder import SiteFolder
 from uedp_bench.leaderboard.table import to_csv, to_json
 from uedp_bench.results import Result
+from uedp_bench.version import __version__
 
 STATIC = (
     "style.css", "front.css", "glossary.css", "table.css", "plots.css", "compare.css", "run.css",

@@ -1,8 +1,69 @@
-"""uedp-bench: utility, guarantee, leakage and cost of text privacy mechanisms, in one table."""
+"""uedp-bench: utility, guarantee, leakage and cost of text privacy mechanisms, in one table.
 
-from importlib.metadata import PackageNotFoundError, version
+    import uedp_bench as ub
 
-try:
-    __version__ = version("uedp-bench")
-except PackageNotFoundError:  # a checkout that is not installed
-    __version__ = "0+unknown"
+    results = ub.run(mechanisms=["noiseless", "user-dp"], attacks=["membership"], seeds=[1, 2])
+
+Every name of `__all__` is stable, and is imported when it is first asked for, so that importing
+the package stays quick. Components of your own import from `uedp_bench.api`.
+"""
+
+import importlib as _importlib
+import typing as _typing
+
+from uedp_bench.version import __version__ as __version__
+
+if _typing.TYPE_CHECKING:
+    from uedp_bench.accounting.guarantee import Guarantee as Guarantee
+    from uedp_bench.budget.calibration import Solution as Solution
+    from uedp_bench.corpus.table import Corpus as Corpus
+    from uedp_bench.errors import UedpBenchError as UedpBenchError
+    from uedp_bench.leakage import Leakage as Leakage
+    from uedp_bench.release import Release as Release
+    from uedp_bench.results import Result as Result
+    from uedp_bench.workbench.guarantees import Guarantees as Guarantees
+    from uedp_bench.workbench.guarantees import account as account
+    from uedp_bench.workbench.guarantees import calibrate as calibrate
+    from uedp_bench.workbench.releases import SavedRun as SavedRun
+    from uedp_bench.workbench.releases import attack as attack
+    from uedp_bench.workbench.releases import load_corpus as load_corpus
+    from uedp_bench.workbench.releases import load_release as load_release
+    from uedp_bench.workbench.releases import load_run as load_run
+    from uedp_bench.workbench.results import Results as Results
+    from uedp_bench.workbench.results import load_results as load_results
+    from uedp_bench.workbench.running import run as run
+
+_ON_FIRST_USE: dict[str, tuple[str, ...]] = {
+    "uedp_bench.accounting.guarantee": ("Guarantee",),
+    "uedp_bench.budget.calibration": ("Solution",),
+    "uedp_bench.corpus.table": ("Corpus",),
+    "uedp_bench.errors": ("UedpBenchError",),
+    "uedp_bench.leakage": ("Leakage",),
+    "uedp_bench.release": ("Release",),
+    "uedp_bench.results": ("Result",),
+    "uedp_bench.workbench.guarantees": ("Guarantees", "account", "calibrate"),
+    "uedp_bench.workbench.releases": (
+        "SavedRun",
+        "attack",
+        "load_corpus",
+        "load_release",
+        "load_run",
+    ),
+    "uedp_bench.workbench.results": ("Results", "load_results"),
+    "uedp_bench.workbench.running": ("run",),
+}
+"""Public names by the module that has them (PEP 562)."""
+
+__all__ = sorted(name for names in _ON_FIRST_USE.values() for name in names)
+
+
+def __getattr__(name: str) -> _typing.Any:
+    for module, names in _ON_FIRST_USE.items():
+        if name in names:
+            found = globals()[name] = getattr(_importlib.import_module(module), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

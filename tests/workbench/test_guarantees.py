@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-import uedp_bench.workbench as ub
+import uedp_bench as ub
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
 

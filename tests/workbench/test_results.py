@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import uedp_bench.workbench as ub
+import uedp_bench as ub
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.loading import load_results as read_all
 from uedp_bench.workbench.results import Results

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import uedp_bench.workbench as ub
+import uedp_bench as ub
 from tests.support.tiny import USER_DP, tiny
 from uedp_bench import registry
 from uedp_bench.errors import CapabilityError, InputError, PluginError

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from uedp_bench import __version__
 from uedp_bench.cli.console import AsJson, PluginFiles, echo, print_json
+from uedp_bench.version import __version__
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "pandas", "pydantic",
             "mlflow", "dp-accounting")  # fmt: skip

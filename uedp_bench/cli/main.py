@@ -14,7 +14,6 @@ from typing import Annotated
 
 import typer
 
-from uedp_bench import __version__
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.check import check_command
@@ -26,6 +25,7 @@ from uedp_bench.cli.tradeoff import tradeoff_command
 from uedp_bench.errors import InputError, UedpBenchError, shown
 from uedp_bench.files.output_folder import FULL
 from uedp_bench.files.printable import plain
+from uedp_bench.version import __version__
 
 INTERRUPTED = 130
 MOST_SAID = 2_000

@@ -8,7 +8,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import uedp_bench
 from uedp_bench.checkpoints import Checkpoints, Pace, remove
 from uedp_bench.files.output_folder import CHECKPOINT
 from uedp_bench.harness.provenance import library_versions
@@ -86,7 +85,7 @@ def forget(folder: Path) -> None:
 @cache
 def code_digest() -> str:
     """Digest of this package's own modules: a commit does not know what was edited since."""
-    root = Path(uedp_bench.__file__).parent
+    root = Path(__file__).parents[1]
     # Folders of components are links in a checkout.
     folders = [root, *(path.resolve() for path in sorted(root.iterdir()) if path.is_symlink())]
     return _digest(sorted(file for folder in folders for file in folder.rglob("*.py")))

@@ -12,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
-import uedp_bench
 from uedp_bench.corpus import Corpus
 from uedp_bench.harness.identity import identity_of
 from uedp_bench.harness.planting import Data
+from uedp_bench.version import __version__
 
 LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")
 
@@ -31,7 +31,7 @@ def provenance(
         planted: with canaries in and held-out users out.
     """
     out: dict[str, Any] = {
-        "package": uedp_bench.__version__,
+        "package": __version__,
         "commit": _commit(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),

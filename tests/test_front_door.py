@@ -1,0 +1,76 @@
+"""What `import uedp_bench` gives: few names, known to editors, and none of them slow to import."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import uedp_bench as ub
+
+ROOT = Path(__file__).parents[1]
+SLOW = ("torch", "transformers", "mlflow", "scipy", "pandas", "sklearn", "plotly", "pydantic")
+
+
+def test_names_are_those_that_type_checkers_see() -> None:
+    body = ast.parse((ROOT / "uedp_bench" / "__init__.py").read_text(encoding="utf-8")).body
+    (seen,) = (node for node in body if isinstance(node, ast.If))
+    told = {
+        name.name: part.module
+        for part in seen.body
+        if isinstance(part, ast.ImportFrom)
+        for name in part.names
+        if name.name == name.asname
+    }
+    assert told == {name: module for module, names in ub._ON_FIRST_USE.items() for name in names}
+    assert sorted(told) == ub.__all__
+
+
+def test_every_name_is_there_where_it_is_defined_and_says_what_it_is() -> None:
+    assert {*ub.__all__, "__version__"} == set(dir(ub))
+    for module, names in ub._ON_FIRST_USE.items():
+        for name in names:
+            value = getattr(ub, name)
+            assert value.__module__ == module and value.__doc__, name
+
+
+def test_no_module_of_the_package_hides_a_name() -> None:
+    for name in ub.__all__:
+        assert importlib.util.find_spec(f"uedp_bench.{name}") is None, name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'uedp_bench' has no attribute 'rum'"):
+        ub.rum  # noqa: B018
+
+
+def slow_after(code: str) -> list[str]:
+    """Slow modules that a fresh interpreter has loaded after running `code`."""
+    tail = f"\nimport sys, json; print(json.dumps([m for m in {SLOW!r} if m in sys.modules]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + tail], capture_output=True, text=True, check=True
+    )
+    return list(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_imports_nothing_slow() -> None:
+    assert slow_after("import uedp_bench as ub; dir(ub)") == []
+    # Guarantees need no torch; and a slow import is seen.
+    assert slow_after("import uedp_bench as ub; ub.account") == ["pydantic"]
+
+
+def test_users_are_told_of_no_other_place() -> None:
+    """Documents import from the package or from `uedp_bench.api`, and never from the workbench."""
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    told = [
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in files
+        for found in re.findall(r"uedp_bench\.workbench\S*", path.read_text(encoding="utf-8"))
+    ]
+    assert not told
