@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from uedp_bench.accounting.consistency import STRICT_ERROR
+from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.rows import Row, Stat
 from uedp_bench.results import LowerBound
@@ -98,8 +99,9 @@ def guarantee_text(g: Guarantee) -> str:
     distance = f", {PER_DISTANCE}" if g.notion == "metric-dp" else ""
     if g.notion == "simulation":
         return f"{g.unit}: simulated"
+    declared = f", {DECLARED}" if g.accountant == DECLARED else ""
     refuted = ", refuted" if g.status == "refuted" else ""
-    return f"{number(g.epsilon)} {g.unit}{point}{distance}{refuted}"
+    return f"{number(g.epsilon)} {g.unit}{point}{distance}{declared}{refuted}"
 
 
 PER_DISTANCE = "per unit of distance"

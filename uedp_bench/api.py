@@ -21,6 +21,7 @@ from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair as D
 from uedp_bench.accounting.accountants.dominating_pairs import LossPair as LossPair
 from uedp_bench.accounting.accountants.dominating_pairs import Window as Window
 from uedp_bench.accounting.banded_factorization import BandedFactorization as BandedFactorization
+from uedp_bench.accounting.declared_claim import DeclaredClaim as DeclaredClaim
 from uedp_bench.accounting.event_contract import Adjacency as Adjacency
 from uedp_bench.accounting.event_contract import AnyEvent as AnyEvent
 from uedp_bench.accounting.event_contract import Event as Event

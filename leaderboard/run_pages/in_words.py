@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
@@ -81,8 +82,10 @@ def _refutation(claim: Guarantee, result: Result) -> str:
     bound = strictest_against(claim, result.lower_bounds)
     if bound is None:
         return claim.reason or "an attack found more"
+    declared = f" ({DECLARED})" if claim.accountant == DECLARED else ""
+    said = f"it is ε = {number(claim.epsilon)} for {UNITS[claim.unit]}{declared}"
     return (
-        f"it is ε = {number(claim.epsilon)} for {UNITS[claim.unit]}, and the attack {bound.attack} "
+        f"{said}, and the attack {bound.attack} "
         f"finds at least {number(bound.strict_epsilon or 0.0)} ({SURE} sure)"
     )
 

@@ -364,13 +364,18 @@ class PrivacyEvent(Frozen):
     stage: str = ""
 
 
+DECLARED: Literal["declared by the user"] = "declared by the user"
+"""The accountant of claims that no paper computes: the user of this package vouches for them."""
+
+
 class Claim(Frozen):
     """A guarantee as a paper computes it: the event it has in mind and the accountant it uses.
 
     Attributes:
         accountant: "moments" (Abadi et al. 2016, integer orders 1 to 64), "tf-privacy-rdp" (the
             orders and the conversion of TensorFlow Privacy in 2020), "rdp" and "pld" (those of
-            today's dp-accounting), or "basic" (epsilons as stated; sums under composition).
+            today's dp-accounting), "basic" (epsilons as stated; sums under composition), or
+            `DECLARED` (the promise of `event` as it stands, at its own delta).
         source: paper, section or equation.
         note: where the claim departs from what the algorithm gives.
     """
@@ -378,7 +383,7 @@ class Claim(Frozen):
     unit: PrivacyUnit
     adjacency: Adjacency = "add-or-remove"
     event: AnyEvent
-    accountant: Literal["moments", "tf-privacy-rdp", "rdp", "pld", "basic"]
+    accountant: Literal["moments", "tf-privacy-rdp", "rdp", "pld", "basic", "declared by the user"]
     source: str
     assumptions: tuple[str, ...] = ()
     note: str = ""

@@ -51,8 +51,8 @@ class Guarantee(BaseModel):
     """(epsilon, delta) for a unit and an adjacency, as claimed by a paper or as proven here.
 
     Attributes:
-        kind: "claimed": computed as the paper computed it; "proven": computed by an accountant
-            whose assumptions this code meets.
+        kind: "claimed": computed as the paper computed it, or declared by the user; "proven":
+            computed by an accountant whose assumptions this code meets.
         notion: what epsilon means; "none" where nothing is promised (epsilon is infinite).
         epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared
             protected point, else at everybody.

@@ -18,6 +18,7 @@ from uedp_bench.accounting.accountants.noisy_sums import happens, noise_multipli
 from uedp_bench.accounting.assumptions import NoiseSource, general
 from uedp_bench.accounting.by_unit import Stated, stated
 from uedp_bench.accounting.events import (
+    DECLARED,
     Adjacency,
     Claim,
     Event,
@@ -213,8 +214,11 @@ def _claimed_answer(claim: Claim, delta: float) -> Answer:
     base, count = one_and_count(claim.event)
     if reason := base.refusal(claim.adjacency):
         raise Refusal(reason)
-    if (base.promise(claim.adjacency) is not None) != (claim.accountant == "basic"):
+    promise = base.promise(claim.adjacency)
+    if (promise is not None) != (claim.accountant in ("basic", DECLARED)):
         raise Refusal(f"the {claim.accountant} accountant knows no event {base.kind}")
+    if promise is not None and claim.accountant == DECLARED:
+        return Answer(promise.epsilon, DECLARED, notion=base.notion, used=promise.delta)
     if claim.accountant == "basic":
         return compose([claim.event], claim.adjacency, delta)
     return Answer(_claimed_epsilon(claim, base, count, delta), claim.accountant)
