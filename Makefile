@@ -2,10 +2,11 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+SITE ?= site
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install install-test quickstart test check vendor
+.PHONY: help install install-test quickstart test check docs vendor
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1: /p' $(MAKEFILE_LIST)
@@ -25,6 +26,10 @@ check: install-test  ## lint, format, types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# A link or an anchor that leads nowhere is an error. Search works in the files too.
+docs: install-test  ## the documentation as a site: open site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -d $(abspath $(SITE))
 
 # To change a version: edit package.json there, then in that folder
 # `npm install --package-lock-only --omit-lockfile-registry-resolved`, then this.

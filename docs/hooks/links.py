@@ -1,0 +1,128 @@
+"""Links of the pages, which are written for the repository, lead somewhere in the site too.
+
+Pages stay where they are and link to each other by relative paths. Three kinds of links leave
+`docs/`: to a page at the top of the repository, which the site has under `project/`; to a file of
+code, which the site shows on a page of its own; and to a folder, which it has no page for, so that
+the text stays and the link goes. A link to what is not there is left as it is, and a strict build
+fails on it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+TOP_PAGES = {
+    "README.md": "project/overview.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "CHANGELOG.md": "project/changes.md",
+}
+"""Pages at the top of the repository, and where the site has them."""
+
+_FENCE = re.compile(r"^ *(```+|~~~+)")
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+_LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".toml": "toml"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages at the top of the repository, and a page for each file that is linked to."""
+    root = repository(config)
+    for name, where in TOP_PAGES.items():
+        files.append(File.generated(config, where, content=(root / name).read_text("utf-8")))
+    for path in sorted(_files_linked_to(files, root)):
+        language = _LANGUAGES.get(path.suffix, "text")
+        name = path.relative_to(root).as_posix()
+        code = f"````{language}\n{path.read_text('utf-8')}\n````\n"
+        text = f"# {path.name}\n\n`{name}` of the repository:\n\n{code}"
+        files.append(File.generated(config, _shown_at(name), content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page with links that the site can follow."""
+    root, here = repository(config), page.file.src_uri
+
+    def resolved(match: re.Match[str]) -> str:
+        image, text, target = match.groups()
+        path, hash_, anchor = target.partition("#")
+        if not path or ":" in path:
+            return match[0]
+        found = _target(_repository_path(here), path)
+        if (root / found).is_dir() and not image:
+            return text
+        where = _in_site(found)
+        if files.get_file_from_path(where) is None:
+            return match[0]
+        relative = posixpath.relpath(where, posixpath.dirname(here) or ".")
+        return f"{image}[{text}]({relative}{hash_}{anchor})"
+
+    return outside_code(markdown, lambda text: _LINK.sub(resolved, text))
+
+
+def repository(config: MkDocsConfig) -> Path:
+    """The top folder of the repository."""
+    return Path(config.docs_dir).parent
+
+
+def outside_code(markdown: str, change: Callable[[str], str]) -> str:
+    """The page with everything changed that stands outside fenced blocks of code."""
+    return "".join(text if is_code else change(text) for is_code, text in _pieces(markdown))
+
+
+def _pieces(markdown: str) -> Iterator[tuple[bool, str]]:
+    """(is it code, text) of the parts of a page, in order."""
+    piece: list[str] = []
+    fence = ""
+    for line in markdown.splitlines(keepends=True):
+        found = _FENCE.match(line)
+        if found and not fence:
+            yield False, "".join(piece)
+            piece, fence = [line], found[1]
+        elif found and found[1].startswith(fence):
+            yield True, "".join([*piece, line])
+            piece, fence = [], ""
+        else:
+            piece.append(line)
+    yield bool(fence), "".join(piece)
+
+
+def _repository_path(src_uri: str) -> str:
+    """Where a page of the site is in the repository."""
+    return next((name for name, where in TOP_PAGES.items() if where == src_uri), f"docs/{src_uri}")
+
+
+def _target(page: str, path: str) -> str:
+    """The path in the repository that a page's relative link names."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+
+
+def _in_site(path: str) -> str:
+    """Where the site has a file of the repository."""
+    if path in TOP_PAGES:
+        return TOP_PAGES[path]
+    return path.removeprefix("docs/") if path.startswith("docs/") else _shown_at(path)
+
+
+def _shown_at(path: str) -> str:
+    return f"files/{path}.md"
+
+
+def _files_linked_to(files: Files, root: Path) -> Iterator[Path]:
+    """Files of the repository outside docs/ that pages link to."""
+    found: set[str] = set()
+    for file in files.documentation_pages():
+        for _, text in _pieces(file.content_string):
+            for match in _LINK.finditer(text):
+                path = match[3].partition("#")[0]
+                if path and ":" not in path:
+                    found.add(_target(_repository_path(file.src_uri), path))
+    for path in found - set(TOP_PAGES):
+        outside = not path.startswith(("docs/", "../"))
+        if outside and (root / path).is_file():
+            yield root / path

@@ -1,0 +1,78 @@
+"""Every page has one place in the navigation of the site, and every linked anchor exists."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from examples import ROOT
+from pymdownx.slugs import slugify
+
+from uedp_bench.registry import REGISTRIES
+
+DOCS = ROOT / "docs"
+TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = [*(ROOT / name for name in TOP), *sorted(DOCS.rglob("*.md"))]
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)")
+FENCED = re.compile(r"^ *(```+)[^\n]*\n.*?^ *\1 *$", re.M | re.S)
+SLUG = slugify(case="lower")
+
+
+class Loader(yaml.SafeLoader):
+    """Reads mkdocs.yml, which names a function."""
+
+
+Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+def entries(nav: Any) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for part in nav.values() if isinstance(nav, dict) else nav:
+            yield from entries(part)
+
+
+def anchors(text: str) -> set[str]:
+    """What GitHub and the site call the headings of a page."""
+    found: Counter[str] = Counter()
+    for heading in re.findall(r"^#+ +(.+?) *$", FENCED.sub("", text), re.M):
+        said = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        found[SLUG(said, "-")] += 1
+    assert max(found.values(), default=1) == 1, f"two headings of one name: {found.most_common(1)}"
+    return set(found)
+
+
+def test_every_page_is_in_the_navigation_once():
+    nav = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), Loader)["nav"]  # noqa: S506
+    named = Counter(entries(nav))
+    kinds = {name.removesuffix("/*") for name in named if name.endswith("/*")}
+    assert kinds <= set(REGISTRIES)
+    there = {path.relative_to(DOCS).as_posix() for path in PAGES if path.is_relative_to(DOCS)}
+    by_hand = {name for name in there if name.split("/")[0] not in kinds}
+    components = {f"{kind}/{name}.md" for kind in kinds for name in REGISTRIES[kind].names()}
+    assert there - by_hand <= components, "a page of a component that is not registered"
+    assert [name for name, times in named.items() if times > 1] == []
+    assert by_hand - set(named) == set(), "add these pages to nav in mkdocs.yml"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_anchor_that_a_page_links_to_exists(page):
+    text = FENCED.sub("", page.read_text("utf-8"))
+    broken = []
+    for path, anchor in LINK.findall(text):
+        target = (page.parent / path).resolve() if path else page
+        if target.suffix == ".md" and anchor not in anchors(target.read_text("utf-8")):
+            broken.append(f"{path}#{anchor}")
+    assert broken == []
+
+
+def test_an_anchor_is_what_the_site_calls_a_heading():
+    assert anchors("# A `b`: c\n\n```sh\n# not this\n```\n## 9 Theorem D, ε\n") == {
+        "a-b-c",
+        "9-theorem-d-ε",
+    }
