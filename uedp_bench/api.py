@@ -61,6 +61,7 @@ from uedp_bench.corpus.alignment import Alignment as Alignment
 from uedp_bench.corpus.rewriting import Edit as Edit
 from uedp_bench.corpus.rewriting import Piece as Piece
 from uedp_bench.corpus.rewriting import Rewriting as Rewriting
+from uedp_bench.corpus.row_ids import row_ids as row_ids
 from uedp_bench.corpus.row_index import BoolArray as BoolArray
 from uedp_bench.corpus.row_index import FloatArray as FloatArray
 from uedp_bench.corpus.row_index import Index as Index

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import os
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.errors import InputError, MissingExtraError, shown
-from uedp_bench.files.printable import plain
-from uedp_bench.files.regular_files import open_regular, shown_path
-from uedp_bench.files.text_files import MOST_LINE, open_text
+from uedp_bench.errors import InputError
+from uedp_bench.files.regular_files import shown_path
+from uedp_bench.files.tables import ENDINGS as TABLES
+from uedp_bench.files.tables import Columns, FileColumns, ending_of, read_table
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
     corpus_of_columns,
     undeclared_classes,
 )
-from uedp_bench.tasks.sources.reading.file_columns import (
-    DOCUMENT,
-    SPLIT,
-    Columns,
-    FileColumns,
-    joined,
-)
+from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, SPLIT, joined
 from uedp_bench.tasks.sources.reading.splits import ALIASES
 from uedp_bench.tasks.sources.reading.token_files import ENDINGS, read_tokens
-
-MOST_ROWS, MOST_BYTES_A_ROW = 10_000_000, 64
-"""A parquet file names its number of rows; past the first number, it is believed where the file has
-this many bytes for a thousand of them."""
-
-_TABLES = frozenset({".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"})
 
 
 class TextFileParams(ColumnParams):
@@ -104,7 +89,7 @@ def _of_splits(folder: Path, parameter: str) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for file in sorted(folder.iterdir()):
         split = ALIASES.get(file.name.partition(".")[0].lower())
-        if split is None or _ending(file) not in {*ENDINGS, *_TABLES}:
+        if split is None or ending_of(file) not in {*ENDINGS, *TABLES}:
             continue
         if split in found:
             raise InputError(
@@ -115,14 +100,9 @@ def _of_splits(folder: Path, parameter: str) -> dict[str, Path]:
     if "train" not in found:
         raise InputError(
             f"{parameter}: {shown_path(folder)} has no file train.*, of a kind that this source "
-            f"reads: {', '.join(sorted({*ENDINGS, *_TABLES}))}"
+            f"reads: {', '.join(sorted({*ENDINGS, *TABLES}))}"
         )
     return {split: found[split] for split in SPLITS if split in found}
-
-
-def _ending(path: Path) -> str:
-    endings = [ending for ending in path.suffixes if ending != ".gz"]
-    return endings[-1].lower() if endings else ""
 
 
 def _of_tokens(params: TextFileParams, columns: Columns) -> TextFileParams:
@@ -146,100 +126,13 @@ def read_columns(path: Path, owner: str, token_columns: tuple[str, ...] = ()) ->
     Raises:
         InputError: if the file is missing, of an unknown format or malformed.
     """
-    kind = _ending(path)
+    kind = ending_of(path)
     parameter = f"{owner}.path"
     if kind in ENDINGS:
         return read_tokens(path, token_columns, parameter)
-    if kind in {".csv", ".tsv"}:
-        return _read_delimited(path, "," if kind == ".csv" else "\t", parameter)
-    if kind in {".jsonl", ".ndjson"}:
-        return _read_jsonl(path, parameter)
-    if kind == ".parquet":
-        return _read_parquet(path, parameter)
+    if kind in TABLES:
+        return read_table(path, parameter)
     raise InputError(
         f"{parameter}: {shown_path(path)} must end in .csv, .tsv, .jsonl, .ndjson, .parquet or, in "
         f"CoNLL layout, {', '.join(sorted(ENDINGS))}"
     )
-
-
-def _read_delimited(path: Path, delimiter: str, parameter: str) -> Columns:
-    csv.field_size_limit(MOST_LINE)  # the csv module stops at 128 KiB a field unless told
-    where = f"{parameter}: {shown_path(path)}"
-    with open_text(path, parameter, newline="") as lines:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        try:
-            header = next(reader, [])
-            columns: dict[str, list[str | None]] = {name: [] for name in header}
-            numbers: list[int] = []
-            if len(columns) != len(header):
-                twice = next(name for name in header if header.count(name) > 1)
-                raise InputError(f"{where} names a column twice: {shown(twice)}")
-            for row in reader:
-                if not row:
-                    continue  # a blank line
-                if len(row) != len(header):
-                    raise InputError(
-                        f"{where}, line {reader.line_num}: {len(row)} fields under a "
-                        f"header of {len(header)}"
-                    )
-                numbers.append(reader.line_num)
-                for name, value in zip(header, row, strict=True):
-                    columns[name].append(value or None)
-        except csv.Error as error:
-            raise InputError(f"{where}, line {reader.line_num}: {error}") from None
-    found = FileColumns(where, numbers)
-    found.update(columns)
-    return found
-
-
-def _read_jsonl(path: Path, parameter: str) -> Columns:
-    records: list[dict[str, Any]] = []
-    numbers: list[int] = []
-    where = f"{parameter}: {shown_path(path)}"
-    with open_text(path, parameter) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line, parse_constant=_no_number)
-            except (ValueError, RecursionError) as error:
-                said = plain(str(error), 200)
-                raise InputError(f"{where}, line {number} is no JSON: {said}") from None
-            if not isinstance(record, dict):
-                raise InputError(f"{where}, line {number} is not an object {{...}}")
-            records.append(record)
-            numbers.append(number)
-    found = FileColumns(where, numbers)
-    for name in dict.fromkeys(name for record in records for name in record):
-        found[name] = [record.get(name) for record in records]
-    return found
-
-
-def _read_parquet(path: Path, parameter: str) -> Columns:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError("pyarrow (reads parquet)", "pip install pyarrow") from None
-    where = f"{parameter}: {shown_path(path)}"
-    try:
-        with open_regular(path, parameter) as file:
-            found = pq.ParquetFile(file)
-            rows, size = found.metadata.num_rows, os.fstat(file.fileno()).st_size
-            if rows > MOST_ROWS and size * 1000 < rows * MOST_BYTES_A_ROW:
-                raise InputError(f"{where} says that {size:,} bytes hold {rows:,} rows")
-            table = found.read()
-            names = table.column_names
-            if len(set(names)) != len(names):
-                twice = next(name for name in names if names.count(name) > 1)
-                raise InputError(f"{where} names a column twice: {shown(twice)}")
-            return {name: table.column(name).to_pylist() for name in names}
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError) as error:
-        first = plain((str(error).splitlines() or [""])[0], 200)
-        raise InputError(f"{where} is not a parquet file that can be read: {first}") from None
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")

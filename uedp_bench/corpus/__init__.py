@@ -8,6 +8,7 @@ private attributes of its author, and the split that it is in.
 from uedp_bench.corpus._columns import Facts
 from uedp_bench.corpus.alignment import Alignment
 from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
+from uedp_bench.corpus.row_ids import row_ids
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans, normalise_surface
 from uedp_bench.corpus.table import (
@@ -42,4 +43,5 @@ __all__ = [
     "dense_ids",
     "normalise_surface",
     "or_alone",
+    "row_ids",
 ]

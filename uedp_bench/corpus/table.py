@@ -60,6 +60,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("vectors", ArrayColumn(0.0, whole=False)),
     Column("origin", ArrayColumn(-1, seen=False)),
     Column("records", UserColumn(), content=True),
+    Column("ids", TextColumn(seen=False)),
 )
 """All columns, in the order in which a fingerprint looks at them. New ones come last."""
 
@@ -86,6 +87,7 @@ class Corpus:
         layers: further annotations by name: "gold" is what people labelled.
         records: facts by user id, such as what a register knows of each person, or None. Users
             without rows, and those beyond its end, have none.
+        ids: (rows,) what the source calls each row, or None: `row_ids` names every row.
 
     Raises:
         InputError: if arrays do not have one entry a row, or "user" is missing.
@@ -106,6 +108,7 @@ class Corpus:
     detector: DetectionParams | None = None
     layers: Mapping[str, Layer] = field(default_factory=dict)
     records: tuple[Facts, ...] | None = None
+    ids: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.texts)

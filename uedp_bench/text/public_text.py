@@ -188,6 +188,7 @@ def _append(corpus: Corpus, texts: list[str]) -> Corpus:
         split=np.full(rows, PUBLIC, dtype=np.int64),
         labels=None if corpus.labels is None else nobody,
         attributes=dict.fromkeys(corpus.attributes, nobody),
+        ids=None if corpus.ids is None else ("",) * rows,
     )
     return replace(
         concatenate(corpus, more),

@@ -12,8 +12,8 @@ import numpy as np
 
 from uedp_bench.corpus import BoolArray, Layer, Mention, Spans
 from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.files.cell_values import NOT_TEXT
 from uedp_bench.files.printable import plain
-from uedp_bench.tasks.sources.reading.values import NOT_TEXT
 
 Place = tuple[int, int]
 """(start, end) of a word in its text."""

@@ -13,7 +13,10 @@ from pydantic import Field
 
 from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus, Facts, IntArray, Spans, dense_ids
+from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.files.cell_values import texts_of
+from uedp_bench.files.tables import Columns
 from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources.reading.annotations import (
     Annotation,
@@ -22,7 +25,7 @@ from uedp_bench.tasks.sources.reading.annotations import (
     read_annotation,
     words_of,
 )
-from uedp_bench.tasks.sources.reading.file_columns import Columns, place_of
+from uedp_bench.tasks.sources.reading.file_columns import place_of
 from uedp_bench.tasks.sources.reading.records import read_records
 from uedp_bench.tasks.sources.reading.splits import (
     TRAIN,
@@ -30,7 +33,6 @@ from uedp_bench.tasks.sources.reading.splits import (
     cut_missing_splits,
     split_index,
 )
-from uedp_bench.tasks.sources.reading.values import texts_of
 from uedp_bench.text.entities import DetectionParams, add_entities
 
 PUBLIC = SPLITS.index("public")
@@ -87,6 +89,12 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
     )
     split_column: str | None = Field(
         default=None, description="column that says train, valid, test or public"
+    )
+    id_column: str | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="column with the id of each row, by which what another tool made of it is "
+        "found; without it a row's id is its number, from 0",
     )
 
 
@@ -153,6 +161,7 @@ def corpus_of_columns(
         targets=_targets(columns, params, split, owner),
         layers={name: annotated[name].layer(texts) for name in params.layer_columns},
         records=_records(columns, params, owner),
+        ids=_ids(columns, params, owner),
     )
     gold = params.entities_column is not None
     return add_entities(corpus, params, gold=gold)
@@ -167,6 +176,7 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
         "entities": params.entities_column,
         "split": params.split_column,
         "target": params.target_column,
+        "id": params.id_column,
         **{f"attribute {name}": name for name in params.attribute_columns},
         **{f"layer {name}": name for name in params.layer_columns},
     }
@@ -264,6 +274,23 @@ def _users(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
     if params.user_column is None:
         return np.arange(_rows(columns, params), dtype=np.int64)
     return dense_ids(_filled(columns, params.user_column, owner))
+
+
+def _ids(columns: Columns, params: ColumnParams, owner: str) -> tuple[str, ...] | None:
+    """Ids of rows, no two of them equal, and none of them as planted rows are called."""
+    if params.id_column is None:
+        return None
+    ids = _filled(columns, params.id_column, owner)
+    first: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        before = first.setdefault(name, row)
+        if before != row or name.startswith(PLANTED):
+            twice = f"is that of row {before + 1} too" if before != row else "is a planted row's"
+            raise InputError(
+                f"{place_of(columns, row, owner)}, column {shown(params.id_column)}: the id "
+                f"{shown(name)} {twice}; every row needs an id of its own"
+            )
+    return tuple(ids)
 
 
 def _split(columns: Columns, params: ColumnParams, owner: str) -> IntArray:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-Columns = Mapping[str, Sequence[Any]]
-"""Values by column name, all columns equally long; None is a null."""
+from uedp_bench.files.tables import Columns, FileColumns
 
 SPLIT = "split of the file"
 """Column that says which file a row is from, where a folder has a file a split."""
@@ -14,21 +12,6 @@ SPLIT = "split of the file"
 
 DOCUMENT = "document"
 """Column with the number of the document, in files of tokens that mark documents."""
-
-
-class FileColumns(dict[str, Sequence[Any]]):
-    """Values by column name, of a file with a row at some lines.
-
-    Args:
-        where: the parameter and the file, for messages.
-        lines: (rows,) where each row starts, from 1.
-        by_word: each word of a row has a line of its own.
-    """
-
-    def __init__(self, where: str, lines: Sequence[int], *, by_word: bool = False) -> None:
-        super().__init__()
-        self.places = [(where, line) for line in lines]
-        self.by_word = by_word
 
 
 def joined(parts: Mapping[str, Columns]) -> FileColumns:

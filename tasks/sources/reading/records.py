@@ -9,10 +9,10 @@ from typing import Any
 
 from uedp_bench.corpus import Facts
 from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.files.cell_values import NOT_TEXT
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.files.text_files import open_text
-from uedp_bench.tasks.sources.reading.values import NOT_TEXT
 
 _FIELDS = ("user", "facts")
 

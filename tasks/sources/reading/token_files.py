@@ -6,8 +6,9 @@ from pathlib import Path
 
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.regular_files import shown_path
+from uedp_bench.files.tables import FileColumns
 from uedp_bench.files.text_files import open_text
-from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, FileColumns
+from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT
 
 ENDINGS = frozenset({".conll", ".bio", ".iob", ".iob2"})
 _START = "-DOCSTART-"

@@ -236,3 +236,16 @@ def test_public_files_follow(tmp_path: Path) -> None:
     (tmp_path / "public.txt").write_text("one line\nanother\n")
     corpus = load(write(tmp_path, "csv", ROWS), **COLUMNS, public=[tmp_path / "public.txt"])
     assert corpus.only("public").texts == ("one line", "another")
+
+
+def test_rows_keep_the_ids_of_their_column(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"text": "first", "n": 7}, {"text": "second", "n": 9}]
+    file = write(tmp_path, "jsonl", rows)
+    assert load(file, id_column="n").ids == ("7", "9")
+    assert load(file).ids is None
+    twice = write(tmp_path, "csv", [rows[0], rows[0]])
+    with pytest.raises(InputError, match="line 3, column 'n': the id '7' is that of row 1 too"):
+        load(twice, id_column="n")
+    planted = write(tmp_path, "csv", [{"text": "first", "n": "planted-0"}])
+    with pytest.raises(InputError, match="'planted-0' is a planted row's"):
+        load(planted, id_column="n")
