@@ -20,7 +20,6 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.errors import UedpBenchError as UedpBenchError
     from uedp_bench.leakage import Leakage as Leakage
     from uedp_bench.release import Release as Release
-    from uedp_bench.results import Result as Result
     from uedp_bench.workbench.guarantees import Guarantees as Guarantees
     from uedp_bench.workbench.guarantees import account as account
     from uedp_bench.workbench.guarantees import calibrate as calibrate
@@ -29,6 +28,7 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.workbench.releases import load_corpus as load_corpus
     from uedp_bench.workbench.releases import load_release as load_release
     from uedp_bench.workbench.releases import load_run as load_run
+    from uedp_bench.workbench.result import Result as Result
     from uedp_bench.workbench.results import Results as Results
     from uedp_bench.workbench.results import load_results as load_results
     from uedp_bench.workbench.running import run as run
@@ -40,7 +40,6 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
     "uedp_bench.errors": ("UedpBenchError",),
     "uedp_bench.leakage": ("Leakage",),
     "uedp_bench.release": ("Release",),
-    "uedp_bench.results": ("Result",),
     "uedp_bench.workbench.guarantees": ("Guarantees", "account", "calibrate"),
     "uedp_bench.workbench.releases": (
         "SavedRun",
@@ -49,6 +48,7 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
         "load_release",
         "load_run",
     ),
+    "uedp_bench.workbench.result": ("Result",),
     "uedp_bench.workbench.results": ("Results", "load_results"),
     "uedp_bench.workbench.running": ("run",),
 }

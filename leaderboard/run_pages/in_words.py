@@ -45,7 +45,7 @@ def in_words(result: Result) -> tuple[Sentence, ...]:
     if result.status != "finished":
         return ()
     worth, tone = _worth(result)
-    found = [Sentence(f"{_promise(result.guarantees)}, {worth}.", tone)]
+    found = [Sentence(f"{promise(result.guarantees)}, {worth}.", tone)]
     leaks = sorted(_leaks(result), key=lambda one: (-one.surely, -one.share))
     if leaks:
         found.append(_strongest(leaks[0]))
@@ -60,7 +60,7 @@ def in_words(result: Result) -> tuple[Sentence, ...]:
 # ---------------------------------------------------------------------------------------- promises
 
 
-def _promise(guarantees: Sequence[Guarantee]) -> str:
+def promise(guarantees: Sequence[Guarantee]) -> str:
     """What is proven, or that nothing is."""
     order = list(UNITS)
     proven = [one for one in guarantees if one.kind == "proven" and math.isfinite(one.epsilon)]

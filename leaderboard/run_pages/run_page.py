@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from uedp_bench.leaderboard.cell_text import number, stat_text
+from uedp_bench.leaderboard.cell_text import stat_text
 from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row
@@ -17,6 +17,7 @@ from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, tables, text, words
 from uedp_bench.leaderboard.run_pages.figures import Figure
+from uedp_bench.leaderboard.run_pages.in_short import floor_cells
 from uedp_bench.leaderboard.run_pages.in_words import in_words
 from uedp_bench.leaderboard.run_pages.leaked_samples import samples
 from uedp_bench.leaderboard.run_pages.metrics_by_seed import Reading, readings, tiles
@@ -124,11 +125,8 @@ def _stages(result: Result) -> list[Table]:
 
 def _floors(result: Result) -> Table:
     """Values that need no private text, or next to none, beside what the run reached."""
-    name = result.headline.metric if result.headline else ""
-    known = metric("utility", name)
-    scale, unit = (100.0, " %") if known.percent else (1.0, "")
-    rows = [(floor, f"{number(value * scale)}{unit}") for floor, value in result.floors.items()]
-    return table(f"floors of {known.label}", ("floor", known.label), rows, numbers=(1,))
+    label = metric("utility", result.headline.metric if result.headline else "").label
+    return table(f"floors of {label}", ("floor", label), list(floor_cells(result)), numbers=(1,))
 
 
 def _script(result: Result) -> str:

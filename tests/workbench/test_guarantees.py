@@ -27,6 +27,7 @@ def test_guarantees_are_a_table_in_a_notebook() -> None:
     shown = given._repr_html_()
     assert shown.count("<tr>") == len(given) + 1
     assert "add-or-remove" in shown and "proven" in repr(given)
+    assert shown.startswith("<p>At a proven ε of ") and "for a person.</p>" in shown
     with pytest.raises(LookupError, match="there is: user"):
         given.proven("word")
 
@@ -43,6 +44,7 @@ def test_calibrate_meets_its_target_and_account_agrees() -> None:
     found = ub.calibrate("user-dp", 8, SIZES)
     assert found.parameter == "noise_multiplier"
     assert found.epsilon <= 8
+    assert repr(found).startswith(f"noise_multiplier = {found.value}: a proven epsilon of ")
     again = ub.account("user-dp", SIZES, noise_multiplier=found.value).proven("user")
     assert again.epsilon == found.epsilon
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import uedp_bench as ub
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.loading import load_results as read_all
+from uedp_bench.leaderboard.run_pages.in_words import in_words
+from uedp_bench.results import RunError, read_result
 from uedp_bench.workbench.results import Results
 
 QUICKSTART = Path(__file__).parents[2] / "leaderboard" / "results" / "quickstart"
@@ -57,6 +60,7 @@ def test_a_line_a_row_has_intervals_over_seeds(results: Results) -> None:
 def test_they_show_themselves_as_the_table_of_the_leaderboard(results: Results) -> None:
     shown = results._repr_html_()
     assert "<table>" in shown and "user-dp" in shown and "<li>" in shown
+    assert "floor: unigrams" in shown and "learned nothing" in shown and "no protection" in shown
     assert "perplexity" in repr(results)
     some = results[:2]
     assert isinstance(some, Results) and len(some) == 2 and some[0] is results[0]
@@ -64,12 +68,46 @@ def test_they_show_themselves_as_the_table_of_the_leaderboard(results: Results) 
     assert repr(results[:0]) == "no results"
 
 
+def test_a_result_shows_itself_as_the_top_of_its_page(results: Results) -> None:
+    one = next(r for r in results if r.label == "uedp" and r.spec.seed == 1)
+    shown = one._repr_html_()
+    for sentence in in_words(one):
+        assert escape(sentence.text) in shown
+    assert "floor: unigrams" in shown and "119" in shown
+    assert "claimed" in shown and "proven" in shown and "user-entity" in shown
+    assert "secret-sharer" in shown and "train seconds" in shown
+    assert in_words(one)[0].text in repr(one) and repr(one) == str(one)
+
+
+def test_a_result_equals_what_was_read(results: Results) -> None:
+    file = QUICKSTART / results[0].id / "result.json"
+    read = read_result(file)
+    assert results[0] == read and read == results[0] and results[1] != read
+    assert results[0].model_dump_json() == read.model_dump_json()
+    assert isinstance(results[0], type(read)) and ub.Result.of(results[0]) is results[0]
+
+
+def test_a_refuted_claim_is_said_in_words(results: Results) -> None:
+    first = next(r for r in results if r.label == "user-dp")
+    claim = next(g for g in first.guarantees if g.kind == "claimed")
+    refuted = claim.model_copy(update={"status": "refuted", "reason": "an attack <found> more"})
+    shown = Results([first.model_copy(update={"guarantees": (refuted,)})])[0]._repr_html_()
+    assert "<strong>The claim does not hold: an attack &lt;found&gt; more" in shown
+
+
+def test_a_failed_run_says_its_error(results: Results) -> None:
+    error = RunError(type="ValueError", message="no rows <here>", phase="train")
+    shown = Results([results[0].model_copy(update={"status": "failed", "error": error})])[0]
+    assert "no rows &lt;here&gt;" in shown._repr_html_() and "no rows" in repr(shown)
+
+
 def test_names_in_a_notebook_are_escaped(results: Results) -> None:
     first = results[0]
     part = first.spec.mechanism[0].model_copy(update={"name": "<script>alert(1)</script>"})
     spec = first.spec.model_copy(update={"mechanism": (part,)})
-    shown = Results([first.model_copy(update={"spec": spec})])._repr_html_()
-    assert "<script>" not in shown and "&lt;script&gt;" in shown
+    changed = Results([first.model_copy(update={"spec": spec})])
+    for shown in (changed._repr_html_(), changed[0]._repr_html_()):
+        assert "<script>" not in shown and "&lt;script&gt;" in shown
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -75,6 +75,11 @@ class Solution:
     guarantee: Guarantee
     point: CurvePoint | None
 
+    def __repr__(self) -> str:
+        """What was found in a line."""
+        proven = f"a proven epsilon of {self.epsilon:.4g} for the unit {self.guarantee.unit}"
+        return f"{self.parameter} = {self.value}: {proven}, delta {self.guarantee.delta:g}"
+
 
 def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -> Solution:
     """The smallest noise, or the largest other parameter, whose proven epsilon meets the target.

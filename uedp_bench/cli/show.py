@@ -36,7 +36,7 @@ def show_command(run: What, out: Out = Path("runs"), as_json: AsJson = False) ->
     if as_json:
         print_json(result.model_dump(mode="json"))
         return
-    for line in _lines(result):
+    for line in lines(result):
         echo(line)
 
 
@@ -62,7 +62,8 @@ def _file(run: str, out: Path) -> Path:
     raise InputError(f"no run {shown(run)} in {out}; {hint}")
 
 
-def _lines(result: Result) -> Iterator[str]:
+def lines(result: Result) -> Iterator[str]:
+    """What a result says, line by line."""
     from uedp_bench.leaderboard.run_pages.in_words import in_words
 
     spec = result.spec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
@@ -11,9 +12,11 @@ from uedp_bench.budget.account import account as account_for
 from uedp_bench.budget.calibration import Solution, Target, default_parameter, solve
 from uedp_bench.budget.mechanisms_and_systems import has_parameter, needs_parameter
 from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
+from uedp_bench.leaderboard.run_pages.in_words import promise
 from uedp_bench.workbench.html import table_html
 
 COLUMNS = ("kind", "epsilon", "delta", "unit", "adjacency", "notion", "status", "reason")
+NUMBERS = ("epsilon", "delta")
 
 
 class Guarantees(tuple[Guarantee, ...]):
@@ -43,8 +46,9 @@ class Guarantees(tuple[Guarantee, ...]):
         return "\n".join(" ".join(cell for cell in line if cell) for line in self.lines)
 
     def _repr_html_(self) -> str:
-        """The table in a notebook."""
-        return table_html(COLUMNS, self.lines)
+        """What is proven in a sentence, and the table."""
+        kinds = ["number" if name in NUMBERS else "" for name in COLUMNS]
+        return f"<p>{escape(promise(self))}.</p>{table_html(COLUMNS, self.lines, kinds)}"
 
 
 def account(

@@ -20,8 +20,9 @@ from uedp_bench.harness.saved_release import load_release as load_saved
 from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.release import Release
-from uedp_bench.results import Result, read_result
+from uedp_bench.results import read_result
 from uedp_bench.run_context import Run
+from uedp_bench.workbench.result import Result
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _planted_in(live: Attack[Any], corpus: Corpus, seed: int) -> Planted:
 def _result(folder: Path) -> Result:
     if not (folder / "result.json").is_file():
         raise InputError(f"{folder} is no folder of a run: it holds no result.json")
-    result = read_result(folder / "result.json")
+    result = Result.of(read_result(folder / "result.json"))
     if result.error is not None:
         raise InputError(f"{folder}: the run failed: {result.error.message}")
     return result

@@ -13,8 +13,9 @@ from uedp_bench.leaderboard.loading import load_results as read_all
 from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.leaderboard.table import columns_of, to_text
-from uedp_bench.results import Result
+from uedp_bench.results import Result as Recorded
 from uedp_bench.workbench.html import sheet_html
+from uedp_bench.workbench.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,8 @@ class Results(Sequence[Result]):
         out: folder that holds `<id>/result.json` of each; None where nobody knows.
     """
 
-    def __init__(self, results: Iterable[Result], out: Path | None = None) -> None:
-        self._results = tuple(results)
+    def __init__(self, results: Iterable[Recorded], out: Path | None = None) -> None:
+        self._results = tuple(map(Result.of, results))
         self.out = out
 
     @overload
@@ -133,7 +134,7 @@ def _value(name: str, cell: Any) -> Any:
     return cell
 
 
-def _own_intervals(result: Result) -> dict[str, Any]:
+def _own_intervals(result: Recorded) -> dict[str, Any]:
     """Ends of the intervals of a single run, which a table over seeds has no place for."""
     parts = [("utility", result.utility)]
     parts += [(column_prefix(attack), found) for attack, found in result.leakage.items()]

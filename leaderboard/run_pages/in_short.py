@@ -1,0 +1,88 @@
+"""The top of a run's page for other places than pages: its sentences, and its tables in short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from uedp_bench.leaderboard.cell_text import NONE, bound_text, number
+from uedp_bench.leaderboard.metrics import metric
+from uedp_bench.leaderboard.rows import Row
+from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, text, words
+from uedp_bench.leaderboard.run_pages.guarantee_cards import card
+from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
+from uedp_bench.leaderboard.run_pages.metrics_by_seed import tiles
+from uedp_bench.results import Result
+
+_COSTS = ("train_seconds", "attack_seconds", "score_seconds", "peak_memory_mb", "device")
+_READING = ("metric", "this run", "95 % interval", "direction")
+
+
+@dataclass(frozen=True)
+class Short:
+    """What a run came to.
+
+    Attributes:
+        title: mechanism, task, source, model and seed.
+        sentences: of its page.
+        tables: utility with its floors, guarantees, leakage and cost, as far as there are any.
+    """
+
+    title: str
+    sentences: tuple[Sentence, ...]
+    tables: tuple[Table, ...]
+
+
+def in_short(result: Result, row: Row) -> Short:
+    """What a run came to.
+
+    Args:
+        result: the run.
+        row: of the leaderboard, to which it belongs.
+    """
+    spec = result.spec
+    title = (
+        f"{result.label}: {spec.task.name} on {spec.source.name}, {spec.model.name}, "
+        f"seed {spec.seed}"
+    )
+    if result.error is not None:
+        failed = f"It failed in the phase {result.error.phase}: {result.error.message}"
+        return Short(title, (Sentence(failed, "bad"),), ())
+    shown = tiles(result, row)
+    utility = [(one.label, one.value, one.interval, one.better) for one in shown["utility"]]
+    utility += [(f"floor: {name}", value, NONE, NONE) for name, value in floor_cells(result)]
+    leakage = [
+        (attack, one.label, one.value, one.interval, one.better)
+        for attack, readings in shown["leakage"]
+        for one in readings
+    ]
+    leakage += [
+        (bound.attack, "ε at least", bound_text(bound, result.guarantees), NONE, NONE)
+        for bound in result.lower_bounds
+    ]
+    costs = result.cost.model_dump()
+    found = (
+        table("utility", _READING, utility, numbers=(1, 2)),
+        _guarantees(result, row),
+        table("leakage", ("attack", *_READING), leakage, numbers=(2, 3)),
+        table("cost", ("measure", "this run"), [(words(n), text(costs[n])) for n in _COSTS],
+              numbers=(1,)),
+    )  # fmt: skip
+    return Short(title, in_words(result), tuple(one for one in found if one.rows))
+
+
+def _guarantees(result: Result, row: Row) -> Table:
+    cards = [card(found, row.epsilon_at) for found in result.guarantees]
+    cells = [
+        (one.kind, one.epsilon, one.unit, dict(one.facts)["δ"],
+         f"{one.status}: {one.reason}" if one.reason else one.status)
+        for one in cards
+    ]  # fmt: skip
+    return table("guarantee", ("", "ε", "protects a", "δ", "status"), cells, numbers=(3,))
+
+
+def floor_cells(result: Result) -> Iterator[tuple[str, str]]:
+    """Names and values of what needs no private text, or next to none."""
+    known = metric("utility", result.headline.metric if result.headline else "")
+    scale, unit = (100.0, " %") if known.percent else (1.0, "")
+    yield from ((name, f"{number(value * scale)}{unit}") for name, value in result.floors.items())
