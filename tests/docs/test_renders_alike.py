@@ -1,0 +1,77 @@
+"""A page reads the same in the repository, which renders CommonMark, as in the site.
+
+Python-Markdown wants four spaces where a list's item goes on, takes an asterisk in a formula for
+emphasis more often, and can drop what stands in braces.
+"""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import markdown
+import pytest
+import yaml
+from examples import ROOT
+from markdown_it import MarkdownIt
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+SEEN = ("ul", "ol", "li", "pre", "blockquote", "table", "em", "strong", "code", "a")
+
+
+class Loader(yaml.SafeLoader):
+    """Reads mkdocs.yml, which names a function."""
+
+
+Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+class Flat(HTMLParser):
+    """The text of a page without spaces, with the tags that readers see."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.said += [f"<{tag}>"] if tag in (*SEEN, "td", "th", "h1", "h2", "h3") else []
+
+    def handle_endtag(self, tag: str) -> None:
+        self.said += [f"</{tag}>"] if tag in SEEN else []
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(re.sub(r"\s+", "", data))
+
+
+def in_repository(text: str) -> str:
+    return "".join(Flat(MarkdownIt("commonmark").enable("table").render(text)).said)
+
+
+def in_site(text: str) -> str:
+    listed = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), Loader)["markdown_extensions"]  # noqa: S506
+    names = [name for name in listed if isinstance(name, str)]
+    plain = {"pymdownx.highlight": {"use_pygments": False}}
+    html = markdown.markdown(text, extensions=names, extension_configs=plain)
+    return "".join(Flat(html).said)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_reads_the_same(page):
+    text = page.read_text("utf-8")
+    one, other = in_repository(text), in_site(text)
+    first = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if first is None:
+        assert one == other
+    else:
+        window = slice(max(0, first - 60), first + 60)
+        assert one[window] == other[window], "first the repository, then the site"
+
+
+def test_a_difference_is_seen():
+    text = "* one:\n\n  goes on\n"
+    assert in_repository(text) != in_site(text)
