@@ -1,14 +1,17 @@
 """Every registered component has a page in the site, and its place in the navigation.
 
-An entry `KIND/*` of the navigation in mkdocs.yml stands for the pages of all components of a
-kind.
+An entry `KIND/*` of the navigation in mkdocs.yml stands for an overview of the kind and the pages
+of all its components. What is written by hand is in `docs/KIND/NAME.md`; what the component
+declares is added to it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import component_text
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
 
 from uedp_bench.registry import REGISTRIES
 
@@ -17,6 +20,22 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Puts the pages of components where the navigation says `KIND/*`."""
     config.nav = with_components(config.nav)
     return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Makes the pages of all components, with what is written by hand about them."""
+    files.append(File.generated(config, "specs.md", content=component_text.specs()))
+    for kind, registry in REGISTRIES.items():
+        index = f"{kind}/index.md"
+        files.append(File.generated(config, index, content=component_text.overview(kind)))
+        for name in registry.names():
+            where = f"{kind}/{name}.md"
+            found = files.get_file_from_path(where)
+            if found is not None:
+                files.remove(found)
+            text = component_text.page(kind, name, found and found.content_string)
+            files.append(File.generated(config, where, content=text))
+    return files
 
 
 def with_components(nav: Any) -> Any:
@@ -36,4 +55,5 @@ def _entries(entry: Any) -> list[Any]:
     if not _is_kind(entry):
         return [with_components(entry)]
     kind = entry.removesuffix("/*")
-    return [{name: f"{kind}/{name}.md"} for name in REGISTRIES[kind].names()]
+    pages = [{name: f"{kind}/{name}.md"} for name in REGISTRIES[kind].names()]
+    return [f"{kind}/index.md", *pages]

@@ -27,6 +27,7 @@ TOP_PAGES = {
 
 _FENCE = re.compile(r"^ *(```+|~~~+)")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+_UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".toml": "toml"}
 
 
@@ -39,7 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         language = _LANGUAGES.get(path.suffix, "text")
         name = path.relative_to(root).as_posix()
         code = f"````{language}\n{path.read_text('utf-8')}\n````\n"
-        text = f"# {path.name}\n\n`{name}` of the repository:\n\n{code}"
+        text = f"{_UNSEARCHED}# {path.name}\n\n`{name}` of the repository:\n\n{code}"
         files.append(File.generated(config, _shown_at(name), content=text))
     return files
 

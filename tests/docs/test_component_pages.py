@@ -1,0 +1,89 @@
+"""The site has a page for every component, with all that the component declares."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+from examples import ROOT
+
+from uedp_bench.harness.spec_files import packaged_specs
+from uedp_bench.registry import REGISTRIES
+
+
+@pytest.fixture(scope="module")
+def text() -> Iterator[ModuleType]:
+    """The module that writes the pages, found as the site's build finds it."""
+    spec = importlib.util.spec_from_file_location(
+        "component_text", ROOT / "docs" / "hooks" / "component_text.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["component_text"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["component_text"]
+
+
+def by_hand(kind: str, name: str) -> str | None:
+    file = ROOT / "docs" / kind / f"{name}.md"
+    return file.read_text("utf-8") if file.exists() else None
+
+
+def rows(page: str) -> dict[str, list[str]]:
+    """Cells of the rows of all tables of a page, by the first cell."""
+    lines = (line[2:-2].split(" | ") for line in page.splitlines() if line.startswith("| "))
+    return {cells[0]: cells[1:] for cells in lines}
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_a_page_has_all_that_a_component_declares(text, kind):
+    for name in REGISTRIES[kind].names():
+        written = by_hand(kind, name)
+        said = text.page(kind, name, written)
+        assert said.startswith("# "), name
+        found = rows(said.partition("## All parameters")[2])
+        for one in text.described(kind, name)["parameters"]:
+            if (kind, one["name"]) != ("events", "kind"):
+                kinds, default, meaning = found[f"`{one['name']}`"]
+                assert all(f"`{part}`" in kinds for part in one["type"].split(" | ")), name
+                assert (default == "required") is one["required"], name
+                assert meaning or kind == "events", f"{name}.{one['name']} has no description"
+        kept = [line for line in (written or "").splitlines() if line]
+        assert [line for line in kept if line not in said.splitlines()] == [], name
+        code = rows(said)["code"][0].partition("](../../")[2].rstrip(")")
+        assert (ROOT / code).is_file(), name
+
+
+def test_an_overview_names_all_components_of_a_kind(text):
+    for kind, registry in REGISTRIES.items():
+        assert {f"[{name}]({name}.md)" for name in registry.names()} <= set(
+            rows(text.overview(kind))
+        )
+    assert {f"`{name}`" for name in packaged_specs()} <= set(rows(text.specs()))
+
+
+def test_a_page_says_what_goes_together(text):
+    def fact(kind: str, name: str, label: str) -> str:
+        return rows(text.page(kind, name))[label][0]
+
+    assert fact("mechanisms", "user-dp", "protects") == "user"
+    assert "whoever computes updates" in fact("mechanisms", "user-dp", "threat model")
+    assert "(https://arxiv.org/abs/1710.06963)" in fact("mechanisms", "user-dp", "paper or origin")
+    assert "next-word" in fact("attacks", "secret-sharer", "applies to")
+    assert fact("attacks", "embedding-inversion", "applies to").startswith(
+        "models of the tasks text-classification"
+    )
+    assert "messages" in fact("attacks", "gradient-inversion", "applies to")
+    assert "membership" in fact("tasks", "tagging", "attacks on what it trains")
+    assert "lstm-small" in fact("tasks", "next-word", "models")
+    assert fact("models", "marian", "tasks") == "translation"
+
+
+def test_what_a_component_says_stays_text(text):
+    said = text._plain("a_b * c_d [x] <y> | `k_l | m`")
+    assert said == r"a\_b \* c\_d \[x\] \<y\> &#124; `k_l &#124; m`"
