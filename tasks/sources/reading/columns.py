@@ -132,6 +132,7 @@ def corpus_of_columns(
     _check_columns(columns, params, owner)
     words = _words(columns, params, owner)
     texts = tuple(words.texts)
+    ids = _ids(columns, params, owner)
     users, split = _users(columns, params, owner), _split(columns, params, owner)
     known = dict(declared or {})
     if params.label_column is not None and params.label_names:
@@ -161,7 +162,7 @@ def corpus_of_columns(
         targets=_targets(columns, params, split, owner),
         layers={name: annotated[name].layer(texts) for name in params.layer_columns},
         records=_records(columns, params, owner),
-        ids=_ids(columns, params, owner),
+        ids=ids,
     )
     gold = params.entities_column is not None
     return add_entities(corpus, params, gold=gold)

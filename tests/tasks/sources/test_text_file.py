@@ -241,8 +241,8 @@ def test_public_files_follow(tmp_path: Path) -> None:
 def test_rows_keep_the_ids_of_their_column(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"text": "first", "n": 7}, {"text": "second", "n": 9}]
     file = write(tmp_path, "jsonl", rows)
-    assert load(file, id_column="n").ids == ("7", "9")
-    assert load(file).ids is None
+    assert load(file, id_column="n", valid=0, test=0).ids == ("7", "9")
+    assert load(file, valid=0, test=0).ids is None
     twice = write(tmp_path, "csv", [rows[0], rows[0]])
     with pytest.raises(InputError, match="line 3, column 'n': the id '7' is that of row 1 too"):
         load(twice, id_column="n")
