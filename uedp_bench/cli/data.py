@@ -1,4 +1,4 @@
-"""`uedp-bench data describe`: what a corpus holds."""
+"""`uedp-bench data`: what a corpus holds, and its rows for other tools."""
 
 from __future__ import annotations
 
@@ -98,6 +98,44 @@ def describe_command(
     if agreed is not None and layer is not None:
         for table in annotation_agreement.tables(agreed, layer):
             out.print(table)
+
+
+@app.command("export")
+def export_command(
+    source: Annotated[str, typer.Argument(help="Name of a source (uedp-bench list sources).")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="FILE", help="File to write: .jsonl or .csv; none is there."),
+    ],
+    path: Annotated[
+        Path | None, typer.Option("--path", help="The source's parameter `path`.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of the source."),
+    ] = None,
+    plugin: PluginFiles = None,
+) -> None:
+    """Write the private rows with their ids, for a tool that sanitises them elsewhere.
+
+    Give that tool this file, and what it makes of it to the mechanism sanitized-elsewhere. A run
+    must have the same source with the same parameters: they say which row has which id. Columns:
+    id, split, user, text.
+
+    \b
+    uedp-bench data export embedded --out rows.jsonl
+    uedp-bench data export text --path mail.csv --set user_column=sender --out rows.csv
+    """  # noqa: D301
+    from uedp_bench.registry import load_plugins, sources
+    from uedp_bench.text.row_files import write_rows
+
+    load_plugins(plugin or [])
+    values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
+    if path is not None:
+        values["path"] = path
+    corpus = sources.create(source, values).load()
+    written = write_rows(corpus, out)
+    console().print(f"{written:,} rows written to {out}", markup=False, highlight=False)
 
 
 def _parameter(text: str) -> tuple[str, Any]:

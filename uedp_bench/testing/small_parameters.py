@@ -131,6 +131,8 @@ def known_params(kind: str, name: str, folder: Path) -> dict[str, Any]:
     found = dict(_PARAMS.get(f"{kind}/{name}", {}))
     if f"{kind}/{name}" in ("mechanism/metric-dp", "mechanism/vickrey"):
         found |= {"epsilon": 5.0, "embedding": str(word_vectors(folder))}
+    if f"{kind}/{name}" == "mechanism/sanitized-elsewhere":
+        found["path"] = str(sanitized_rows(folder))
     return found
 
 
@@ -194,4 +196,13 @@ def word_vectors(folder: Path) -> Path:
     ]
     lines = (f"{word} {at % 5}.0 {at // 5}.5 {at % 3}.25" for at, word in enumerate(words))
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def sanitized_rows(folder: Path) -> Path:
+    """A file of another tool for the rows of any small source: all of them say nearly the same."""
+    file = folder / "sanitized.csv"
+    said = ("we saw it", "they had a plan", "it was late and we went home")
+    lines = (f"{row},{said[row % 3]} today" for row in range(2000))
+    file.write_text("\n".join(["id,text", *lines]) + "\n", encoding="utf-8")
     return file

@@ -17,6 +17,11 @@ WORD = re.compile(r"\w+|[^\w\s]")
 """A run of letters, digits and underscores, or any other character that is not white space."""
 
 
+MOST_PAIRS = 2_500_000_000
+"""Words of one text times words of the other, past which all between their common beginning and end
+counts as changed: to compare more takes gigabytes."""
+
+
 class Change(NamedTuple):
     """A piece of the old text and what stands in its place.
 
@@ -54,12 +59,12 @@ def compare(old: str, new: str) -> Compared:
 
     A change begins and ends with a word: white space at its sides that did not change is not in it.
     """
-    before, after = _words(old), _words(new)
-    pairs = list(_pairs([word for *_, word in before], [word for *_, word in after]))
-    edges = [*((before[a], after[b]) for a, b in pairs), ((len(old),) * 2, (len(new),) * 2)]
+    before, after = _places(old), _places(new)
+    pairs = list(_pairs(_folded(old, before), _folded(new, after)))
+    edges = [(before[a], after[b]) for a, b in pairs]
     changes: list[Change] = []
     at = new_at = 0
-    for (start, end, *_), (new_start, new_end, *_) in edges:
+    for (start, end), (new_start, new_end) in [*edges, ((len(old),) * 2, (len(new),) * 2)]:
         changes += _between((old[at:start], new[new_at:new_start]), at)
         if end - start != new_end - new_start:  # letters of another case may be more letters
             changes.append(Change(start, end, new_end - new_start, hides=False))
@@ -67,12 +72,19 @@ def compare(old: str, new: str) -> Compared:
     return Compared(tuple(changes), len(before), len(pairs))
 
 
-def _words(text: str) -> list[tuple[int, int, str]]:
-    return [(*match.span(), match[0].casefold()) for match in WORD.finditer(text)]
+def _places(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in WORD.finditer(text)]
+
+
+def _folded(text: str, places: Sequence[tuple[int, int]]) -> list[str]:
+    return [text[start:end].casefold() for start, end in places]
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Places of the words that both have, in order."""
+    if len(old) * len(new) > MOST_PAIRS:
+        yield from _ends(old, new)
+        return
     for code in LCSseq.opcodes(old, new):
         if code.tag == "equal":
             yield from zip(
@@ -80,6 +92,17 @@ def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
                 range(code.dest_start, code.dest_end),
                 strict=True,
             )
+
+
+def _ends(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Places of the words that both begin with, then of those that both end with."""
+    most = min(len(old), len(new))
+    first = next((at for at in range(most) if old[at] != new[at]), most)
+    left = most - first
+    last = next((at for at in range(left) if old[-1 - at] != new[-1 - at]), left)
+    yield from zip(range(first), range(first), strict=True)
+    ends = range(len(old) - last, len(old)), range(len(new) - last, len(new))
+    yield from zip(*ends, strict=True)
 
 
 def _between(gap: tuple[str, str], at: int) -> Iterator[Change]:
@@ -92,18 +115,17 @@ def _between(gap: tuple[str, str], at: int) -> Iterator[Change]:
     old, new = gap
     if old == new:
         return
-    first = _common(old, new)
-    old, new, at = old[first:], new[first:], at + first
-    last = _common(old[::-1], new[::-1])
-    end, length = len(old) - last, len(new) - last
-    yield Change(at, at + end, length, hides=bool(old[:end].strip()))
+    if not old.strip():
+        yield Change(at, at + len(old), len(new), hides=False)
+        return
+    for before, after in zip(_parts(old), _parts(new), strict=True):
+        if before != after:
+            yield Change(at, at + len(before), len(after), hides=bool(before.strip()))
+        at += len(before)
 
 
-def _common(old: str, new: str) -> int:
-    """How many spaces both begin with."""
-    found = 0
-    for a, b in zip(old, new, strict=False):
-        if a != b or not a.isspace():
-            break
-        found += 1
-    return found
+def _parts(text: str) -> tuple[str, str, str]:
+    """White space at the beginning, what stands between, white space at the end."""
+    inner = text.strip()
+    first = len(text) - len(text.lstrip())
+    return text[:first], inner, text[first + len(inner) :]

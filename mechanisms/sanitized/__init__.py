@@ -1,0 +1,1 @@
+"""What other tools made of text, read from their files."""

@@ -1,0 +1,169 @@
+"""A file that another tool sanitised: its texts stand in place of the rows with the same ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.accounting.declared_claim import DeclaredClaim
+from uedp_bench.accounting.events import Claim
+from uedp_bench.corpus import Layer, Rewriting, row_ids
+from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.mechanisms.sanitized.changed_words import (
+    changed_layer,
+    compare_all,
+    without_unsure,
+)
+from uedp_bench.mechanisms.sanitized.sanitized_file import SanitizedFile
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.release import EntityDetector
+    from uedp_bench.run_context import Run
+    from uedp_bench.text.changed_pieces import Compared
+
+COMPARED = 1000
+"""Rows, at most, that are compared with the text of another row too."""
+
+
+class SanitizedElsewhereParams(DeclaredClaim):
+    """The file, how it is read, and what its maker claims."""
+
+    path: Path = Field(
+        description="table of sanitised texts: .csv, .tsv, .jsonl, .ndjson (each plain or .gz) or "
+        ".parquet, with the ids that `uedp-bench data export` writes or the source's id_column has"
+    )
+    id_column: str = Field(default="id", description="column with the id of each row")
+    text_column: str = Field(default="text", description="column with the sanitised text")
+    missing: Literal["refuse", "drop"] = Field(
+        default="refuse",
+        description="rows whose id the file does not have. refuse: the run stops; drop: they are "
+        "not published, and counted, for a tool may leave rows out",
+    )
+
+    @property
+    def file(self) -> SanitizedFile:
+        """The file."""
+        return SanitizedFile(self.path, self.id_column, self.text_column)
+
+
+class SanitizedElsewhere(PublishingMechanism[SanitizedElsewhereParams]):
+    """Publishes what another tool made of the texts of the training and validation rows.
+
+    Rows are matched by id. Mentions and layers move along where words show where they went: a
+    mention stays where its words stay, and covers what took the place of words of its own alone.
+    One that stood in a longer piece that was changed is gone, and its row counts as incompletely
+    annotated.
+    """
+
+    name = "sanitized-elsewhere"
+    source = "a file of the user"
+    Params = SanitizedElsewhereParams
+    carries = frozenset({"entities", "layers"})
+
+    def plan(self, stats: CorpusStats) -> Events:
+        """Nobody here knows what the tool did with private text."""
+        return self.params.events()
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """What the user declares that its maker claims."""
+        return self.params.claims()
+
+    def entity_detector(self) -> EntityDetector:
+        """What the tool changed, as if it had looked for it."""
+        return _ChangedPieces(self.params)
+
+    def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
+        """The corpus with the texts of the file in all rows outside the split `public`.
+
+        Raises:
+            InputError: if the file cannot be read, has an id twice, or has no text for a row and
+                `missing` is refuse; if it has none for any training row.
+        """
+        texts, ids = self.params.file.texts(), row_ids(corpus)
+        private = ~corpus.where("public")
+        missing = private & np.array([name not in texts for name in ids], dtype=bool)
+        drop = self.params.missing == "drop"
+        self.params.file.check_missing(corpus, ids, missing, may_drop=drop)
+        kept = np.flatnonzero(~missing)
+        known = corpus.take(kept)
+        new = [texts[ids[row]] if private[row] else None for row in kept.tolist()]
+        found = compare_all(known.texts, new)
+        rewriting = Rewriting(without_unsure(known, found))
+        for row, each in found.items():
+            if (text := new[row]) is not None and text != known.texts[row]:
+                rewriting.edited(row, text, [one[:3] for one in each.changes])
+        _note(run, known, found, new)
+        run.note(
+            rows_dropped=int(missing.sum()),
+            ids_unused=len(texts.keys() - {*ids}),
+            simulation_only=["rows_dropped", "ids_unused"],
+        )
+        return rewriting.corpus(), self.params.events()
+
+
+class _ChangedPieces(NamedTuple):
+    """See `EntityDetector`."""
+
+    params: SanitizedElsewhereParams
+
+    def find(self, corpus: Corpus) -> Layer:
+        """The pieces of original texts that are others in the file; of a dropped row, all of it.
+
+        Raises:
+            InputError: as `publish`.
+        """
+        file, ids = self.params.file, row_ids(corpus)
+        texts = file.texts()
+        missing = np.array([name not in texts for name in ids], dtype=bool)
+        file.check_missing(corpus, ids, missing, may_drop=self.params.missing == "drop")
+        new = [texts.get(name, "") for name in ids]
+        return changed_layer(corpus.texts, new, compare_all(corpus.texts, new))
+
+
+def _note(
+    run: Run, corpus: Corpus, found: Mapping[int, Compared], new: Sequence[str | None]
+) -> None:
+    """Notes how much of the text is left, and where people labelled entities, how much of them."""
+    from uedp_bench.text.detection import measure
+
+    planted = [row for row in found if corpus.origin[row] < 0]
+    counts: dict[str, float] = {
+        "rows_published": len(found),
+        "rows_changed": sum(new[row] != corpus.texts[row] for row in found),
+        "rows_blank": sum(not (new[row] or "").strip() for row in found),
+        "planted_rows": len(planted),
+        "planted_rows_unchanged": sum(new[row] == corpus.texts[row] for row in planted),
+        "words_kept": _kept(found.values()),
+        "words_kept_of_another_row": _kept(_of_others(corpus.texts, new, [*found])),
+    }
+    run.note(**counts, simulation_only=list(counts))
+    gold = corpus.layers.get("gold")
+    if gold is None and corpus.detector is None:
+        every = np.ones(len(corpus), dtype=bool)
+        gold = Layer(corpus.entities, corpus.entity_types, every)
+    if gold is not None and not gold.spans.lost and len(gold.spans):
+        rows = ~corpus.where("public") & (corpus.origin >= 0)
+        measured = measure(corpus.texts, gold, changed_layer(corpus.texts, new, found), rows)
+        run.note(detection=measured.to_dict(), simulation_only=["detection"])
+
+
+def _kept(compared: Iterable[Compared]) -> float:
+    """Share of the words that are left."""
+    counts = [(each.kept, each.words) for each in compared]
+    return sum(kept for kept, _ in counts) / max(sum(words for _, words in counts), 1)
+
+
+def _of_others(
+    old: Sequence[str], new: Sequence[str | None], rows: Sequence[int]
+) -> Iterator[Compared]:
+    """Texts compared with the new text of the next row: what any two texts have in common."""
+    from uedp_bench.text.changed_pieces import compare
+
+    for row, other in pairwise(rows[: COMPARED + 1]):
+        yield compare(old[row], new[other] or "")
