@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.files.tables import ENDINGS as TABLES
-from uedp_bench.files.tables import Columns, FileColumns, ending_of, read_table
+from uedp_bench.files.tables import (
+    UTF_8,
+    Columns,
+    FileColumns,
+    Layout,
+    TableFormat,
+    ending_of,
+    read_table,
+)
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
@@ -28,9 +36,30 @@ class TextFileParams(ColumnParams):
     """The file and its columns."""
 
     path: Path = Field(
-        description="file ending in .csv, .tsv, .jsonl, .ndjson, .conll, .bio, .iob, .iob2 (each "
-        "plain or .gz) or .parquet; or a folder with one a split: train, valid (or dev), test, "
-        "public"
+        description="file ending in .csv, .tsv, .jsonl, .ndjson, .json, .txt, .conll, .bio, .iob, "
+        ".iob2 (each plain or .gz) or .parquet; or a folder with one a split: train, valid (or "
+        "dev), test, public"
+    )
+    file_format: TableFormat | Literal["conll"] | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="what the file is, whatever its ending says: csv and tsv with a header, an "
+        "object a line (jsonl), a list of objects (json), parquet, a token a line (conll), or a "
+        "text a line (lines, whose column is called text)",
+    )
+    encoding: str = Field(
+        default="utf-8",
+        exclude_if=at("utf-8"),
+        description="of the file's text, by its name in Python: utf-8 (with or without a byte "
+        "order mark), cp1252, latin-1, utf-16",
+    )
+    delimiter: str | None = Field(
+        default=None,
+        exclude_if=at(None),
+        min_length=1,
+        max_length=1,
+        description="between the fields of a line of csv or tsv, such as ';'; by default a comma "
+        "or a tab",
     )
     token_columns: tuple[str, ...] = Field(
         default=(),
@@ -39,14 +68,24 @@ class TextFileParams(ColumnParams):
         "the tokens first; by default the first is token and the last gold",
     )
 
+    @field_validator("encoding")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        try:
+            "".encode(value)
+        except (LookupError, ValueError):
+            raise ValueError("Python has no text encoding of this name") from None
+        return value
+
 
 class TextFile(Source[TextFileParams]):
     """Rows of a file with named columns.
 
     csv and tsv have a header and the quoting of RFC 4180, and their empty fields are nulls; jsonl
-    has one object a line; a file in CoNLL layout has a token and its tags a line, and a blank line
-    after a sentence; all text is UTF-8. Splits that the files do not have are cut off the training
-    users, whole users at a time.
+    has one object a line, and fields of objects within it are columns with a dot in their name; a
+    file in CoNLL layout has a token and its tags a line, and a blank line after a sentence; text is
+    UTF-8 unless `encoding` says otherwise. Splits that the files do not have are cut off the
+    training users, whole users at a time.
     """
 
     name: ClassVar[str] = "text"
@@ -67,14 +106,11 @@ class TextFile(Source[TextFileParams]):
         if params.path.is_dir():
             files = _of_splits(params.path, f"{self.name}.path")
             columns: Columns = joined(
-                {
-                    split: read_columns(file, self.name, params.token_columns)
-                    for split, file in files.items()
-                }
+                {split: read_columns(file, params, self.name) for split, file in files.items()}
             )
             params = params.model_copy(update={"split_column": params.split_column or SPLIT})
         else:
-            columns = read_columns(params.path, self.name, params.token_columns)
+            columns = read_columns(params.path, params, self.name)
         if isinstance(columns, FileColumns) and columns.by_word:
             params = _of_tokens(params, columns)
         return corpus_of_columns(columns, params, self.name)
@@ -115,24 +151,25 @@ def _of_tokens(params: TextFileParams, columns: Columns) -> TextFileParams:
     return params.model_copy(update=said)
 
 
-def read_columns(path: Path, owner: str, token_columns: tuple[str, ...] = ()) -> Columns:
-    """The columns of a file, whose format is in its ending.
+def read_columns(path: Path, params: TextFileParams, owner: str) -> Columns:
+    """The columns of a file, whose format is in its ending unless the parameters name it.
 
     Args:
         path: the file.
+        params: how it is written.
         owner: the source, for messages.
-        token_columns: names of the columns of a file in CoNLL layout.
 
     Raises:
         InputError: if the file is missing, of an unknown format or malformed.
     """
-    kind = ending_of(path)
+    kind, named = ending_of(path), params.file_format
     parameter = f"{owner}.path"
-    if kind in ENDINGS:
-        return read_tokens(path, token_columns, parameter)
-    if kind in TABLES:
-        return read_table(path, parameter)
+    encoding = UTF_8 if params.encoding.lower() in ("utf-8", "utf8") else params.encoding
+    if named == "conll" or (named is None and kind in ENDINGS):
+        return read_tokens(path, params.token_columns, parameter, encoding)
+    if named != "conll" and (named is not None or kind in TABLES):
+        return read_table(path, parameter, Layout(named, encoding, params.delimiter))
     raise InputError(
-        f"{parameter}: {shown_path(path)} must end in .csv, .tsv, .jsonl, .ndjson, .parquet or, in "
-        f"CoNLL layout, {', '.join(sorted(ENDINGS))}"
+        f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(TABLES))} or, in CoNLL "
+        f"layout, {', '.join(sorted(ENDINGS))}; or say what it is: {owner}.file_format"
     )

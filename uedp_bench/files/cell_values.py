@@ -40,6 +40,13 @@ def texts_of(values: Sequence[Any], where: str) -> list[str | None]:
     return found
 
 
+def is_blank(value: Any) -> bool:
+    """True for a value that no text can be made of: null, blank, or with what no text has."""
+    if isinstance(value, str):
+        return not value.strip() or NOT_TEXT.search(value) is not None
+    return value is None
+
+
 def check_texts(values: Sequence[str | None], where: str) -> None:
     """Refuses what cannot be written as text.
 

@@ -1,15 +1,15 @@
-"""Tables in files: csv, tsv, jsonl and parquet as columns by name."""
+"""Tables in files: csv, tsv, jsonl, json, parquet and lines of text as columns by name."""
 
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from uedp_bench.errors import InputError, MissingExtraError, shown
+from uedp_bench.files.json_tables import read_objects
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.files.text_files import MOST_LINE, open_text
@@ -18,8 +18,19 @@ MOST_ROWS, MOST_BYTES_A_ROW = 10_000_000, 64
 """A parquet file names its number of rows; past the first number, it is believed where the file has
 this many bytes for a thousand of them."""
 
-ENDINGS = frozenset({".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"})
-"""Endings of files that are tables; each but the last may be packed (.gz)."""
+TableFormat = Literal["csv", "tsv", "jsonl", "json", "parquet", "lines"]
+
+FORMATS: Mapping[str, TableFormat] = {
+    ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
+    ".parquet": "parquet", ".txt": "lines",
+}  # fmt: skip
+"""What a table is, by its ending; each but parquet may be packed (.gz)."""
+
+ENDINGS = frozenset(FORMATS)
+"""Endings of files that are tables."""
+
+UTF_8 = "utf-8-sig"
+"""UTF-8 with or without a byte order mark."""
 
 Columns = Mapping[str, Sequence[Any]]
 """Values by column name, all columns equally long; None is a null."""
@@ -40,40 +51,86 @@ class FileColumns(dict[str, Sequence[Any]]):
         self.by_word = by_word
 
 
+class Layout(NamedTuple):
+    """How a table is written.
+
+    Attributes:
+        file_format: what it is; by default what its ending says.
+        encoding: of its text.
+        delimiter: between the fields of csv and tsv; by default a comma and a tab.
+    """
+
+    file_format: TableFormat | None = None
+    encoding: str = UTF_8
+    delimiter: str | None = None
+
+
+def taken(columns: Columns, rows: Sequence[int]) -> Columns:
+    """Some rows, which stand where they stood."""
+    values = {name: [column[row] for row in rows] for name, column in columns.items()}
+    if not isinstance(columns, FileColumns):
+        return values
+    out = FileColumns("", (), by_word=columns.by_word)
+    out.places = [columns.places[row] for row in rows]
+    out.update(values)
+    return out
+
+
 def ending_of(path: Path) -> str:
     """The ending of a file, in lower case; that of packing left out."""
     endings = [ending for ending in path.suffixes if ending != ".gz"]
     return endings[-1].lower() if endings else ""
 
 
-def read_table(path: Path, parameter: str) -> Columns:
-    """The columns of a table; its ending, one of `ENDINGS`, says its format.
+def read_table(path: Path, parameter: str, layout: Layout | None = None) -> Columns:
+    """The columns of a table; its ending, one of `ENDINGS`, says its format unless that is given.
 
     csv and tsv have a header and the quoting of RFC 4180, and their empty fields are nulls; jsonl
-    has one object a line; all text is UTF-8.
+    has one object a line and json one list of them (`read_objects`); a file of lines has the column
+    `text`, without the blank ones.
 
     Args:
         path: the file.
         parameter: that named it, for messages.
+        layout: how it is written; UTF-8 with the usual delimiters by default.
 
     Raises:
         InputError: if the file is missing, of an unknown format or malformed.
     """
-    kind = ending_of(path)
-    if kind in {".csv", ".tsv"}:
-        return _read_delimited(path, "," if kind == ".csv" else "\t", parameter)
-    if kind in {".jsonl", ".ndjson"}:
-        return _read_jsonl(path, parameter)
-    if kind == ".parquet":
+    layout = layout or Layout()
+    kind = layout.file_format or FORMATS.get(ending_of(path))
+    if kind == "csv" or kind == "tsv":
+        return _read_delimited(path, layout, "," if kind == "csv" else "\t", parameter)
+    if kind == "jsonl" or kind == "json":
+        lines = kind == "jsonl"
+        columns, places = read_objects(path, parameter, layout.encoding, lines=lines)
+        return _placed(columns, places, path, parameter)
+    if kind == "lines":
+        return _read_lines(path, parameter, layout.encoding)
+    if kind == "parquet":
         return _read_parquet(path, parameter)
     raise InputError(f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(ENDINGS))}")
 
 
-def _read_delimited(path: Path, delimiter: str, parameter: str) -> Columns:
+def _placed(
+    columns: Mapping[str, Sequence[Any]], lines: Sequence[int], path: Path, parameter: str
+) -> FileColumns:
+    found = FileColumns(f"{parameter}: {shown_path(path)}", lines)
+    found.update(columns)
+    return found
+
+
+def _read_lines(path: Path, parameter: str, encoding: str) -> Columns:
+    with open_text(path, parameter, encoding=encoding) as lines:
+        kept = [(at, line.strip()) for at, line in enumerate(lines, start=1) if line.strip()]
+    return _placed({"text": [line for _, line in kept]}, [at for at, _ in kept], path, parameter)
+
+
+def _read_delimited(path: Path, layout: Layout, usual: str, parameter: str) -> Columns:
     csv.field_size_limit(MOST_LINE)  # the csv module stops at 128 KiB a field unless told
     where = f"{parameter}: {shown_path(path)}"
-    with open_text(path, parameter, newline="") as lines:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    with open_text(path, parameter, newline="", encoding=layout.encoding) as lines:
+        reader = csv.reader(lines, delimiter=layout.delimiter or usual, strict=True)
         try:
             header = next(reader, [])
             columns: dict[str, list[str | None]] = {name: [] for name in header}
@@ -94,32 +151,7 @@ def _read_delimited(path: Path, delimiter: str, parameter: str) -> Columns:
                     columns[name].append(value or None)
         except csv.Error as error:
             raise InputError(f"{where}, line {reader.line_num}: {error}") from None
-    found = FileColumns(where, numbers)
-    found.update(columns)
-    return found
-
-
-def _read_jsonl(path: Path, parameter: str) -> Columns:
-    records: list[dict[str, Any]] = []
-    numbers: list[int] = []
-    where = f"{parameter}: {shown_path(path)}"
-    with open_text(path, parameter) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line, parse_constant=_no_number)
-            except (ValueError, RecursionError) as error:
-                said = plain(str(error), 200)
-                raise InputError(f"{where}, line {number} is no JSON: {said}") from None
-            if not isinstance(record, dict):
-                raise InputError(f"{where}, line {number} is not an object {{...}}")
-            records.append(record)
-            numbers.append(number)
-    found = FileColumns(where, numbers)
-    for name in dict.fromkeys(name for record in records for name in record):
-        found[name] = [record.get(name) for record in records]
-    return found
+    return _placed(columns, numbers, path, parameter)
 
 
 def _read_parquet(path: Path, parameter: str) -> Columns:
@@ -146,7 +178,3 @@ def _read_parquet(path: Path, parameter: str) -> Columns:
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError) as error:
         first = plain((str(error).splitlines() or [""])[0], 200)
         raise InputError(f"{where} is not a parquet file that can be read: {first}") from None
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO
+from typing import BinaryIO, TextIO
 
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import open_regular, shown_path
@@ -29,7 +29,7 @@ def open_text(
     parameter: str = "path",
     *,
     newline: str | None = None,
-    encoding: Literal["utf-8-sig", "latin-1"] = "utf-8-sig",
+    encoding: str = "utf-8-sig",
 ) -> Iterator[TextIO]:
     """A text file opened for reading; gzip is known by its first bytes, not by its name.
 
@@ -43,7 +43,7 @@ def open_text(
         encoding: of the text, UTF-8 with or without a byte order mark unless told otherwise.
 
     Raises:
-        InputError: if there is no such file, it cannot be read, or it is not UTF-8 text.
+        InputError: if there is no such file, it cannot be read, or its text has another encoding.
     """
     path = Path(path)
     where = f"{parameter}: {shown_path(path)}"
@@ -57,7 +57,10 @@ def open_text(
                 text.where = where
                 yield text
     except UnicodeDecodeError as error:
-        raise InputError(f"{where} is not UTF-8 text ({error.reason})") from error
+        told = "UTF-8" if encoding == "utf-8-sig" else encoding
+        raise InputError(f"{where} is not {told} text ({error.reason})") from error
+    except UnicodeError as error:  # of codecs that look for a byte order mark
+        raise InputError(f"{where} is not {encoding} text ({error})") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{where} is damaged or cut short ({error})") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus, Facts, IntArray, Spans, dense_ids
 from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.files.cell_values import texts_of
-from uedp_bench.files.tables import Columns
+from uedp_bench.files.cell_values import is_blank, texts_of
+from uedp_bench.files.tables import Columns, taken
 from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources.reading.annotations import (
     Annotation,
@@ -90,6 +90,12 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
     split_column: str | None = Field(
         default=None, description="column that says train, valid, test or public"
     )
+    skip_blank: bool = Field(
+        default=False,
+        exclude_if=at(False),
+        description="leave out rows whose text, user or split is null, blank or holds a null "
+        "character, in place of refusing them",
+    )
     id_column: str | None = Field(
         default=None,
         exclude_if=at(None),
@@ -130,9 +136,11 @@ def corpus_of_columns(
             columns of text, user or split (how many and where), or a malformed entity.
     """
     _check_columns(columns, params, owner)
+    kept = _kept(columns, params, owner) if params.skip_blank else None
+    columns = columns if kept is None else taken(columns, kept)
     words = _words(columns, params, owner)
     texts = tuple(words.texts)
-    ids = _ids(columns, params, owner)
+    ids = _ids(columns, params, owner, kept)
     users, split = _users(columns, params, owner), _split(columns, params, owner)
     known = dict(declared or {})
     if params.label_column is not None and params.label_names:
@@ -197,6 +205,18 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
             f"{owner}: with a detector the column {shown(params.entities_column)} becomes the "
             "layer gold, and layer_columns names another column of this name"
         )
+
+
+def _kept(columns: Columns, params: ColumnParams, owner: str) -> list[int]:
+    """Numbers of the rows whose text, user and split are there."""
+    named = (params.tokens_column or params.text_column, params.user_column, params.split_column)
+    asked = [columns[name] for name in named if name is not None]
+    kept = [
+        row for row, values in enumerate(zip(*asked, strict=True)) if not any(map(is_blank, values))
+    ]
+    if not kept:
+        raise InputError(f"{owner}: the corpus is empty: every row is blank")
+    return kept
 
 
 def _words(columns: Columns, params: ColumnParams, owner: str) -> Words:
@@ -277,10 +297,15 @@ def _users(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
     return dense_ids(_filled(columns, params.user_column, owner))
 
 
-def _ids(columns: Columns, params: ColumnParams, owner: str) -> tuple[str, ...] | None:
-    """Ids of rows, no two of them equal, and none of them as planted rows are called."""
+def _ids(
+    columns: Columns, params: ColumnParams, owner: str, kept: Sequence[int] | None
+) -> tuple[str, ...] | None:
+    """Ids of rows, no two of them equal, and none of them as planted rows are called.
+
+    Rows without ids that were left after others were taken out are known by their numbers before.
+    """
     if params.id_column is None:
-        return None
+        return None if kept is None else tuple(map(str, kept))
     ids = _filled(columns, params.id_column, owner)
     first: dict[str, int] = {}
     for row, name in enumerate(ids):

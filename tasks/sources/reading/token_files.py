@@ -14,7 +14,9 @@ ENDINGS = frozenset({".conll", ".bio", ".iob", ".iob2"})
 _START = "-DOCSTART-"
 
 
-def read_tokens(path: Path, names: tuple[str, ...], parameter: str) -> FileColumns:
+def read_tokens(
+    path: Path, names: tuple[str, ...], parameter: str, encoding: str = "utf-8-sig"
+) -> FileColumns:
     """The columns of a file: a list of tokens, or of tags, a sentence.
 
     Columns are separated by tabs where the first token line has one, else by white space. Lines
@@ -25,6 +27,7 @@ def read_tokens(path: Path, names: tuple[str, ...], parameter: str) -> FileColum
         names: of the columns, as many as a line has; by default the first is `token`, the last
             `gold`, and those between them are left out.
         parameter: that named the file, for messages.
+        encoding: of its text.
 
     Raises:
         InputError: naming the line, for one that has another number of columns than the first.
@@ -34,7 +37,7 @@ def read_tokens(path: Path, names: tuple[str, ...], parameter: str) -> FileColum
     lines: list[int] = []
     documents: list[int] = []
     width, separator, document, pending = 0, None, -1, False
-    with open_text(path, parameter) as text:
+    with open_text(path, parameter, encoding=encoding) as text:
         for number, line in enumerate(text, start=1):
             if not line.strip() or line.startswith(_START):
                 pending |= line.startswith(_START)

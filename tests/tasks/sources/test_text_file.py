@@ -249,3 +249,65 @@ def test_rows_keep_the_ids_of_their_column(tmp_path: Path) -> None:
     planted = write(tmp_path, "csv", [{"text": "first", "n": "planted-0"}])
     with pytest.raises(InputError, match="'planted-0' is a planted row's"):
         load(planted, id_column="n")
+
+
+# ------------------------------------------------------------------------ files of anybody
+
+
+def test_other_delimiters_and_encodings_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "mail.csv"
+    file.write_bytes("Von;Text\nAnn;»Schöne Grüße« – €5\nBo;ja, gern\n".encode("cp1252"))
+    corpus = load(file, text_column="Text", user_column="Von", encoding="cp1252", delimiter=";",
+                  valid=0, test=0)  # fmt: skip
+    assert corpus.texts == ("»Schöne Grüße« – €5", "ja, gern")
+    with pytest.raises(InputError, match=r"mail\.csv is not UTF-8 text"):
+        load(file, text_column="Text", delimiter=";")
+    with pytest.raises(InputError, match="encoding is 'cp125': Python has no text encoding"):
+        load(file, encoding="cp125")
+    file.write_bytes("Von;Text\nAnn;eins\nBo;zwei\n".encode("utf-16"))
+    assert load(file, text_column="Text", encoding="utf-16", delimiter=";", valid=0, test=0)
+    file.write_text("no mark")
+    with pytest.raises(InputError, match="is not utf-16 text"):
+        load(file, encoding="utf-16")
+
+
+def test_fields_within_objects_are_columns(tmp_path: Path) -> None:
+    rows = [{"from": {"id": i, "nick": "a"}, "message": {"body": f"text {i}"}} for i in range(3)]
+    file = tmp_path / "chat.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    whole = tmp_path / "chat.json"
+    whole.write_text(json.dumps(rows))
+    named = {"text_column": "message.body", "user_column": "from.id", "valid": 0, "test": 0}
+    assert load(file, **named).texts == ("text 0", "text 1", "text 2")
+    assert load(whole, **named).fingerprint == load(file, **named).fingerprint
+    with pytest.raises(InputError, match=r"no column 'message\.bdy'.*did you mean 'message\.body'"):
+        load(file, **named | {"text_column": "message.bdy"})
+    whole.write_text('{"a": 1}')
+    with pytest.raises(InputError, match="is not a list"):
+        load(whole, **named)
+    whole.write_text("[1]")
+    with pytest.raises(InputError, match="entry 1 of the list is not an object"):
+        load(whole, **named)
+
+
+def test_a_format_may_be_named(tmp_path: Path) -> None:
+    file = tmp_path / "gold.txt"
+    file.write_text("Ann B-PER\ncame O\n\nBo B-PER\n")
+    assert load(file, valid=0, test=0).texts == ("Ann B-PER", "came O", "Bo B-PER")
+    tagged = load(file, file_format="conll", entities_column="gold", valid=0, test=0)
+    assert (tagged.texts, tagged.entity_types) == (("Ann came", "Bo"), ("PER",))
+
+
+def test_blank_rows_are_left_out_where_asked(tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    rows = [{"text": "one", "who": "a"}, {"text": " ", "who": "a"}, {"text": "three", "who": None},
+            {"text": "nu\0ll", "who": "b"}, {"text": "five", "who": "b"}]  # fmt: skip
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    named = {"user_column": "who", "valid": 0, "test": 0}
+    corpus = load(file, skip_blank=True, **named)
+    assert (corpus.texts, corpus.users.tolist()) == (("one", "five"), [0, 1])
+    with pytest.raises(InputError, match="null"):
+        load(file, **named)
+    file.write_text('{"text": ""}\n')
+    with pytest.raises(InputError, match="every row is blank"):
+        load(file, skip_blank=True, valid=0, test=0)
