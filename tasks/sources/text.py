@@ -167,7 +167,7 @@ def read_columns(path: Path, params: TextFileParams, owner: str) -> Columns:
     encoding = UTF_8 if params.encoding.lower() in ("utf-8", "utf8") else params.encoding
     if named == "conll" or (named is None and kind in ENDINGS):
         return read_tokens(path, params.token_columns, parameter, encoding)
-    if named != "conll" and (named is not None or kind in TABLES):
+    if named is not None or kind in TABLES:
         return read_table(path, parameter, Layout(named, encoding, params.delimiter))
     raise InputError(
         f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(TABLES))} or, in CoNLL "
