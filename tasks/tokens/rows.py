@@ -72,10 +72,11 @@ class TextRows:
 
     def padded(self, rows: IntArray) -> tuple[IntArray, IntArray]:
         """Inputs and targets (rows, longest of these rows), padded on the right."""
-        lengths = self.lengths[rows]
+        starts = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - starts  # of these rows: there may be millions of others
         columns = np.arange(lengths.max(initial=1))
         inside = columns < lengths[:, None]
-        at = self.offsets[rows][:, None] + np.where(inside, columns, 0)
+        at = starts[:, None] + np.where(inside, columns, 0)
         targets = np.where(inside, self.flat[at], IGNORED)
         inputs = np.full_like(targets, self.padding)
         inputs[:, 0] = self.begin

@@ -1,21 +1,23 @@
-"""The blocks of GPT-2 with their gradients written out, for networks of `transformers`.
+"""GPT-2 with its gradients written out, for networks of `transformers`.
 
 At the sizes that people train here, half of the library's time goes into calls: masks, caches,
-classes of outputs, and a node of autograd for every operation. A block here is one function on the
-library's own weights. It computes what the library computes, to rounding (a test compares).
+classes of outputs, and a node of autograd for every operation. All blocks here are one function on
+the library's own weights. It computes what the library computes, to rounding (a test compares).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.modules import module as torch_module
 
-from uedp_bench.models.networks.descent import current_rate, lookup, sgd_moved
+from uedp_bench.models.networks.descent import current_rate, sgd_moved
 from uedp_bench.models.networks.products import outer, product, transformed
 
 _SLOPE = 2.0 * math.sqrt(2.0 / math.pi)
@@ -26,17 +28,27 @@ class Attention(NamedTuple):
     """What a block knows besides its weights.
 
     Attributes:
-        rows: of the batch; tokens are rows times length.
         heads: of attention.
         scale: that products of queries and keys are multiplied by.
         eps: of both layer norms.
-        rate: see `descent.current_rate`.
     """
 
-    rows: int
     heads: int
     scale: float
     eps: tuple[float, float]
+
+
+class Stack(NamedTuple):
+    """What a transformer knows besides its weights.
+
+    Attributes:
+        blocks: of each block, what it knows.
+        eps: of the last layer norm.
+        rate: see `descent.current_rate`.
+    """
+
+    blocks: tuple[Attention, ...]
+    eps: float
     rate: float | None = None
 
 
@@ -49,21 +61,20 @@ def features(transformer: Any, tokens: Tensor) -> Tensor | None:
     """
     if tokens.device.type != "cpu" or not _untouched(transformer):
         return None
-    known = [_block(block) for block in transformer.h]
-    ends = (transformer.wte.weight, transformer.wpe.weight, *transformer.ln_f.parameters(False))
-    weights = [*ends, *(w for found in known if found for w in found[0])]
-    if None in known or not all(type(w) in (Tensor, nn.Parameter) for w in weights):
+    weights: list[Tensor] = [transformer.wte.weight, transformer.wpe.weight]
+    known: list[Attention] = []
+    for block in transformer.h:
+        if (found := _block(block)) is None:
+            return None
+        weights += found[0]
+        known.append(found[1])
+    weights += transformer.ln_f._parameters.values()
+    if not all(type(weight) in (Tensor, nn.Parameter) for weight in weights):
         return None
-    rows, length = tokens.shape
-    positions = torch.arange(length, device=tokens.device).expand(rows, -1)
-    values = lookup(tokens, transformer.wte.weight) + lookup(positions, transformer.wpe.weight)
-    flat = values.view(rows * length, -1)
     # A weight of two blocks cannot be moved between them.
     rate = current_rate() if len({id(weight) for weight in weights}) == len(weights) else None
-    for found in known:
-        if found is not None:
-            flat = _Block.apply(flat, *found[0], found[1]._replace(rows=rows, rate=rate))  # type: ignore[no-untyped-call]
-    out: Tensor = transformer.ln_f(flat.view(rows, length, -1))
+    how = Stack(tuple(known), transformer.ln_f.eps, rate)
+    out: Tensor = _Transformer.apply(tokens, how, *weights)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -86,29 +97,32 @@ def _untouched(transformer: Any) -> bool:
 
 def _bare(module: Any, kind: type | None = None) -> bool:
     """True if nothing was hung on a module of this kind, and it drops nothing."""
+    own = module.__dict__
     return (kind is None or type(module) is kind) and not (
-        module.training
-        or module._forward_hooks
-        or module._forward_pre_hooks
-        or module._backward_hooks
-        or module._backward_pre_hooks
-        or "forward" in module.__dict__
+        own["training"]
+        or own["_forward_hooks"]
+        or own["_forward_pre_hooks"]
+        or own["_backward_hooks"]
+        or own["_backward_pre_hooks"]
+        or "forward" in own
     )
 
 
 def _block(block: Any) -> tuple[tuple[Tensor, ...], Attention] | None:
-    """Weights of a block in the order that `_Block` takes, and the rest; None if it is changed."""
+    """Weights of a block in the order of `_WEIGHTS`, and the rest; None if it is changed."""
     from transformers.models.gpt2.modeling_gpt2 import GPT2MLP, GPT2Attention, GPT2Block
     from transformers.pytorch_utils import Conv1D
 
     if type(block) is not GPT2Block or not _bare(block):
         return None
-    attention, network = block.attn, block.mlp
+    parts = block._modules  # at each step: modules by name as attributes are twice as slow
+    attention, network, norms = parts["attn"], parts["mlp"], (parts["ln_1"], parts["ln_2"])
     if not (_bare(attention, GPT2Attention) and _bare(network, GPT2MLP)):
         return None
-    norms = (block.ln_1, block.ln_2)
-    products = (attention.c_attn, attention.c_proj, network.c_fc, network.c_proj)
-    gelu, others = network.act, (network.dropout, attention.attn_dropout, attention.resid_dropout)
+    inner, outer_ = attention._modules, network._modules
+    products = (inner["c_attn"], inner["c_proj"], outer_["c_fc"], outer_["c_proj"])
+    others = (outer_["dropout"], inner["attn_dropout"], inner["resid_dropout"])
+    gelu = outer_["act"]
     if not (
         all(_bare(norm, nn.LayerNorm) for norm in norms)
         and all(_bare(layer, Conv1D) for layer in products)
@@ -117,129 +131,200 @@ def _block(block: Any) -> tuple[tuple[Tensor, ...], Attention] | None:
         and gelu.approximate == "tanh"
     ):
         return None
-    first, second, third, fourth = ((p.weight, p.bias) for p in products)
-    (one, two), (three, four) = ((norm.weight, norm.bias) for norm in norms)
-    weights = (one, two, *first, *second, three, four, *third, *fourth)
+    layers = (norms[0], *products[:2], norms[1], *products[2:])
+    weights = tuple(layer._parameters[name] for layer in layers for name in ("weight", "bias"))
     eps = (norms[0].eps, norms[1].eps)
-    return weights, Attention(0, attention.num_heads, attention.scaling, eps)
+    return weights, Attention(attention.num_heads, attention.scaling, eps)
 
 
-class _Block(torch.autograd.Function):
-    """Arguments: values (rows * length, size), 12 weights, `Attention`. No second derivative."""
+_WEIGHTS = 12
+"""Of a block, each before its shift: norm, all of attention, its output, norm, wide, back."""
+
+
+class _Transformer(torch.autograd.Function):
+    """Arguments: tokens, `Stack`, tables of words and places, blocks, norm. No second derivative.
+
+    One function for all blocks: a node of autograd for each took as long as one of their products.
+    """
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, *given: Any) -> Tensor:
-        *weights, how = given
-        norm_1, shift_1, of_all, bias_all, of_out, bias_out = weights[:6]
-        norm_2, shift_2, of_wide, bias_wide, of_back, bias_back = weights[6:]
-        size = [values.shape[1]]
-        normed, *stats_1 = torch.native_layer_norm(values, size, norm_1, shift_1, how.eps[0])
-        table = product(normed, of_all.t(), bias_all)
-        mixed, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            *_by_head(table, how), 0.0, True, scale=how.scale
-        )
-        mixed = mixed.transpose(1, 2).reshape(values.shape)
-        middle = product(mixed, of_out.t(), bias_out).add_(values)
-        again, *stats_2 = torch.native_layer_norm(middle, size, norm_2, shift_2, how.eps[1])
-        wide = product(again, of_wide.t(), bias_wide)
-        gate = _gate(wide)
+    def forward(ctx: Any, tokens: Tensor, how: Stack, *weights: Tensor) -> Tensor:
+        rows, length = tokens.shape
+        words, places = weights[:2]
+        values = functional.embedding(tokens, words).add_(places[:length]).flatten(0, 1)
+        kept: list[list[Tensor]] = []
+        for number, of_block in enumerate(how.blocks):
+            first = 2 + _WEIGHTS * number
+            values, inside = _forward(values, rows, of_block, weights[first : first + _WEIGHTS])
+            kept.append(inside)
+        norm, shift = weights[-2:]
+        out, *stats = torch.native_layer_norm(values, [values.shape[1]], norm, shift, how.eps)
         ctx.how, ctx.rate = how, how.rate
-        ctx.save_for_backward(
-            *weights[::2], *weights[1::2], values, normed, *stats_1, table, mixed, sums,
-            middle, again, *stats_2, wide, gate,
-        )  # fmt: skip
-        return product(wide * gate, of_back.t(), bias_back).add_(middle)
+        ctx.save_for_backward(tokens, *weights[2:])
+        # Words are not read again: the output layer may have moved them by then.
+        ctx.tables, ctx.kept, ctx.last = weights[:2], kept, (values, *stats)
+        return out.view(rows, length, -1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        norm_1, of_all, of_out, norm_2, of_wide, of_back = saved[:6]
-        shift_1, shift_2 = saved[6], saved[9]
-        values, normed, mean_1, scale_1, table, mixed, sums = saved[12:19]
-        middle, again, mean_2, scale_2, wide, gate = saved[19:]
-        how, size = ctx.how, [values.shape[1]]
-        found = _Gradients(ctx.needs_input_grad[1:], how.rate, saved[:12])
+        (tokens, *read), how, kept = ctx.saved_tensors, ctx.how, ctx.kept
+        weights = [*ctx.tables, *read]
+        found = _Gradients(ctx.needs_input_grad[2:], how.rate, weights)
+        through = gradients[0].reshape(ctx.last[0].shape)
+        through = found.norm(len(weights) - 2, through, *ctx.last)
+        for number in range(len(how.blocks) - 1, -1, -1):
+            # Weights that were moved are not asked again: what a block kept makes room at once.
+            inside = kept[number] if how.rate is None else kept.pop()
+            at = 2 + _WEIGHTS * number
+            through = _backward(through, tokens.shape[0], how.blocks[number], inside, (found, at))
+        found.tables(tokens, through)
+        return None, None, *found.all()
 
-        of_values = gradients[0]
-        inner = _through_gelu(product(of_values, of_back), wide, gate)
-        found.add(5, wide * gate, of_values)
-        through = product(inner, of_wide)
-        found.add(4, again, inner)
-        of_middle, *ends = torch.ops.aten.native_layer_norm_backward(
-            through, middle, size, mean_2, scale_2, norm_2, shift_2, [True] * 3
-        )
-        found.add_norm(3, *ends)
-        of_middle += of_values
-        of_mixed = product(of_middle, of_out).view(how.rows, -1, how.heads, size[0] // how.heads)
-        found.add(2, mixed, of_middle)
-        parts = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-            of_mixed.transpose(1, 2), *_by_head(table, how),
-            mixed.view_as(of_mixed).transpose(1, 2), sums, 0.0, True, scale=how.scale,
-        )  # fmt: skip
-        of_table = torch.cat([p.transpose(1, 2).reshape(values.shape) for p in parts], dim=1)
-        through = product(of_table, of_all)
-        found.add(1, normed, of_table)
-        of_values, *ends = torch.ops.aten.native_layer_norm_backward(
-            through, values, size, mean_1, scale_1, norm_1, shift_1, [True] * 3
-        )
-        found.add_norm(0, *ends)
-        return (of_values.add_(of_middle), *found.all, None)
+
+def _forward(
+    values: Tensor, rows: int, how: Attention, weights: Sequence[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
+    """Values (rows * length, size) after a block, and what it keeps."""
+    norm_1, shift_1, of_all, bias_all, of_out, bias_out = weights[:6]
+    norm_2, shift_2, of_wide, bias_wide, of_back, bias_back = weights[6:]
+    size = [values.shape[1]]
+    normed, *stats_1 = torch.native_layer_norm(values, size, norm_1, shift_1, how.eps[0])
+    table = product(normed, of_all.t(), bias_all)
+    mixed, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        *_by_head(table, rows, how.heads), 0.0, True, scale=how.scale
+    )
+    mixed = mixed.transpose(1, 2).reshape(values.shape)
+    middle = product(mixed, of_out.t(), bias_out).add_(values)
+    again, *stats_2 = torch.native_layer_norm(middle, size, norm_2, shift_2, how.eps[1])
+    wide = product(again, of_wide.t(), bias_wide)
+    gate = _gate(wide)
+    out = product(wide * gate, of_back.t(), bias_back).add_(middle)
+    return out, [
+        values, normed, *stats_1, table, mixed, sums, middle, again, *stats_2, wide, gate
+    ]  # fmt: skip
+
+
+def _backward(
+    of_values: Tensor, rows: int, how: Attention, kept: Sequence[Tensor],
+    found: tuple[_Gradients, int],
+) -> Tensor:  # fmt: skip
+    """The gradient of a block's inputs, given that of its outputs; adds those of its weights.
+
+    Args:
+        of_values: (rows * length, size).
+        rows: of the batch.
+        how: the block.
+        kept: see `_forward`.
+        found: gradients, and the number of the block's first weight.
+    """
+    values, normed, mean_1, scale_1, table, mixed, sums = kept[:7]
+    middle, again, mean_2, scale_2, wide, gate = kept[7:]
+    all_, at = found
+    _, _, of_all, _, of_out, _, _, _, of_wide, _, of_back, _ = all_.weights[at : at + _WEIGHTS]
+
+    inner = _through_gelu(product(of_values, of_back), wide, gate)
+    all_.product(at + 10, wide * gate, of_values)
+    through = product(inner, of_wide)
+    all_.product(at + 8, again, inner)
+    of_middle = all_.norm(at + 6, through, middle, mean_2, scale_2).add_(of_values)
+    of_mixed = product(of_middle, of_out).view(rows, -1, how.heads, values.shape[1] // how.heads)
+    all_.product(at + 4, mixed, of_middle)
+    parts = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        of_mixed.transpose(1, 2), *_by_head(table, rows, how.heads),
+        mixed.view_as(of_mixed).transpose(1, 2), sums, 0.0, True, scale=how.scale,
+    )  # fmt: skip
+    of_table = torch.cat([p.transpose(1, 2).reshape(values.shape) for p in parts], dim=1)
+    through = product(of_table, of_all)
+    all_.product(at + 2, normed, of_table)
+    return all_.norm(at, through, values, mean_1, scale_1).add_(of_middle)
 
 
 class _Gradients:
-    """Gradients of a block's weights, or their moves.
+    """Gradients of weights, or their moves. Nothing reads a weight after its gradient was added.
 
     Args:
-        needed: of the 12 weights, which are trained.
+        needed: by weight, it is trained.
         rate: see `descent.current_rate`.
-        weights: the six that multiply, and their six shifts.
-
-    Attributes:
-        all: by weight, in the order of `_Block`; None where it is frozen or was moved.
+        weights: in the order of `_Transformer`.
     """
 
     def __init__(
         self, needed: Sequence[bool], rate: float | None, weights: Sequence[Tensor]
     ) -> None:
-        self._needed, self._rate, self._weights = needed, rate, weights
-        self.all: list[Tensor | None] = [None] * 12
+        self.weights = weights
+        self._needed, self._rate = needed, rate
+        self._all: list[Tensor | None] = [None] * len(weights)
 
-    def add(self, layer: int, inputs: Tensor, gradient: Tensor) -> None:
-        """Those of a product and its bias; nothing reads the weight after this."""
-        weight, needed = self._weights[layer], self._needed[2 * layer]
-        if not sgd_moved(needed, self._rate, weight, inputs, gradient) and needed:
-            self.all[2 * layer] = outer(inputs, gradient)
-        self._shift(layer, gradient.sum(dim=0) if self._needed[2 * layer + 1] else gradient)
+    def product(self, at: int, inputs: Tensor, gradient: Tensor) -> None:
+        """Those of a product and its bias, given the gradient of what comes out."""
+        moved = sgd_moved(self._needed[at], self._rate, self.weights[at], inputs, gradient)
+        if self._needed[at] and not moved:
+            self._all[at] = outer(inputs, gradient)
+        if self._needed[at + 1]:
+            self._all[at + 1] = gradient.sum(dim=0)
 
-    def add_norm(self, layer: int, of_norm: Tensor, of_shift: Tensor) -> None:
-        """Those of a layer norm."""
-        needed = self._needed[2 * layer]
-        if not sgd_moved(needed, self._rate, self._weights[layer], of_norm, None) and needed:
-            self.all[2 * layer] = of_norm
-        self._shift(layer, of_shift)
+    def norm(
+        self, at: int, gradient: Tensor, values: Tensor, mean: Tensor, scale: Tensor
+    ) -> Tensor:
+        """Those of a layer norm; returns the gradient of its inputs."""
+        through, of_norm, of_shift = torch.ops.aten.native_layer_norm_backward(
+            gradient, values, [values.shape[1]], mean, scale, *self.weights[at : at + 2], [True] * 3
+        )
+        self._all[at], self._all[at + 1] = of_norm, of_shift
+        found: Tensor = through
+        return found
 
-    def _shift(self, layer: int, gradient: Tensor) -> None:
-        shift, needed = self._weights[6 + layer], self._needed[2 * layer + 1]
-        if not sgd_moved(needed, self._rate, shift, gradient, None) and needed:
-            self.all[2 * layer + 1] = gradient
+    def tables(self, tokens: Tensor, gradient: Tensor) -> None:
+        """Those of words and places, given that of their sums (rows * length, size)."""
+        words, places = self.weights[:2]
+        if self._needed[0]:
+            if self._rate is None:
+                self._all[0] = torch.ops.aten.embedding_dense_backward(
+                    gradient, tokens.flatten(), len(words), -1, False
+                )
+            else:  # the rows that were read, and no others
+                words.index_add_(0, tokens.flatten(), gradient, alpha=-self._rate)
+        if self._needed[1]:
+            of_places = gradient.view(*tokens.shape, -1).sum(dim=0)
+            if self._rate is None:
+                self._all[1] = functional.pad(of_places, (0, 0, 0, len(places) - len(of_places)))
+            else:
+                places[: len(of_places)].sub_(of_places, alpha=self._rate)
+
+    def all(self) -> list[Tensor | None]:
+        """By weight; None where it is frozen, or was moved."""
+        found = [one if need else None for one, need in zip(self._all, self._needed, strict=True)]
+        if self._rate is None:
+            return found
+        small = [(w, one) for w, one in zip(self.weights, found, strict=True) if one is not None]
+        if small:
+            weights, gradients = zip(*small, strict=True)
+            torch._foreach_add_(weights, gradients, alpha=-self._rate)
+        return [None] * len(found)
 
 
-def _by_head(table: Tensor, how: Attention) -> Iterator[Tensor]:
+def _by_head(table: Tensor, rows: int, heads: int) -> Sequence[Tensor]:
     """Queries, keys and values (rows, heads, length, size of a head) of one table of all three."""
-    for part in table.view(how.rows, -1, 3, how.heads, table.shape[1] // 3 // how.heads).unbind(2):
-        yield part.transpose(1, 2)
+    parts = table.view(rows, -1, 3, heads, table.shape[1] // 3 // heads)
+    return parts.permute(2, 0, 3, 1, 4).unbind(0)
+
+
+@cache
+def _constant(value: float, dtype: torch.dtype) -> Tensor:
+    """A number that operations add to products in one pass."""
+    return torch.tensor(value, dtype=dtype)
 
 
 def _gate(values: Tensor) -> Tensor:
     """What GELU by tanh multiplies its input by: 0.5 (1 + tanh(u)), which is sigmoid(2 u)."""
-    start = values.new_tensor(_SLOPE)
+    start = _constant(_SLOPE, values.dtype)
     gate = torch.addcmul(start, values, values, value=_SLOPE * _CUBE)
     return gate.mul_(values).sigmoid_()
 
 
 def _through_gelu(gradient: Tensor, values: Tensor, gate: Tensor) -> Tensor:
     """The gradient of GELU's input; overwrites that of its output."""
-    start = values.new_tensor(_SLOPE)
+    start = _constant(_SLOPE, values.dtype)
     slope = torch.addcmul(start, values, values, value=3.0 * _SLOPE * _CUBE).mul_(values)
     slope.mul_(gate)  # times (1 - gate), plus 1, times the gate
     slope.addcmul_(slope, gate, value=-1.0).add_(gate)

@@ -85,11 +85,14 @@ class _OutputNats(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
-        needs = (*ctx.needs_input_grad[:2], ctx.has_bias and ctx.needs_input_grad[2])
-        if ctx.rate is not None and needs[1]:
-            return _descent(ctx.rate, needs[0], gradients[0], *ctx.saved_tensors), *[None] * 3
+        of_features, of_weight, of_bias, _ = ctx.needs_input_grad
+        needs = _Wanted(of_features, of_weight, ctx.has_bias and of_bias)
+        if ctx.rate is not None and needs.weight:
+            needs = needs._replace(rate=ctx.rate)
+            through = _gradients(needs, gradients[0], *ctx.saved_tensors)
+            return (*through, *[None] * (4 - len(through)))
         found = iter(_OutputBackward.apply(needs, gradients[0], *ctx.saved_tensors))  # type: ignore[no-untyped-call]
-        return *(next(found) if need else None for need in needs), None
+        return *(next(found) if need else None for need in needs[:3]), None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
@@ -97,18 +100,32 @@ class _OutputNats(torch.autograd.Function):
         return found, (0, *[None] * (len(found) - 1))
 
 
+class _Wanted(NamedTuple):
+    """Of which there are to be gradients.
+
+    Attributes:
+        features, weight, bias: of these.
+        rate: with a rate the weight moves by SGD (`descent`), and has no gradient.
+    """
+
+    features: bool
+    weight: bool
+    bias: bool
+    rate: float | None = None
+
+
 class _OutputBackward(torch.autograd.Function):
     """The gradients that are needed, as a function of its own, so that each unit has its own."""
 
     @staticmethod
-    def forward(needs: tuple[bool, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(wanted: _Wanted, *tensors: Tensor) -> tuple[Tensor, ...]:
         scale, features, weight, targets, *tables = tensors
         if features.dim() == 2:
-            return _gradients(needs, scale, features, weight, targets, *tables)
+            return _gradients(wanted, scale, features, weight, targets, *tables)
         if len(tables) == 1:  # the table of all units
             tables = list(torch.split(tables[0], (targets >= 0).sum(dim=1).tolist()))
         units = _each(scale, features, weight, targets, tables)
-        found = [_gradients(needs, *unit) for unit in units]
+        found = [_gradients(wanted, *unit) for unit in units]
         return tuple(torch.stack(parts) for parts in zip(*found, strict=True))
 
     @staticmethod
@@ -142,51 +159,49 @@ def _each(*arguments: Any) -> Iterator[tuple[Any, ...]]:
     return zip(*([None] * units if part is None else part for part in arguments), strict=True)
 
 
+def _kept(targets: Tensor) -> Tensor | None:
+    """Numbers of the tokens (tokens,) that are no padding; None if none of them is."""
+    at = (targets >= 0).nonzero()[:, 0]
+    return None if len(at) == len(targets) else at
+
+
 def _nats(
     features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Nats (tokens,) of targets, and the probabilities (tokens without padding, vocabulary)."""
-    at = (targets >= 0).nonzero()[:, 0]
-    kept, chosen = features[at], targets[at][:, None]
-    p = product(kept, weight, bias)
+    if (at := _kept(targets)) is not None:
+        nats, p = _nats(features[at], weight, bias, targets[at])
+        return nats.new_zeros(len(targets)).index_copy_(0, at, nats), p
+    p = product(features, weight, bias)
     torch.softmax(p, dim=-1, out=p)
-    likely = p.gather(1, chosen)[:, 0]
+    likely = p.gather(1, targets[:, None])[:, 0]
     nats = likely.log().neg_()
     low = (likely < _SMALL).nonzero()[:, 0]
     if len(low):
-        logits = product(kept[low], weight, bias)
-        nats[low] = torch.logsumexp(logits, dim=1) - logits.gather(1, chosen[low])[:, 0]
-    return nats.new_zeros(len(targets)).index_copy_(0, at, nats), p
+        logits = product(features[low], weight, bias)
+        nats[low] = torch.logsumexp(logits, dim=1) - logits.gather(1, targets[low, None])[:, 0]
+    return nats, p
 
 
 def _gradients(
-    needs: tuple[bool, ...], scale: Tensor, features: Tensor, weight: Tensor, targets: Tensor,
-    p: Tensor,
+    wanted: _Wanted, scale: Tensor, features: Tensor, weight: Tensor, targets: Tensor, p: Tensor
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Those of features, weight and bias that are needed, given that of the nats (tokens,)."""
-    at = (targets >= 0).nonzero()[:, 0]
-    scale, chosen, found = scale[at], targets[at], list[Tensor]()
-    if needs[0]:
-        inner = product(p, weight.t()).sub_(weight[chosen]).mul_(scale[:, None])
-        found.append(torch.zeros_like(features).index_copy_(0, at, inner))
-    if needs[1]:
-        scaled = features[at] * scale[:, None]
-        found.append(outer(p, scaled).index_add_(0, chosen, scaled, alpha=-1.0))
-    if needs[2]:
-        found.append((scale @ p).index_add_(0, chosen, scale, alpha=-1.0))
-    return tuple(found)
-
-
-def _descent(
-    rate: float, needed: bool, scale: Tensor, features: Tensor, weight: Tensor, targets: Tensor,
-    p: Tensor,
-) -> Tensor | None:  # fmt: skip
-    """The gradient of features if it is needed; moves the weight by SGD (`descent`)."""
-    found = None
-    if needed:
-        (found,) = _gradients((True, False, False), scale, features, weight, targets, p)
-    at = (targets >= 0).nonzero()[:, 0]
-    scaled = features[at] * scale[at, None]
-    descend(weight, p, scaled, rate)
-    weight.index_add_(0, targets[at], scaled, alpha=rate)
-    return found
+    """Those of features, weight and bias that are wanted, given that of the nats (tokens,)."""
+    if (at := _kept(targets)) is not None:
+        found = _gradients(wanted, scale[at], features[at], weight, targets[at], p)
+        if not wanted.features:
+            return found
+        return torch.zeros_like(features).index_copy_(0, at, found[0]), *found[1:]
+    here = list[Tensor]()
+    if wanted.features:
+        here.append(product(p, weight.t()).sub_(weight[targets]).mul_(scale[:, None]))
+    if wanted.weight:
+        scaled = features * scale[:, None]
+        if wanted.rate is None:
+            here.append(outer(p, scaled).index_add_(0, targets, scaled, alpha=-1.0))
+        else:
+            descend(weight, p, scaled, wanted.rate)
+            weight.index_add_(0, targets, scaled, alpha=wanted.rate)
+    if wanted.bias:
+        here.append((scale @ p).index_add_(0, targets, scale, alpha=-1.0))
+    return tuple(here)
