@@ -12,7 +12,7 @@ from typing import Protocol
 
 from uedp_bench.errors import InputError
 from uedp_bench.harness.result_files import logged_result, stored_result
-from uedp_bench.harness.tracking import logged_results, logged_runs
+from uedp_bench.harness.tracking_reading import logged_results, logged_runs
 from uedp_bench.results import Result
 
 COPIES = {"mlartifacts", "mlruns"}

@@ -9,9 +9,10 @@ import pytest
 from logged_results import result_of
 
 from uedp_bench.errors import TrackingError
-from uedp_bench.harness import live_metrics, tracking
+from uedp_bench.harness import live_metrics, tracking_client
 from uedp_bench.harness.live_metrics import LiveMetrics
 from uedp_bench.harness.scheduler import JobProgress, _Telling
+from uedp_bench.harness.system_metrics import SystemMetrics
 from uedp_bench.harness.tracking import LiveRun, log_result
 
 SPEC = result_of("x").spec
@@ -25,7 +26,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture
 def uri(out):
-    return tracking.default_uri(out)
+    return tracking_client.default_uri(out)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def curve(client, identifier, name="train_loss"):
 def live(uri, *identifiers, **more):
     specs = dict.fromkeys(identifiers, SPEC)
     more = {"warn": pytest.fail, "seconds": 0.01, **more}
-    return LiveMetrics(specs, uri, "tests", **more)
+    return LiveMetrics(specs, (uri, "tests"), **more)
 
 
 def until(condition):
@@ -98,7 +99,7 @@ def test_a_run_that_goes_on_logs_no_step_twice(uri, client):
 def test_a_run_that_failed_runs_again(uri, client, out):
     failed = result_of("ac", status="failed", series={"train_loss": [(1, 3.0)]})
     log_result(failed, out / "ac", uri=None, experiment="tests")
-    run = LiveRun("ac", SPEC, uri, "tests")
+    run = LiveRun("ac", SPEC, (uri, "tests"))
     assert run_of(client, "ac").info.status == "RUNNING"
     run.log([("train_loss", 1, 3.0, 5), ("train_loss", 2, 2.0, 6)])
     assert curve(client, "ac") == [(1, 3.0), (2, 2.0)]
@@ -156,3 +157,33 @@ def test_a_run_tells_its_points_with_its_progress():
         ("train_loss", step, 1.0) for step in (1, 2, 3)
     ]
     assert len(told) < 5
+
+
+def test_a_run_without_points_yet_is_there_with_samples_of_the_machine(uri, client, monkeypatch):
+    class Machine:
+        def sample(self):
+            return {"system/cpu_utilization_percentage": 50.0}
+
+    monkeypatch.setattr(live_metrics, "SystemMetrics", Machine)
+    before = round(1000 * time.time())
+    for _ in range(2):
+        with live(uri, "ag") as watching:
+            watching.hear(heard("ag"))
+            after = round(1000 * time.time())
+            until(lambda: watching._runs and not watching.sending.locked())
+    run = run_of(client, "ag")
+    assert before <= run.info.start_time <= after
+    name = "system/cpu_utilization_percentage"
+    points = client.get_metric_history(run.info.run_id, name)
+    assert [point.step for point in points] == [*range(len(points))]
+    assert {point.value for point in points} == {50.0}
+
+
+def test_the_machine_is_sampled_now_and_then_and_never_where_that_is_off(monkeypatch):
+    machine = SystemMetrics()
+    first = machine.sample()
+    assert 0.0 <= first["system/cpu_utilization_percentage"] <= 100.0
+    assert first["system/system_memory_usage_megabytes"] > 0.0
+    assert machine.sample() == {}
+    monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "false")
+    assert SystemMetrics().sample() == {}

@@ -7,13 +7,18 @@ import json
 import os
 import socket
 import time
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 from logged_results import result_of
 
 from uedp_bench.errors import TrackingError
-from uedp_bench.harness import tracking
+from uedp_bench.harness import tracking, tracking_client, tracking_model
 from uedp_bench.harness.tracking import log_result
+from uedp_bench.harness.tracking_grid import GRID, Grid, GridRun
+from uedp_bench.harness.tracking_model import Uploads
+from uedp_bench.harness.tracking_reading import logged_runs
 from uedp_bench.results import ComponentSpec, Cost, Result
 
 
@@ -42,6 +47,16 @@ def client(out):
     return MlflowClient(f"sqlite:///{out}/mlflow.db")
 
 
+def files_of(client, run_id, path=None):
+    return {entry.path for entry in client.list_artifacts(run_id, path)}
+
+
+def models_of(client, run_id):
+    outputs = client.get_run(run_id).outputs
+    found = outputs.model_outputs if outputs else []
+    return [client.get_logged_model(one.model_id) for one in found]
+
+
 def runs_of(client, identifier):
     experiment = client.get_experiment_by_name("tests").experiment_id
     return client.search_runs([experiment], f"tags.`uedp_bench.id` = '{identifier}'")
@@ -58,8 +73,12 @@ def test_row_to_run_and_back(log, client, out):
     copy = Result.model_validate(json.loads((artifacts / "result.json").read_text()))
     assert copy.id == "aa01"
     assert copy.tracking == found
-    assert (artifacts / "release" / "weights").read_bytes() == b"w" * 100
     assert (artifacts / "planted.json").is_file()
+    (model,) = models_of(client, run.info.run_id)
+    folder = Path(unquote(urlparse(model.artifact_location).path))
+    assert (folder / "release" / "weights").read_bytes() == b"w" * 100
+    assert Result.model_validate_json((folder / "result.json").read_text()).id == "aa01"
+    assert model.status == "READY"
 
 
 def test_parameters_metrics_and_rounds(log, client):
@@ -120,17 +139,25 @@ def test_what_was_interrupted_is_logged_in_full_next_time(log, client, monkeypat
     found = log(result_of("aa05"))
     (run,) = runs_of(client, "aa05")
     assert run.info.run_id == found["mlflow_run_id"]
-    names = {entry.path for entry in client.list_artifacts(run.info.run_id)}
-    assert names == {"result.json", "planted.json", "release"}
+    assert files_of(client, run.info.run_id) == {"result.json", "planted.json"}
+    assert [model.status for model in models_of(client, run.info.run_id)] == ["READY"]
 
 
-@pytest.mark.parametrize("step", ["set_terminated", "set_tag", "log_batch", "log_text"])
+ON_A_CORPUS = {
+    "created": "2024-05-01T00:00:00+00:00",
+    "corpus": {"fingerprint": "ab12", "rows": 9, "train_rows": 5, "users": 3},
+}
+STEPS = ["set_terminated", "set_tag", "log_batch", "log_text", "log_inputs", "log_outputs",
+         "log_model_artifacts", "finalize_logged_model"]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
 def test_no_interrupted_run_stays_running(log, client, monkeypatch, step):
     """The run is cut off right before and right after each step; the next command ends it."""
     from mlflow.tracking import MlflowClient
 
     for after in (False, True):
-        result = result_of(f"ab{step}{after}")
+        result = result_of(f"ab{step}{after}", provenance=ON_A_CORPUS)
         original = getattr(MlflowClient, step)
 
         def interrupted(self, *args, original=original, after=after, **more):
@@ -145,8 +172,8 @@ def test_no_interrupted_run_stays_running(log, client, monkeypatch, step):
         log(result)
         (run,) = runs_of(client, result.id)
         assert run.info.status == "FINISHED"
-        names = {entry.path for entry in client.list_artifacts(run.info.run_id)}
-        assert names == {"result.json", "planted.json", "release"}
+        assert files_of(client, run.info.run_id) == {"result.json", "planted.json"}
+        assert [model.status for model in models_of(client, run.info.run_id)] == ["READY"]
 
 
 def test_runs_of_a_grid_have_names_of_their_own_and_true_durations(log, client):
@@ -157,6 +184,14 @@ def test_runs_of_a_grid_have_names_of_their_own_and_true_durations(log, client):
     assert [run.run_name for run in runs] == [f"{name} (ac0001)", f"{name} (ac0002)"]
     assert {run.end_time - run.start_time for run in runs} == {3500}
     assert runs[0].end_time == 1714521600000
+
+
+def test_a_run_that_noted_when_it_began_is_as_long_as_it_was(log, client):
+    """Its cost holds what others trained for it, too."""
+    known = {"created": "2024-05-01T00:01:00.250+00:00", "started": "2024-05-01T00:00:58.000+00:00"}
+    result = result_of("ac0003", provenance=known, cost=Cost(train_seconds=60.0))
+    run = client.get_run(log(result)["mlflow_run_id"]).info
+    assert run.end_time - run.start_time == 2250
 
 
 def test_a_store_whose_first_set_up_was_interrupted_is_no_store(tmp_path, monkeypatch):
@@ -177,7 +212,7 @@ def test_a_store_whose_first_set_up_was_interrupted_is_no_store(tmp_path, monkey
         with pytest.raises(KeyboardInterrupt):
             log_result(result_of("ad01"), folder, **where)
     assert list((tmp_path / "runs").iterdir()) == []
-    tracking._experiment.cache_clear()
+    tracking_client.experiment_of.cache_clear()
     assert log_result(result_of("ad01"), folder, **where)["experiment"] == "tests"
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
         "mlartifacts", "mlflow.db"]  # fmt: skip
@@ -190,25 +225,131 @@ def test_links_of_a_stranger_are_not_uploaded(log, client, out, tmp_path):
         folder.mkdir(parents=True)
         (folder / "note.txt").symlink_to(secret)
     run_id = log(result_of("ae01"))["mlflow_run_id"]
-    names = {entry.path for entry in client.list_artifacts(run_id)}
-    assert names == {"result.json"}
+    assert files_of(client, run_id) == {"result.json"}
+    assert models_of(client, run_id) == []
 
 
 def test_a_release_that_nothing_is_proven_about_is_logged_only_on_request(log, client):
     unproven = {"guarantees": ()}
     without = log(result_of("af01", **unproven))["mlflow_run_id"]
-    with_it = log(result_of("af02", **unproven), log_release=True)["mlflow_run_id"]
-    assert {entry.path for entry in client.list_artifacts(without)} == {"result.json"}
-    names = {entry.path for entry in client.list_artifacts(with_it)}
-    assert names == {"result.json", "planted.json", "release"}
+    asked = Uploads(unproven=True)
+    with_it = log(result_of("af02", **unproven), uploads=asked)["mlflow_run_id"]
+    assert files_of(client, without) == {"result.json"}
+    assert models_of(client, without) == []
+    assert files_of(client, with_it) == {"result.json", "planted.json"}
+    assert len(models_of(client, with_it)) == 1
 
 
 def test_a_large_release_is_logged_only_on_request(log, client, monkeypatch):
-    monkeypatch.setattr(tracking, "MAX_RELEASE_BYTES", 99)
+    monkeypatch.setattr(tracking_model, "MAX_RELEASE_BYTES", 99)
     without = log(result_of("aa06"))["mlflow_run_id"]
-    with_it = log(result_of("aa07"), log_model=True)["mlflow_run_id"]
-    assert "release" not in {entry.path for entry in client.list_artifacts(without)}
-    assert "release" in {entry.path for entry in client.list_artifacts(with_it)}
+    with_it = log(result_of("aa07"), uploads=Uploads(large=True))["mlflow_run_id"]
+    assert models_of(client, without) == []
+    assert len(models_of(client, with_it)) == 1
+
+
+def test_a_server_without_models_gets_the_release_among_the_files(log, client, monkeypatch):
+    from mlflow.exceptions import MlflowException
+    from mlflow.protos.databricks_pb2 import ENDPOINT_NOT_FOUND
+    from mlflow.tracking import MlflowClient
+
+    def unknown(*arguments, **more):
+        raise MlflowException("no such endpoint", error_code=ENDPOINT_NOT_FOUND)
+
+    monkeypatch.setattr(MlflowClient, "create_logged_model", unknown)
+    run_id = log(result_of("aa12"))["mlflow_run_id"]
+    assert files_of(client, run_id) == {"result.json", "planted.json", "release"}
+
+
+def test_a_model_is_logged_again_only_when_its_files_change(log, client, out):
+    first = log(result_of("aa13"))["mlflow_run_id"]
+    (before,) = models_of(client, first)
+    log(result_of("aa13", diagnostics={"clipped": 0.1}))
+    assert [model.model_id for model in models_of(client, first)] == [before.model_id]
+    (out / "aa13" / "release" / "bias").write_bytes(b"b")
+    log(result_of("aa13", diagnostics={"clipped": 0.2}))
+    assert len(models_of(client, first)) == 2
+
+
+def test_data_sets_have_the_name_the_fingerprint_and_the_source_of_the_corpus(log, client):
+    run = client.get_run(log(result_of("aa14", provenance=ON_A_CORPUS))["mlflow_run_id"])
+    (found,) = run.inputs.dataset_inputs
+    assert (found.dataset.name, found.dataset.digest) == ("embedded", "ab12")
+    assert json.loads(found.dataset.profile) == {"rows": 9, "train_rows": 5, "users": 3}
+    assert [(tag.key, tag.value) for tag in found.tags] == [("mlflow.data.context", "training")]
+
+    import mlflow.data
+
+    read = mlflow.data.get_source(found.dataset).to_dict()["tags"]
+    assert read == {"uedp_bench.source": "embedded", "parameters": '{"users": 7}'}
+
+
+def test_the_experiment_is_one_of_trained_models(log, client):
+    log(result_of("aa15"))
+    found = client.get_experiment_by_name("tests")
+    assert found.tags["mlflow.experimentKind"] == "custom_model_development"
+
+
+def clipped(*bounds, seeds=(1,)):
+    """Specs of a grid by id: one for each clip bound and seed."""
+    base = result_of("x").spec
+    found = {}
+    for bound in bounds:
+        for seed in seeds:
+            chain = (base.mechanism[0], ComponentSpec(name="user-dp", params={"clip": bound}))
+            new = {"mechanism": chain, "seed": seed}
+            found[f"{bound}-{seed}"] = base.model_copy(update=new)
+    return found
+
+
+def test_runs_of_a_grid_are_named_by_what_differs():
+    grid = Grid.of(clipped(0.1, 0.5, seeds=(1, 2)))
+    assert grid.names["0.5-2"] == "deidentify + user-dp (clip=0.5), seed 2"
+    assert len(set(grid.names.values())) == 4
+    assert grid.common["mechanism.deidentify.style"] == "remove"
+    assert "mechanism.user-dp.clip" not in grid.common
+    assert grid.key == Grid.of(clipped(0.5, 0.1)).key != Grid.of(clipped(0.5)).key
+
+
+def test_a_grid_is_one_parent_with_its_runs_below_it(log, client, out):
+    specs = clipped(0.1, 0.5)
+    for _ in range(2):  # the same command again
+        grid = GridRun(specs)
+        results = [result_of(one, spec=spec) for one, spec in specs.items()]
+        children = [log(result, grid=grid)["mlflow_run_id"] for result in results]
+        grid.end(results)
+    experiment = client.get_experiment_by_name("tests").experiment_id
+    (parent,) = client.search_runs([experiment], f"tags.`{GRID}` != ''")
+    assert parent.info.status == "FINISHED"
+    assert parent.info.run_name.startswith("next-word on embedded, lstm-small (grid ")
+    found = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
+    assert sorted(run.info.run_id for run in found) == sorted(children)
+    # Boards read results, and the parent has none.
+    listed = {run for run, _ in logged_runs(f"sqlite:///{out}/mlflow.db", "tests")}
+    assert parent.info.run_id not in listed
+    assert listed >= {*children}
+
+
+def test_a_grid_that_was_interrupted_and_one_with_a_failed_run_say_so(log, client):
+    specs = clipped(0.2, 0.3)
+    first, second = (result_of(one, spec=spec) for one, spec in specs.items())
+    grid = GridRun(specs)
+    run_id = log(first, grid=grid)["mlflow_run_id"]
+    parent = client.get_run(run_id).data.tags["mlflow.parentRunId"]
+    grid.end([first])
+    assert client.get_run(parent).info.status == "KILLED"
+    error = {"type": "InputError", "message": "no", "phase": "train"}
+    failed = Result.model_validate({**second.model_dump(), "status": "failed", "error": error})
+    grid.end([first, failed])
+    assert client.get_run(parent).info.status == "FAILED"
+
+
+def test_a_run_that_is_alone_has_no_parent(log, client):
+    grid = GridRun(clipped(0.7))
+    (one,) = clipped(0.7).items()
+    run = client.get_run(log(result_of(one[0], spec=one[1]), grid=grid)["mlflow_run_id"])
+    assert "mlflow.parentRunId" not in run.data.tags
+    assert run.info.run_name == "deidentify + user-dp, seed 1"
 
 
 def test_more_points_than_one_batch_holds(log, client):

@@ -94,6 +94,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         with only_process(options.out, keep_cache=options.keep_release):
             jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
             screen.begin(jobs)
+            tracker.begin(jobs)
             # Results of earlier runs are logged too where this server has not seen them.
             results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
             speed = Speed(threads=options.threads, processes=options.processes)

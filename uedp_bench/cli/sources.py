@@ -64,7 +64,7 @@ def loader_of(
     Raises:
         InputError: if a tracking URI stands alone.
     """
-    from uedp_bench.harness.tracking import default_uri
+    from uedp_bench.harness.tracking_client import default_uri
     from uedp_bench.leaderboard.loading import Loader
     from uedp_bench.leaderboard.sources import Experiment, Folder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from uedp_bench.errors import UedpBenchError
 if TYPE_CHECKING:
     from uedp_bench.harness.live_metrics import LiveMetrics
     from uedp_bench.harness.scheduler import Job, JobProgress
+    from uedp_bench.harness.tracking_grid import GridRun
     from uedp_bench.results import Result
 
 EXPERIMENT = "uedp-bench"
@@ -37,6 +38,15 @@ class Tracker:
         self._out, self._uri = out, uri
         self._log_model, self._log_release = log_model, log_release
         self._live: LiveMetrics | None = None
+        self._grid: GridRun | None = None
+        self._seen: list[Result] = []
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """Takes the runs that are logged next as one grid: MLflow shows them under one parent."""
+        if self._uri is not None:
+            from uedp_bench.harness.tracking_grid import GridRun
+
+            self._grid = GridRun({job.id: job.spec for job in jobs})
 
     @contextmanager
     def live(
@@ -47,27 +57,41 @@ class Tracker:
     ) -> Iterator[Callable[[JobProgress], None]]:
         """What hears of progress within the block: it shows it, and logs the points in it.
 
+        The grid ends with the block.
+
         Args:
             jobs: that are run.
             show: is called with all progress.
             warn: is called once if points cannot be logged, in another thread.
         """
         todo = {job.id: job.spec for job in jobs if job.todo}
-        if self._uri is None or self.error is not None or not todo:
-            yield show
+        try:
+            if self._uri is None or self.error is not None or not todo:
+                yield show
+                return
+            from uedp_bench.harness.live_metrics import LiveMetrics
+            from uedp_bench.harness.tracking_client import default_uri
+
+            where = self._uri or default_uri(self._out), EXPERIMENT
+            with LiveMetrics(todo, where, warn, grid=self._grid) as live:
+
+                def listen(message: JobProgress) -> None:
+                    show(message)
+                    live.hear(message)
+
+                self._live = live
+                yield listen
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Says in MLflow how the grid ended; a server that is gone is told that next time."""
+        if self._grid is None or self.error is not None:
             return
-        from uedp_bench.harness.live_metrics import LiveMetrics
-        from uedp_bench.harness.tracking import default_uri
+        from uedp_bench.harness.tracking_client import PROBE, as_tracking_error, environment
 
-        uri = self._uri or default_uri(self._out)
-        with LiveMetrics(todo, uri, EXPERIMENT, warn) as live:
-
-            def listen(message: JobProgress) -> None:
-                show(message)
-                live.hear(message)
-
-            self._live = live
-            yield listen
+        with suppress(UedpBenchError), as_tracking_error("end the grid"), environment(PROBE):
+            self._grid.end(self._seen)
 
     def log(self, result: Result) -> Result:
         """The result with the run that it was logged as."""
@@ -81,17 +105,19 @@ class Tracker:
         if self._uri is None or self.error is not None:
             return result
         from uedp_bench.harness.tracking import log_result
+        from uedp_bench.harness.tracking_model import Uploads
         from uedp_bench.results import write_result
 
         folder, uri = self._out / result.id, self._uri or None
         try:
             found = log_result(
-                result, folder, uri=uri, experiment=EXPERIMENT,
-                log_model=self._log_model, log_release=self._log_release,
+                result, folder, uri=uri, experiment=EXPERIMENT, grid=self._grid,
+                uploads=Uploads(large=self._log_model, unproven=self._log_release),
             )  # fmt: skip
         except UedpBenchError as error:
             self.error = error
             return result
+        self._seen.append(result)
         if found == result.tracking:
             return result
         logged = result.model_copy(update={"tracking": found})

@@ -1,4 +1,4 @@
-"""Curves that move: MLflow gets the points of series while runs train.
+"""Curves that move: MLflow gets the points of series, and how busy the machine is, as runs train.
 
 `result.json` is the truth, and its points are logged when a run ends, as far as they are not there.
 So nothing here has to succeed, and nothing here may hold up a training: points wait in a queue that
@@ -17,7 +17,9 @@ from typing import Self
 
 from uedp_bench.errors import TrackingError
 from uedp_bench.harness.scheduler import JobProgress
+from uedp_bench.harness.system_metrics import SystemMetrics
 from uedp_bench.harness.tracking import LiveRun
+from uedp_bench.harness.tracking_grid import GridRun
 from uedp_bench.results import RunSpec
 
 SECONDS = 5.0
@@ -33,10 +35,10 @@ class LiveMetrics:
 
     Args:
         specs: of the runs, by id.
-        uri: any MLflow tracking URI.
-        experiment: name of the MLflow experiment.
+        where: any MLflow tracking URI, and the name of the experiment.
         warn: is called with why points are not sent any more, in another thread.
         seconds: between two sendings.
+        grid: that the runs belong to.
 
     Attributes:
         sending: is held while something is sent: hold it to log the result of a run.
@@ -45,16 +47,18 @@ class LiveMetrics:
     def __init__(
         self,
         specs: Mapping[str, RunSpec],
-        uri: str,
-        experiment: str,
+        where: tuple[str, str],
         warn: Callable[[str], None],
         seconds: float = SECONDS,
+        grid: GridRun | None = None,
     ) -> None:
         self.sending = threading.Lock()
-        self._specs, self._uri, self._experiment = dict(specs), uri, experiment
+        self._specs, self._where, self._grid = dict(specs), where, grid
         self._warn, self._seconds = warn, seconds
         self._waiting: deque[tuple[str, str, int, float, int]] = deque(maxlen=_MOST_WAITING)
         self._runs: dict[str, LiveRun] = {}
+        self._began: dict[str, int] = {}
+        self._machine = SystemMetrics()
         self._stop, self._failed = threading.Event(), False
         self._thread = threading.Thread(target=self._send_now_and_then, daemon=True)
 
@@ -78,12 +82,14 @@ class LiveMetrics:
         """Takes the points of a message; it costs next to nothing."""
         if message.id in self._specs:
             now = round(1000 * time.time())
+            self._began.setdefault(message.id, now)
             self._waiting.extend((message.id, *point, now) for point in message.points)
 
     def ended(self, identifier: str) -> None:
         """Sends no more of a run, whose result is logged next."""
         self._specs.pop(identifier, None)
         with self.sending:
+            self._began.pop(identifier, None)
             self._runs.pop(identifier, None)
 
     def _send_now_and_then(self) -> None:
@@ -92,19 +98,29 @@ class LiveMetrics:
             while self._waiting:
                 identifier, name, step, value, at = self._waiting.popleft()
                 points.setdefault(identifier, []).append((name, step, value, at))
-            for identifier, new in points.items():
-                self._send(identifier, new)
+            machine = self._machine.sample() if self._began else {}
+            for identifier, began in list(self._began.items()):
+                self._send(identifier, began, points.get(identifier, []), machine)
 
-    def _send(self, identifier: str, points: list[tuple[str, int, float, int]]) -> None:
+    def _send(
+        self,
+        identifier: str,
+        began: int,
+        points: list[tuple[str, int, float, int]],
+        machine: Mapping[str, float],
+    ) -> None:
         with self.sending:
             spec = self._specs.get(identifier)
             if spec is None or self._failed or self._stop.is_set():
                 return
             try:
                 if identifier not in self._runs:
-                    run = LiveRun(identifier, spec, self._uri, self._experiment)
+                    run = LiveRun(identifier, spec, self._where, began, self._grid)
                     self._runs[identifier] = run
-                self._runs[identifier].log(points)
+                if points:
+                    self._runs[identifier].log(points)
+                if machine:
+                    self._runs[identifier].log_machine(machine)
             except (TrackingError, OSError) as error:
                 self._failed = True
                 self._warn(f"{error}; metrics are logged when the runs have ended")

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ class Meter:
     Attributes:
         phase: that began last.
         seconds: by phase.
+        started: when it was made, UTC.
     """
 
     def __init__(self, progress: Progress) -> None:
+        self.started = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.phase, self._progress = "load", progress
         self.seconds: dict[str, float] = {}
         self._memory, self._device = _PeakMemory(), "cpu"

@@ -33,7 +33,7 @@ def provenance(
     out: dict[str, Any] = {
         "package": __version__,
         "commit": _commit(),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "python": platform.python_version(),
         "libraries": library_versions(),
     }

@@ -55,6 +55,9 @@ def execute(spec: RunSpec, how: Execution, identity: Identity | None = None) -> 
         goes_on = how.keep_release and not isinstance(error, InputError)
         stored = after_failure(how.out / known.id, goes_on=goes_on)
         result = failed(spec, known, reason_of(error, meter.phase, how.failures), stored)
+    # This attempt's own time: training that others did for it, or before it, is in its cost.
+    began = {**result.provenance, "started": meter.started}
+    result = result.model_copy(update={"provenance": began})
     keep_result(result, how.out)
     if result.error is None:
         forget(how.out / known.id)

@@ -18,10 +18,11 @@ _NAMES = (
     "max_position_embeddings",
 )
 SIZES: dict[str, dict[str, int]] = {
+    "micro": dict(zip(_NAMES, (2, 128, 4, 256, 256), strict=True)),
     "tiny": dict(zip(_NAMES, (4, 128, 4, 512, 256), strict=True)),
     "small": dict(zip(_NAMES, (6, 384, 12, 1536, 512), strict=True)),
 }
-TOKENS = {"tiny": 2_000, "small": 30_000}
+TOKENS = {"micro": 2_000, "tiny": 2_000, "small": 30_000}
 
 
 class BERTParams(LoraParams):
@@ -32,11 +33,12 @@ class BERTParams(LoraParams):
         description="hub id or local directory of an encoder and its tokenizer; not used, and at "
         "its default, where `configuration` is given",
     )
-    configuration: Literal["tiny", "small"] | None = Field(
+    configuration: Literal["micro", "tiny", "small"] | None = Field(
         default=None,
         description="size when trained from scratch, with a WordPiece tokenizer of public text: "
-        "'tiny' has 4 layers of 128, 4 heads, 256 positions and up to 2,000 tokens, 'small' 6 "
-        "layers of 384, 12 heads, 512 positions and up to 30,000 tokens",
+        "'tiny' has 4 layers of 128, 4 heads, 256 positions and up to 2,000 tokens, 'micro' 2 such "
+        "layers with 256 units between them, 'small' 6 layers of 384, 12 heads, 512 positions and "
+        "up to 30,000 tokens",
     )
     vocabulary_size: int | None = Field(
         default=None,

@@ -1,0 +1,114 @@
+"""Clients of MLflow: experiments found or made, limits of time, and errors in one line."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.errors import TrackingError
+from uedp_bench.harness.tracking_store import database, set_up
+
+PROBE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "5", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+"""Limits of the first request: a server that is gone is known in seconds."""
+
+WORK = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "60", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
+"""Limits of a server that has answered."""
+
+_KIND = "mlflow.experimentKind"
+_CLASSIC = "custom_model_development"
+"""Without a kind MLflow 3 guesses one, and may open an experiment as one of prompts and traces.
+This one has the table of runs with metrics, parameters, data sets and models as columns."""
+
+
+def default_uri(results: Path) -> str:
+    """The SQLite store beside a folder of results."""
+    return f"sqlite:///{results}/mlflow.db"
+
+
+@lru_cache(maxsize=8)
+def client_of(uri: str) -> Any:
+    """The client of a tracking URI, made once."""
+    return _new_client(uri)
+
+
+def _new_client(uri: str) -> Any:
+    # Before the import: nothing about a privacy benchmark is reported to anyone.
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    from mlflow.tracking import MlflowClient
+
+    for chatter in ("mlflow", "alembic"):
+        logging.getLogger(chatter).setLevel(logging.ERROR)
+    return MlflowClient(tracking_uri=uri)
+
+
+@lru_cache(maxsize=8)
+def experiment_of(uri: str, name: str) -> tuple[Any, str]:
+    """The client and the experiment's id; a new SQLite store is set up here, once.
+
+    An experiment that nobody gave a kind becomes one of trained models.
+    """
+    set_up(uri, _new_client)
+    client = client_of(uri)
+    from mlflow.exceptions import MlflowException
+
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        try:
+            where = _artifacts(uri)
+            return client, client.create_experiment(name, where, tags={_KIND: _CLASSIC})
+        except MlflowException:  # another process was faster
+            found = client.get_experiment_by_name(name)
+            if found is None:
+                raise
+    if _KIND not in found.tags:
+        client.set_experiment_tag(found.experiment_id, _KIND, _CLASSIC)
+    return client, found.experiment_id
+
+
+def _artifacts(uri: str) -> str | None:
+    """Beside the database for SQLite; elsewhere the server decides."""
+    file = database(uri)
+    return None if file is None else (file.resolve().parent / "mlartifacts").as_uri()
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Sets MLflow's limits where the user has not, and takes them back."""
+    quiet = {"MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+    added = {k: v for k, v in {**values, **quiet}.items() if k not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def as_tracking_error(what: str) -> Iterator[None]:
+    """Whatever goes wrong inside is a `TrackingError`, but for a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        raise TrackingError(_explain(what, error)) from error
+    except Exception as error:  # drivers and servers raise what they like
+        raise TrackingError(_explain(what, error)) from error
+
+
+def _explain(what: str, error: Exception) -> str:
+    reason = (without_credentials(str(error)).strip().splitlines() or [type(error).__name__])[0]
+    return f"cannot {what}: {reason[:300]}"
+
+
+def without_credentials(text: str) -> str:
+    """A URI as it may be printed."""
+    return re.sub(r"//[^@/\s]+@", "//***@", text)
