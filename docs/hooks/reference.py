@@ -1,0 +1,95 @@
+"""Reference pages that are made from the code: commands, and names for Python."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import textwrap
+from typing import Any
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import uedp_bench
+from uedp_bench import api
+from uedp_bench.cli.main import app
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages."""
+    pages = {
+        "reference/command-line.md": command_line(),
+        "reference/python.md": names("uedp_bench", _PYTHON, uedp_bench.__all__),
+        "reference/components.md": names("uedp_bench.api", _API, api.__all__),
+    }
+    for where, text in pages.items():
+        files.append(File.generated(config, where, content=text))
+    return files
+
+
+_PYTHON = """# Python reference
+
+These names come from `import uedp_bench as ub`. [From Python](../python.md) shows how they are
+used."""
+
+_API = """# Reference for components
+
+These names come from `uedp_bench.api`: what a mechanism, attack, task, source or model of your own
+imports. [Components of your own](../registry.md) has a page for each kind, with an example that
+runs."""
+
+
+def command_line() -> str:
+    """The page of all commands, as `--help` says it."""
+    head = "# Commands\n\nThis is what `--help` prints of each command.\n"
+    return "\n".join([head, *_commands(typer.main.get_command(app), None, "uedp-bench", 2)])
+
+
+def _commands(command: Any, parent: Any, name: str, level: int) -> list[str]:
+    """The sections of a command and of those below it."""
+    context = command.context_class(command, info_name=name.split()[-1], parent=parent)
+    parts = [f"{'#' * level} {name}\n", _help(command.help or "")]
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    parts.append(f"```text\n{usage}\n```\n")
+    records = [part.get_help_record(context) for part in command.get_params(context)]
+    rows = [f"| `{_cell(option)}` | {_text(said)} |" for option, said in filter(None, records)]
+    if rows:
+        parts.append("\n".join(["| option or argument | meaning |", "|---|---|", *rows, ""]))
+    for below in getattr(command, "commands", {}).values():
+        if not below.hidden:
+            parts += _commands(below, context, f"{name} {below.name}", min(level + 1, 3))
+    return parts
+
+
+def _help(text: str) -> str:
+    """A docstring as typer prints it: what follows a backspace stands as it is."""
+    parts = []
+    for part in textwrap.dedent(text).strip().split("\n\n"):
+        kept, _, code = part.partition("\b")
+        said = " ".join(kept.split())
+        parts += [_text(said)] if said else []
+        parts += [f"```text\n{textwrap.dedent(code).strip(chr(10))}\n```"] if code.strip() else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _text(text: str) -> str:
+    for sign in "\\*_[]<>":
+        text = text.replace(sign, f"\\{sign}")
+    return _cell(text)
+
+
+def names(module: str, head: str, listed: Any) -> str:
+    """A page that documents names of a module, each where it is defined."""
+    owner = importlib.import_module(module)
+    entries = []
+    for name in sorted(listed, key=str.lower):
+        found = getattr(owner, name)
+        home = getattr(found, "__module__", "")
+        if home.startswith("uedp_bench") and (inspect.isclass(found) or inspect.isfunction(found)):
+            entries.append(f"## {name}\n\n::: {home}.{found.__qualname__}\n")
+    return "\n\n".join([head, *entries])
