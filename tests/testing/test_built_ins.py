@@ -11,12 +11,22 @@ from documents import HashedSentences
 from tiny import plugged
 
 from uedp_bench import registry
+from uedp_bench.models import bert_params, gpt2
 from uedp_bench.testing import Subject, check_component
 from uedp_bench.testing.checks import KINDS
 from uedp_bench.testing.small_parameters import known_partners
 
 SUPPORT = Path(__file__).parents[1] / "support"
 CNN = {"name": "hashed-cnn", "params": {"width": 4}}
+
+SMALLER_GPT2 = {"n_layer": 1, "n_embd": 16, "n_head": 2}
+SMALLER_BERT = {
+    "num_hidden_layers": 1,
+    "hidden_size": 16,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+}
+"""Sizes of networks for which the promises are the same, and cheaper to check."""
 
 PARTNERS: dict[str, dict[str, Any]] = {
     "mechanism/mpc": {"model": CNN},
@@ -66,6 +76,8 @@ def sentences(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
     split = "uedp_bench.text.sentences.split_sentences"
     monkeypatch.setattr(split, lambda texts: [_halves(text) for text in texts])
     monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(gpt2._SIZES, "tiny", {**gpt2._SIZES["tiny"], **SMALLER_GPT2})
+    monkeypatch.setitem(bert_params.SIZES, "tiny", {**bert_params.SIZES["tiny"], **SMALLER_BERT})
     with plugged(SUPPORT / "hashed_cnn.py"):
         yield
 
