@@ -56,7 +56,10 @@ def to_text(rows: Sequence[Row], width: int = 120, *, styles: bool = False) -> s
     """The tables as text of so many columns; `styles` for a terminal."""
     from rich.console import Console
 
-    screen = Console(width=width, record=True, file=io.StringIO(), highlight=False)
+    # Without force_jupyter a notebook would show the table beside the text that it asked for.
+    screen = Console(
+        width=width, record=True, file=io.StringIO(), highlight=False, force_jupyter=False
+    )
     screen.print(render(rows, width))
     return screen.export_text(styles=styles)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from tiny import SPIES, USER_DP, flags, plugged, runs
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.cli.progress import Bars, Lines
+from uedp_bench.cli.progress import Bars, Display, Lines, OneLine, display
 from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.scheduler import Job, JobProgress
 from uedp_bench.results import Cost, Result
@@ -46,6 +46,42 @@ def test_a_line_for_each_step_and_none_for_each_round(jobs):
         "user-dp, seed 1: score",
         "finished: user-dp, seed 1 (0 s; 1 runs left)",
     ]
+
+
+class Handle:
+    """What IPython gives for something that is displayed and changed later."""
+
+    def __init__(self):
+        self.shown = []
+
+    def update(self, what):
+        self.shown.append(what.data)
+
+
+def test_a_notebook_has_one_line_that_changes(jobs, monkeypatch):
+    import IPython.display
+
+    handle = Handle()
+    monkeypatch.setattr(IPython.display, "display", lambda *what, display_id: handle)
+    with OneLine(Console(file=io.StringIO()), seconds=60.0) as line:
+        line.checking(2)
+        line.begin(jobs)
+        line._before = 0.0
+        line.update(JobProgress(jobs[0].id, "train", 3, 36))
+        line.update(JobProgress(jobs[0].id, "train", 4, 36))  # a moment later: not shown
+        line.finish(jobs[0], result(jobs[0]))
+        line.finish(jobs[1], result(jobs[1]).model_copy(update={"status": "failed"}))
+    assert handle.shown == [
+        "checking 2 runs and their data",
+        "0 of 2 runs done; user-dp, seed 1: train 3/36",
+        "2 of 2 runs done, 1 of them failed",
+    ]
+
+
+def test_a_notebook_is_known_and_quiet_is_quiet(monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert type(display()) is OneLine
+    assert type(display(quiet=True)) is Display
 
 
 def test_nothing_is_silent_for_long(jobs):

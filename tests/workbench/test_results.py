@@ -68,6 +68,14 @@ def test_they_show_themselves_as_the_table_of_the_leaderboard(results: Results) 
     assert repr(results[:0]) == "no results"
 
 
+def test_text_is_only_text_in_a_notebook(
+    results: Results, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert "user-dp" in repr(results)
+    assert capsys.readouterr().out == ""
+
+
 def test_a_result_shows_itself_as_the_top_of_its_page(results: Results) -> None:
     one = next(r for r in results if r.label == "uedp" and r.spec.seed == 1)
     shown = one._repr_html_()

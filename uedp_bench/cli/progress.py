@@ -1,12 +1,14 @@
-"""What runs, on standard error: bars in a terminal, lines elsewhere.
+"""What runs, on standard error: bars in a terminal, one line in a notebook, lines elsewhere.
 
 Standard output stays clean for tables and `--json`.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+import warnings
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -76,10 +78,13 @@ class Display:
 
 
 def display(*, quiet: bool = False) -> Display:
-    """Bars if standard error is a terminal, else lines; nothing where that was asked for."""
+    """What suits where it runs: a terminal, a notebook or a log; nothing where that was asked."""
     console = Console(stderr=True)
+    in_notebook, console.is_jupyter = console.is_jupyter, False
     if quiet:
         return Display(console)
+    if in_notebook:
+        return OneLine(console)
     return Bars(console) if console.is_terminal else Lines(console)
 
 
@@ -137,6 +142,64 @@ class Bars(Display):
             if task is not None:
                 self._progress.remove_task(task[0])
             self._progress.advance(self._all)
+
+
+class OneLine(Display):
+    """A line below the cell of a notebook that says what runs now, and at last what was done.
+
+    Args:
+        console: of notes.
+        seconds: between two changes of the line.
+    """
+
+    def __init__(self, console: Console, seconds: float = 0.3) -> None:
+        super().__init__(console)
+        self._seconds = seconds
+        self._labels: dict[str, str] = {}
+        self._all = self._finished = self._failed = 0
+        self._before = -math.inf
+
+    def _begin(self) -> None:
+        from IPython.display import Pretty, display
+
+        # A library says that it has no widgets for bars of its own.
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        self._handle = display(Pretty(""), display_id=True)
+
+    def _end(self) -> None:
+        self._show("", at_once=True)
+
+    def checking(self, runs: int) -> None:
+        """Says that runs are checked."""
+        self._show(f"checking {runs} runs and their data", at_once=True)
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """Counts those that are finished."""
+        self._labels = {job.id: plain(job.label) for job in jobs}
+        self._all, self._finished = len(jobs), sum(not job.todo for job in jobs)
+
+    def update(self, message: JobProgress) -> None:
+        """Says what a run does."""
+        at = f" {message.done}/{message.total}" if message.total > 1 else ""
+        self._show(f"{self._labels[message.id]}: {plain(message.phase)}{at}")
+
+    def finish(self, job: Job, result: Result) -> None:
+        """Counts it."""
+        self._finished += 1
+        self._failed += result.status == "failed"
+
+    def _show(self, now: str, *, at_once: bool = False) -> None:
+        """Changes the line, unless it was changed a moment ago."""
+        from IPython.display import Pretty
+
+        with self._lock:
+            clock = time.monotonic()
+            if not at_once and clock - self._before < self._seconds:
+                return
+            self._before = clock
+            failed = f", {self._failed} of them failed" if self._failed else ""
+            done = f"{self._finished} of {self._all} runs done{failed}" if self._all else ""
+            self._handle.update(Pretty("; ".join(filter(None, (done, now)))))
 
 
 class Lines(Display):

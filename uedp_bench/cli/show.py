@@ -98,7 +98,8 @@ def lines(result: Result) -> Iterator[str]:
 
 def _part(title: str, found: dict[str, Estimate]) -> Iterator[str]:
     yield f"\n{title}"
+    wide = max([WIDE, *(len(name) + 1 for name in found)])
     for name, one in found.items():
         low, high = one.low, one.high
         interval = "" if low is None or high is None else f" ({low:.4g} to {high:.4g})"
-        yield f"  {name:{WIDE}}{one.value:.4g}{interval}"
+        yield f"  {name:{wide}}{one.value:.4g}{interval}"

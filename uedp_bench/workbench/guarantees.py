@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
+from uedp_bench import registry
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.budget.account import DELTA
 from uedp_bench.budget.account import account as account_for
@@ -57,6 +59,7 @@ def account(
     *,
     delta: float | None = None,
     spread: Iterable[int | None] | None = None,
+    plugins: Iterable[Path | str] = (),
     **more: Any,
 ) -> Guarantees:
     """What a mechanism's paper claims and what can be proven, before anything is trained.
@@ -70,12 +73,14 @@ def account(
         delta: at which guarantees are stated; 1e-5 by default.
         spread: points of the curve of guarantees for a user with an entity: how many other users
             mention it; None among them for all users.
+        plugins: files that register mechanisms of your own.
         more: parameters, as keywords.
 
     Raises:
         InputError: for an unknown name or parameter, a value out of range, or a size that is
             missing.
     """
+    registry.load_plugins(map(Path, plugins))
     given, delta = _given(mechanism, {**(parameters or {}), **more}, delta)
     several = "+" in mechanism
     planned = (PlannedPipeline if several else PlannedMechanism).of(mechanism, given)
@@ -91,6 +96,7 @@ def calibrate(
     parameter: str | None = None,
     delta: float | None = None,
     spread: int | None = None,
+    plugins: Iterable[Path | str] = (),
     **more: Any,
 ) -> Solution:
     """The parameter of a mechanism that meets a target, as proven.
@@ -104,11 +110,13 @@ def calibrate(
         parameter: to solve for; the smallest noise_multiplier where there is one.
         delta: to be proven; 1e-5 by default.
         spread: point of the curve; the mechanism's own by default, else all users.
+        plugins: files that register mechanisms of your own.
         more: parameters, as keywords.
 
     Raises:
         InputError: see `account`, and where no value meets the target.
     """
+    registry.load_plugins(map(Path, plugins))
     wanted = default_parameter(mechanism) if parameter is None else parameter
     start = {wanted: 1} if needs_parameter(mechanism, wanted) else {}
     given, delta = _given(mechanism, {**start, **(parameters or {}), **more}, delta)

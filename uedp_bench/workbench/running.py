@@ -20,7 +20,7 @@ from uedp_bench.workbench.results import Results
 FIELDS = (*Spec.model_fields, "mechanism", "seed")
 """Keywords of `run` that are parts of a spec."""
 
-HOW = ("device", "workers", "threads", "tracking", "plugins", "keep_release")
+HOW = ("device", "workers", "threads", "tracking", "plugins", "keep_release", "quiet")
 """Keywords of `run` that say how to run."""
 
 
@@ -49,8 +49,8 @@ def run(
         keywords: fields of a spec (task, source, model, mechanisms, attacks, seeds, delta, ...),
             which override those of `spec`, and how to run: device ("auto"), workers (processes;
             None: one a core; 0: this process), threads, tracking (MLflow's URI; "" for SQLite in
-            `out`; None, the default, logs nothing), plugins (files that register components), and
-            keep_release (True).
+            `out`; None, the default, logs nothing), plugins (files that register components),
+            keep_release (True), and quiet (True shows no progress).
 
     Raises:
         InputError: for whatever can be known to be wrong before training.
