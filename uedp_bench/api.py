@@ -100,6 +100,7 @@ from uedp_bench.masked_model import MaskedLanguageModel as MaskedLanguageModel
 from uedp_bench.masked_model import MaskedModule as MaskedModule
 from uedp_bench.masked_model import MaskedVocabulary as MaskedVocabulary
 from uedp_bench.mechanism import CorpusStats as CorpusStats
+from uedp_bench.mechanism import Elsewhere as Elsewhere
 from uedp_bench.mechanism import Events as Events
 from uedp_bench.mechanism import Mechanism as Mechanism
 from uedp_bench.mechanism import PublicUnits as PublicUnits
@@ -110,6 +111,7 @@ from uedp_bench.mechanism import ServingMechanism as ServingMechanism
 from uedp_bench.mechanism import TrainingMechanism as TrainingMechanism
 from uedp_bench.mechanism import VocabularyMechanism as VocabularyMechanism
 from uedp_bench.mechanisms.private_training.users import users_of as users_of
+from uedp_bench.model import BringsHead as BringsHead
 from uedp_bench.model import EmbedsTokens as EmbedsTokens
 from uedp_bench.model import FeatureArray as FeatureArray
 from uedp_bench.model import FeatureModule as FeatureModule

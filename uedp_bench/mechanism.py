@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
@@ -181,6 +182,18 @@ class PublishingMechanism(Mechanism[P]):
         return ()
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """What is known of a training that happened before the run.
+
+    Attributes:
+        coins: the file by which attacks planted before it (`uedp-bench plant`); None where none
+            did: rows of the split `train` were trained on, rows of `held_out` were not.
+    """
+
+    coins: Path | None = None
+
+
 class TrainingMechanism(Mechanism[P]):
     """Trains a learner.
 
@@ -190,6 +203,15 @@ class TrainingMechanism(Mechanism[P]):
     """
 
     shows: ClassVar[str] = ""
+
+    @property
+    def elsewhere(self) -> Elsewhere | None:
+        """Set where the model comes trained and `train` releases it as it is.
+
+        The corpus is then attacked as it was trained on: nothing is planted in the run, no model
+        before training is known, and none can be trained in the same way. None by default.
+        """
+        return None
 
     @abstractmethod
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:

@@ -64,9 +64,12 @@ class TextModel(Component[P]):
     Attributes:
         vectorised: `torch.func.vmap` over rows of weights works on the module (no in-place state,
             no data-dependent control flow), so that many users train at once.
+        trained_elsewhere: its weights were trained on rows of the corpus before the run: only a
+            mechanism that says so (`TrainingMechanism.elsewhere`) may release it.
     """
 
     vectorised: ClassVar[bool] = True
+    trained_elsewhere: ClassVar[bool] = False
 
     @abstractmethod
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
@@ -197,6 +200,23 @@ class HasOutputLayer(Protocol):
         """Weight (outputs, size) and bias (outputs,) or None of the output layer.
 
         None where logits are not linear in the features.
+        """
+        ...
+
+
+@runtime_checkable
+class BringsHead(Protocol):
+    """An encoder whose weights come with the linear layer on top of it.
+
+    A task gives its own last layer these weights, in place of fresh ones. Its vectors are the
+    layer's inputs as they are: the encoder is `normalised`.
+    """
+
+    def head(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Weight (names, d) and bias (names,) of the classes or labels of these names.
+
+        Raises:
+            InputError: if it tells other classes apart.
         """
         ...
 

@@ -217,6 +217,7 @@ class TextClassification(Task[TextClassificationParams]):
         self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
     ) -> ClassifierNetwork:
         from uedp_bench.models.networks.classifier import ClassifierNetwork, Given
+        from uedp_bench.models.networks.output_layer import take_head
 
         p = self.params
         if corpus.vectors is not None:
@@ -224,7 +225,10 @@ class TextClassification(Task[TextClassificationParams]):
         else:
             encoder = self._model().build_encoder(vocabulary, run.shared_seed("init"))
         seed = run.shared_seed("init", "head")
-        return ClassifierNetwork(encoder, len(corpus.label_names), p.hidden, p.dropout, seed)
+        names = corpus.label_names
+        network = ClassifierNetwork(encoder, len(names), p.hidden, p.dropout, seed)
+        take_head(encoder, network.output_layer(), names)
+        return network
 
     def _learner(
         self,

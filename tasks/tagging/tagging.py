@@ -16,6 +16,7 @@ from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import TokenEncoder
 from uedp_bench.release import RowScorer, Tagger
 from uedp_bench.task import Task, Utility
+from uedp_bench.tasks.tagging.labels import label_names
 from uedp_bench.tasks.tagging.learner import Reduction, TaggerLearner, TaggerReader
 from uedp_bench.tasks.tagging.scores import score_tagger
 from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, chosen_types
@@ -212,13 +213,16 @@ class Tagging(Task[TaggingParams]):
         return self.model
 
     def _network(self, reader: TaggerReader, run: Run) -> TaggerNetwork:
+        from uedp_bench.models.networks.output_layer import take_head
         from uedp_bench.models.networks.tagger import TaggerNetwork
 
         seed = run.shared_seed("init")
         encoder = reader.model.build_token_encoder(reader.vocabulary, seed)
         crf = self.params.decoder == "crf"
         head = run.shared_seed("init", "head")
-        return TaggerNetwork(encoder, reader.labels, crf=crf, seed=head)
+        network = TaggerNetwork(encoder, reader.labels, crf=crf, seed=head)
+        take_head(encoder, network.output_layer(), label_names(reader.types))
+        return network
 
 
 def _learner(

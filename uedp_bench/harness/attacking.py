@@ -48,7 +48,8 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
     skipped: list[SkippedAttack] = []
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
-        reason = lacks(attack.needs, release) or withheld(attack.needs, release)
+        reason = there.unplanted.get(attack.name) or lacks(attack.needs, release)
+        reason = reason or withheld(attack.needs, release)
         reason = reason or not_carried(attack, parts.pipeline, parts.task)
         reason = reason or not_there(attack, there.corpus) or attack.refuses(release, there.corpus)
         reason = reason or attack.refuses_events(release.events)

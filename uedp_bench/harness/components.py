@@ -12,6 +12,7 @@ from uedp_bench.harness.grid import tried_runs
 from uedp_bench.harness.identity import second_source
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.publishing import check_carried
+from uedp_bench.harness.trained_before import check_elsewhere
 from uedp_bench.leakage import Attack
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.results import ComponentSpec, RunSpec
@@ -101,6 +102,7 @@ def build(spec: RunSpec, sources: Sources | None = None) -> Components:
     check_carried(pipeline, task)
     _check_second_source(task, pipeline)
     _check_served(task, pipeline)
+    check_elsewhere(task, pipeline)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
     names = [attack.name for attack in attacks]
     if len(set(names)) < len(names):

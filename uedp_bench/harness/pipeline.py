@@ -13,6 +13,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.learner import Rows
 from uedp_bench.mechanism import (
     CorpusStats,
+    Elsewhere,
     Events,
     Mechanism,
     PublishingMechanism,
@@ -140,6 +141,12 @@ class Pipeline:
     def trainers(self) -> tuple[TrainingMechanism[Any], ...]:
         """The mechanism of each private stage; one that trains several stands there as often."""
         return tuple(stage.trainer for stage in self.training)
+
+    @property
+    def elsewhere(self) -> Elsewhere | None:
+        """What is known of training that happened before the run, where it did."""
+        found = [one.elsewhere for one in self.trainers if one.elsewhere is not None]
+        return found[0] if found else None
 
     def stage_of(self, part: Mechanism[Any]) -> str:
         """The stage of a part that publishes, serves or chooses the vocabulary.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +93,8 @@ class PlantedCorpus:
         stats: public sizes, counted before anything was withdrawn: neither they nor what others
             plant show who is out.
         withdrawn: (rows,) of `corpus`.
+        unplanted: attacks that have nothing to look for, and the reason: the model was trained
+            before they could plant it.
     """
 
     data: Data
@@ -100,6 +102,7 @@ class PlantedCorpus:
     planted: Mapping[str, Planted]
     stats: CorpusStats
     withdrawn: BoolArray
+    unplanted: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def injected(self) -> tuple[int, ...]:

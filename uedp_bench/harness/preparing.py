@@ -12,7 +12,8 @@ from uedp_bench.harness.components import Components, Sources, build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.meter import Meter
-from uedp_bench.harness.planting import Data, PlantedCorpus, plant
+from uedp_bench.harness.planted_elsewhere import planted_for
+from uedp_bench.harness.planting import Data, PlantedCorpus
 from uedp_bench.harness.public_sizes import check_units
 from uedp_bench.harness.publishing import check_there
 from uedp_bench.randomness.streams import scope_of
@@ -80,7 +81,7 @@ def prepare(
     check_read(parts, data)
     meter.begin(device := choose_device(how.device, how.speed.threads))
     with meter("plant"):
-        there = plant(parts.attacks, *source, spec.seed, spec.clients)
+        there = planted_for(parts, data, spec)
     cache = how.out / "cache"
     folder = how.out / identity.id
     checkpoints = checkpoints_in(folder, identity.id, device, how.speed, how.pace)

@@ -24,7 +24,8 @@ from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import protect
 from uedp_bench.harness.saved_release import load_release, save_release
-from uedp_bench.results import RunSpec
+from uedp_bench.mechanism import TrainingMechanism
+from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.run_context import Run
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class Retraining:
         self._vocabulary, self._cache = vocabulary, ready.cache
 
     def bound(self) -> Run:
-        """The run that attacks may ask for models."""
+        """The run that attacks may ask for models; of training elsewhere there can be none."""
+        if self._parts.pipeline.elsewhere is not None:
+            return self._run
         return self._run.retraining(self._retrain)
 
     def _retrain(
@@ -151,6 +154,8 @@ def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
         InputError: for the first that asks for more.
     """
     for spec in specs:
+        if any(_elsewhere(ref) for ref in spec.mechanism):
+            continue  # no attack is given any model
         offers = expected(registry.tasks.create(spec.task.name, spec.task.params))
         asked: dict[str, int] = {}
         for ref in spec.attacks:
@@ -163,6 +168,11 @@ def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
                 f"--max-retrain {most}: {counts} models beside the release, {most} allowed: set "
                 f"it lower, leave an attack out, or allow {sum(asked.values())}"
             )
+
+
+def _elsewhere(ref: ComponentSpec) -> bool:
+    mechanism = registry.mechanisms.create(ref.name, ref.params)
+    return isinstance(mechanism, TrainingMechanism) and mechanism.elsewhere is not None
 
 
 def _injected(mechanism: str, run: Run) -> tuple[int, ...]:

@@ -29,7 +29,8 @@ from uedp_bench.harness.failures import failed
 from uedp_bench.harness.identity import Identity, second_source
 from uedp_bench.harness.impossible_pairs import left_out
 from uedp_bench.harness.named_files import check_files
-from uedp_bench.harness.planting import Data, forget_corpora, load_data, plant
+from uedp_bench.harness.planted_elsewhere import planted_for
+from uedp_bench.harness.planting import Data, forget_corpora, load_data
 from uedp_bench.harness.preparing import check_read
 from uedp_bench.harness.result_files import result_of_run
 from uedp_bench.harness.runner import execute
@@ -107,21 +108,26 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
         InputError: for whatever can be known to be wrong before training.
     """
     jobs = []
-    corpora: dict[str, tuple[str, CorpusStats, Data]] = {}
+    corpora: dict[str, tuple[str, CorpusStats, Data, tuple[str, ...]]] = {}
     for spec in specs:
         parts = build(spec)
         check_files(parts.after_sources)
         refs = (spec.source, second_source(spec.task), spec.clients, *spec.attacks)
-        key = json.dumps([ref and ref.model_dump(mode="json") for ref in refs])
+        key = json.dumps(
+            [str(parts.pipeline.elsewhere), *(ref and ref.model_dump(mode="json") for ref in refs)]
+        )
         if key not in corpora:
             data = load_data(parts.sources)
             # The seed decides who is held out, not how many.
-            there = plant(parts.attacks, parts.sources, data, spec.seed, spec.clients)
-            corpora[key] = data.fingerprint, there.stats, data.columns()
-        fingerprint, stats, columns = corpora[key]
+            there = planted_for(parts, data, spec)
+            corpora[key] = (
+                data.fingerprint, there.stats, data.columns(), tuple(there.unplanted.values())
+            )  # fmt: skip
+        fingerprint, stats, columns, unplanted = corpora[key]
         check_read(parts, columns)
         planned = parts.pipeline.plan(stats)
-        jobs.append(Job(Identity.of(spec, fingerprint), spec, left_out(parts, planned)))
+        skipped = (*unplanted, *left_out(parts, planned))
+        jobs.append(Job(Identity.of(spec, fingerprint), spec, skipped))
     return resume(jobs, out)
 
 

@@ -75,7 +75,10 @@ def train_stages(
     learners = _checked(parts.task, corpus, vocabulary, run)
     _check_served(learners, parts.pipeline.servers)
     told = any(learner.role != "private" for learner in learners)
-    floor = _Floor(run) if keep_floor and (told or predicts_untrained(parts.task.model)) else None
+    # What was trained elsewhere is not here as it was before.
+    keep_floor = keep_floor and parts.pipeline.elsewhere is None
+    keep_floor = keep_floor and (told or predicts_untrained(parts.task.model))
+    floor = _Floor(run) if keep_floor else None
     private, numbers = iter(parts.pipeline.training), Counter[str]()
     module: nn.Module | None = None
     release: Release | None = None

@@ -110,7 +110,9 @@ _PARTNERS: Mapping[str, Mapping[str, Any]] = {
     "mechanism/dpnr": {"task": "text-classification"},
     "mechanism/majority": {"task": "text-classification"},
     "mechanism/mpc": {"task": "text-classification"},
+    "mechanism/trained-elsewhere": {"task": "next-word", "model": "checkpoint"},
     "mechanism/truncation": {"task": "text-classification"},
+    "model/checkpoint": {"task": "next-word", "mechanism": "trained-elsewhere"},
     "mechanism/k-document": {"task": "translation", "source": PAIRS},
     "mechanism/phrase-fragments": {"task": "translation", "source": PAIRS},
     "mechanism/phrase-union": {"task": "translation", "source": PAIRS},
@@ -133,6 +135,8 @@ def known_params(kind: str, name: str, folder: Path) -> dict[str, Any]:
         found |= {"epsilon": 5.0, "embedding": str(word_vectors(folder))}
     if f"{kind}/{name}" == "mechanism/sanitized-elsewhere":
         found["path"] = str(sanitized_rows(folder))
+    if f"{kind}/{name}" == "model/checkpoint":
+        found["pretrained"] = str(saved_model(folder))
     return found
 
 
@@ -166,6 +170,31 @@ def _fits(component: type[Component[Any]], params: Mapping[str, Any]) -> bool:
     except InputError:
         return False
     return True
+
+
+def saved_model(folder: Path) -> Path:
+    """A tiny causal language model of bytes with its tokenizer, as the library saves them."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    from uedp_bench.text.pretrained import no_progress_bars
+
+    where = folder / "checkpoint"
+    if where.is_dir():
+        return where
+    letters = ["<end>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    tokenizer = Tokenizer(models.BPE({letter: at for at, letter in enumerate(letters)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    sizes = {"vocab_size": len(letters), "n_layer": 1, "n_head": 2, "n_embd": 8}
+    config = GPT2Config(**sizes, n_positions=256, bos_token_id=0, eos_token_id=0)
+    with torch.random.fork_rng(devices=[]), no_progress_bars():
+        torch.manual_seed(1)
+        GPT2LMHeadModel(config).save_pretrained(where)
+    ends = {"bos_token": letters[0], "eos_token": letters[0]}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **ends).save_pretrained(where)
+    return where
 
 
 def word_vectors(folder: Path) -> Path:

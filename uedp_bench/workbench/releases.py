@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from uedp_bench import registry
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.components import build
 from uedp_bench.harness.pairing import lacks, withheld
-from uedp_bench.harness.planting import counted_sizes, load_data, plant
+from uedp_bench.harness.planted_elsewhere import planted_for, planted_in
+from uedp_bench.harness.planting import counted_sizes, load_data
 from uedp_bench.harness.planting import load_corpus as load_from
 from uedp_bench.harness.saved_release import load_release as load_saved
 from uedp_bench.leakage import Attack, Leakage, Planted
-from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.release import Release
 from uedp_bench.results import read_result
 from uedp_bench.run_context import Run
@@ -82,7 +80,7 @@ def load_run(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> Saved
     result = _result(where)
     spec, parts = result.spec, build(result.spec)
     data = load_data(parts.sources)
-    there = plant(parts.attacks, parts.sources, data, spec.seed, spec.clients)
+    there = planted_for(parts, data, spec)
     was = result.provenance.get("corpus", {}).get("fingerprint")
     if was not in (None, data.corpus.fingerprint):
         raise InputError(f"{where}: the data of {spec.source.name} changed after the run")
@@ -123,28 +121,14 @@ def attack(
     if reason is not None:
         raise CapabilityError(f"the attack {name} {reason}")
     if planted is None:
-        planted = _planted_in(live, corpus, seed)
-    context = Run(seed, counted_sizes(corpus), scope=f"attack {name}")
-    return live.run(release, planted, corpus, context.within(f"attack {name}"))
-
-
-def _planted_in(live: Attack[Any], corpus: Corpus, seed: int) -> Planted:
-    """What the attack finds in a corpus that was trained on before.
-
-    Raises:
-        InputError: if it would have had to change the corpus.
-    """
-    found = live.planted_in(corpus)
-    if found is not None:
-        return found
-    rng = np.random.Generator(np.random.PCG64(shared_stream(seed, "plant", live.name)))
-    changed, planted = live.plant(corpus, rng)
-    if changed.fingerprint != corpus.fingerprint or planted.withdrawn or planted.injected:
+        planted = planted_in(live, corpus, seed)
+    if planted is None:
         raise InputError(
             f"the attack {live.name} plants before training, and nothing says what was planted "
             "here: run it within a benchmark (`run`), or give `planted` of the run (`load_run`)"
         )
-    return planted
+    context = Run(seed, counted_sizes(corpus), scope=f"attack {name}")
+    return live.run(release, planted, corpus, context.within(f"attack {name}"))
 
 
 def _result(folder: Path) -> Result:

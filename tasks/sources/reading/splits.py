@@ -20,6 +20,8 @@ ALIASES: dict[str, str] = {
     "dev": "valid",
     "test": "test",
     "public": "public",
+    "held_out": "held_out",
+    "held-out": "held_out",
 }
 """Names that data sets give to splits, and what they are called here."""
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from uedp_bench.errors import InputError
+from uedp_bench.model import BringsHead
 from uedp_bench.models.networks.cross_entropy import token_nats
 from uedp_bench.models.networks.descent import current_rate
 from uedp_bench.models.networks.products import descend, outer, product
@@ -33,6 +35,30 @@ class OutputLayer(NamedTuple):
 
     weight: Tensor
     bias: Tensor | None
+
+
+def take_head(encoder: nn.Module, layer: OutputLayer, names: Sequence[str]) -> None:
+    """Gives a network's last layer the weights that its encoder brings, if it brings any.
+
+    Args:
+        encoder: of the network.
+        layer: that is changed in place; its inputs are the encoder's vectors.
+        names: of the classes, in the order of the layer's outputs.
+
+    Raises:
+        InputError: if the encoder's head has other classes or inputs.
+    """
+    if not isinstance(encoder, BringsHead):
+        return
+    weight, bias = encoder.head(names)
+    if layer.weight.shape != weight.shape or layer.bias is None:
+        raise InputError(
+            "the model brings the layer on top of its encoder: leave out layers between them "
+            "(task.hidden)"
+        )
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
 
 
 def output_nats(features: Tensor, layer: OutputLayer, targets: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ class PaddedTransformer(nn.Module):
             network.pooler = None  # weights that the loss never sees would still get noise
         self.projection = projection
         self.width = projection.width
-        self._positions = _counts_from_zero(network)
+        self._positions = counts_from_zero(network)
 
     def train(self, mode: bool = True) -> Self:
         """Sets the mode of this module, not of the wrapped network."""
@@ -118,7 +118,7 @@ class PooledTransformer(PaddedTransformer):
         return self.projection(total / lengths[:, None])  # type: ignore[no-any-return]
 
 
-def _counts_from_zero(network: Any) -> bool:
+def counts_from_zero(network: Any) -> bool:
     """True if the network takes position ids that start at 0 (RoBERTa's start past padding's)."""
     embeddings = getattr(network, "embeddings", None)
     table = getattr(embeddings, "position_embeddings", None)

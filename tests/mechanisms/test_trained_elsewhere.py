@@ -1,0 +1,203 @@
+"""Models that plain transformers code made: loaded whole, attacked by the splits, or refused."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import uedp_bench as ub
+from tests.support import checkpoints as made
+from uedp_bench.accounting.events import DECLARED
+from uedp_bench.errors import InputError
+from uedp_bench.models.checkpoint import Checkpoint
+
+BIO = ("O", "B-PER", "I-PER")
+
+
+def rows_of(splits: dict[str, list[str]], **columns: Any) -> list[dict[str, Any]]:
+    return [
+        {"text": text, "user": f"{split}{at}", "split": split,
+         **{name: of(text) for name, of in columns.items()}}
+        for split, texts in splits.items() for at, text in enumerate(texts)
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def splits() -> dict[str, list[str]]:
+    sizes = {"train": 50, "held_out": 50, "test": 12}
+    return {split: made.sentences(n, at) for at, (split, n) in enumerate(sizes.items())}
+
+
+@pytest.fixture(scope="module")
+def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+def run(where: Path, folder: Path | str, file: Path, task: str = "next-word", **more: Any) -> Any:
+    """The result of attacking a folder on the rows of a file."""
+    columns = {"text_column": "text", "user_column": "user", "split_column": "split"}
+    fields: dict[str, Any] = {
+        "task": {"name": task, "params": more.pop("task_params", {})},
+        "source": {"name": "text", "params": {"path": str(file), **columns,
+                                              **more.pop("columns", {})}},
+        "model": {"name": "checkpoint", "params": {"pretrained": str(folder),
+                                                   **more.pop("model", {})}},
+        "mechanisms": [[{"name": "trained-elsewhere", "params": more.pop("claim", {})}]],
+        "attacks": more.pop("attacks", [{"name": "membership", "params": {}}]),
+        **more,
+    }  # fmt: skip
+    (result,) = ub.run(fields, out=where / "runs", workers=0)
+    assert result.error is None, result.error
+    return result
+
+
+def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
+    where: Path, splits: dict[str, list[str]]
+) -> None:
+    file = made.write_rows(where / "rows.csv", rows_of(splits))
+    claim = {"claimed_epsilon": 8.0, "claimed_delta": 1e-5, "claimed_source": "its model card"}
+    attacks = [{"name": name, "params": {}} for name in ("membership", "secret-sharer")]
+    over, fresh = (
+        run(where, made.causal(where / f"{steps}", splits["train"], steps), file,
+            claim=claim, attacks=attacks)
+        for steps in (40, 0)
+    )  # fmt: skip
+    assert over.leakage["membership"]["auc"].value > 0.9
+    assert fresh.leakage["membership"]["auc"].low < 0.5 < fresh.leakage["membership"]["auc"].high
+    (skipped,) = over.skipped_attacks
+    assert skipped.name == "secret-sharer" and "uedp-bench plant" in skipped.reason
+    claimed, proven = over.guarantees
+    assert (claimed.accountant, claimed.epsilon, claimed.unit) == (DECLARED, 8.0, "user")
+    assert proven.notion == "none" and "no event here" in proven.reason
+    assert "public-only" not in over.floors  # the model that came is no model before training
+
+
+def test_a_classifier_answers_as_it_does_in_transformers_its_classes_found_by_name(
+    where: Path, splits: dict[str, list[str]]
+) -> None:
+    def label(text: str) -> str:
+        return ("neg", "pos", "mixed")[zlib.crc32(text.encode()) % 3]  # to be learnt by heart
+
+    file = made.write_rows(where / "labelled.csv", rows_of(splits, label=label))
+    folder = where / "classifier"
+    model, reads = made.encoder(folder, "SequenceClassification", ("mixed", "Pos", "neg"))
+    batch = dict(reads(splits["train"], padding=True, return_tensors="pt"))
+    numbers = {"mixed": 0, "pos": 1, "neg": 2}
+    batch["labels"] = torch.tensor([numbers[label(text)] for text in splits["train"]])
+    made.descend(model, batch, 30)
+    made.saved(model, reads, folder)
+    result = run(
+        where, folder, file, "text-classification", columns={"label_column": "label"},
+        attacks=[{"name": name, "params": {}} for name in ("membership", "embedding-inversion")],
+    )  # fmt: skip
+    assert result.leakage["membership"]["auc"].value > 0.7
+    release: Any = ub.load_release(where / "runs" / result.id)
+    corpus = ub.load_corpus("text", **result.spec.source.params).only("test")
+    found = release.class_logprobs(corpus)
+    with torch.no_grad():
+        theirs = model.eval()(**reads(list(corpus.texts), padding=True, return_tensors="pt")).logits
+    order = [numbers[name] for name in corpus.label_names]
+    assert np.allclose(found, torch.log_softmax(theirs, dim=1)[:, order].numpy(), atol=1e-4)
+
+
+def test_a_tagger_gives_the_labels_that_it_gives_in_transformers(
+    where: Path, splits: dict[str, list[str]]
+) -> None:
+    def spans(text: str) -> str:
+        first = text.split()[0]
+        return json.dumps([{"start": 0, "end": len(first), "type": "PER"}])
+
+    file = made.write_rows(where / "tagged.csv", rows_of(splits, names=spans))
+    model, reads = made.encoder(where / "tagger", "TokenClassification", ("B-PER", "O", "I-PER"))
+    result = run(
+        where, where / "tagger", file, "tagging",
+        columns={"entities_column": "names"},
+    )  # fmt: skip
+    assert result.leakage["membership"]["auc"].low < 0.5
+    release: Any = ub.load_release(where / "runs" / result.id)
+    with torch.no_grad():
+        theirs = model.eval()(**reads(splits["test"][:1], return_tensors="pt")).logits[0, 1:-1]
+    scores = release.module(
+        release.learner(
+            ub.load_corpus("text", **result.spec.source.params).only("test")
+        ).batch([0], np.zeros(1, dtype=np.int64))
+    )  # fmt: skip
+    assert np.allclose(scores[0].detach(), theirs[:, [1, 0, 2]], atol=1e-5)
+
+
+def test_a_masked_model_is_asked_with_its_own_head(
+    where: Path, splits: dict[str, list[str]]
+) -> None:
+    file = made.write_rows(where / "masked.csv", rows_of(splits))
+    made.encoder(where / "masked", "MaskedLM")
+    result = run(where, where / "masked", file, "masked-language-model")
+    assert result.leakage["membership"]["auc"].low < 0.5 < result.leakage["membership"]["auc"].high
+    assert abs(result.utility["pseudo_perplexity"].value - len(made.WORDS)) < 15
+
+
+@pytest.fixture(scope="module")
+def refused(where: Path) -> Path:
+    made.causal(where / "good")
+    made.encoder(where / "classes", "SequenceClassification", ("neg", "pos"))
+    for name, change in {
+        "wider": {"n_embd": 64},
+        "deeper": {"n_layer": 2},
+        "shallower": {"n_layer": 0},
+        "code": {"model_type": "zork", "auto_map": {"AutoConfig": "theirs.Config"}},
+        "nameless": {"architectures": None},
+    }.items():
+        folder = made.causal(where / name)
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, **change}))
+        (folder / "theirs.py").write_text("raise SystemExit('it ran')")
+    return where
+
+
+@pytest.mark.parametrize(
+    ("folder", "task", "said"),
+    [
+        ("wider", "next-word", "weights have another shape than its configuration says"),
+        ("deeper", "next-word", "weights lack transformer.h.1"),
+        ("shallower", "next-word", "its configuration does not, transformer.h.0"),
+        ("code", "next-word", "neither a readable local directory nor a model"),
+        ("nameless", "next-word", "has no architectures"),
+        ("nowhere", "next-word", "neither a readable local directory nor a model"),
+        ("classes", "next-word", "BertForSequenceClassification.*text-classification learns such"),
+        ("good", "masked-language-model", "does not read a row as begin, text and end"),
+        ("classes", "masked-language-model", "BertForSequenceClassification.*text-classification"),
+        ("classes", "text-classification", "no class 'posi'; its nearest is 'pos'"),
+    ],
+)
+def test_folders_that_do_not_fit_are_refused(
+    refused: Path, folder: str, task: str, said: str
+) -> None:
+    model = Checkpoint.create({"pretrained": str(refused / folder)})
+    build = {
+        "next-word": model.build,
+        "masked-language-model": model.build_masked,
+        "text-classification": lambda v, s: model.build_encoder(v, s).head(("neg", "posi")),
+    }[task]
+    with pytest.raises(InputError, match=said):
+        build(model.vocabulary((), origin="", private=False), 1)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "model", "said"),
+    [
+        ("noiseless", {"name": "checkpoint", "params": {"pretrained": "good"}}, "was trained on"),
+        ("trained-elsewhere", {"name": "lstm-small"}, "--model checkpoint --set model.pretrained"),
+        ("deidentify+trained-elsewhere", {"name": "checkpoint", "params": {"pretrained": "good"}},
+         "deidentify acts before training"),
+    ],
+)  # fmt: skip
+def test_what_was_trained_elsewhere_is_not_trained_here_nor_the_reverse(
+    mechanism: str, model: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=said):
+        ub.run({"model": model, "mechanisms": [mechanism]}, out=tmp_path, workers=0)

@@ -1,0 +1,285 @@
+"""A model that somebody trained elsewhere, as the `transformers` library saved it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from uedp_bench.component import MayBePath, Params
+from uedp_bench.errors import InputError
+from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
+from uedp_bench.model import LanguageModel, TextEncoder, TokenEncoder, Vocabulary, WordRows
+from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.text.pretrained import readable
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_NETWORK, _WEIGHTS = "network", "weights.pt"
+
+
+class CheckpointParams(Params):
+    """Where the model is."""
+
+    pretrained: Annotated[str, MayBePath()] = Field(
+        description="hub id or local directory of the model that was trained elsewhere, with its "
+        "tokenizer; code that comes with it is never run"
+    )
+    labels: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="of a classifier or tagger: names of its classes in its order, where its "
+        "configuration (id2label) does not name them as the source does; of a tagger O, B-TYPE and "
+        "I-TYPE",
+    )
+    max_length: int | None = Field(
+        default=None,
+        ge=3,
+        description="tokens of a text past this many are left out, the first and last special "
+        "token among them; the model's own limit where not given",
+    )
+
+
+class Checkpoint(
+    LanguageModel[CheckpointParams],
+    TextEncoder[CheckpointParams],
+    TokenEncoder[CheckpointParams],
+    MaskedLanguageModel[CheckpointParams],
+):
+    """A model folder or hub id, every weight of which was trained elsewhere, its head too.
+
+    The task decides what it must be: a causal language model (next-word), a masked one, a
+    classifier or a tagger of BERT's kind. Classes are matched by name. The tokenizer is the
+    model's own; a row is read as begin, text, end.
+
+    Its weights saw the training rows, so that no mechanism here may train it any further: it goes
+    with `trained-elsewhere`.
+    """
+
+    name = "checkpoint"
+    source = "any model saved by the transformers library"
+    Params = CheckpointParams
+    vectorised = False
+    trained_elsewhere: ClassVar[bool] = True
+
+    @property
+    def mask(self) -> str:
+        """The tokenizer's mask; its unknown token where it has none."""
+        return str(self._tokenizer.mask_token or self._tokenizer.unk_token)
+
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> MaskedVocabulary:
+        """The model's tokenizer, whatever the texts are."""
+        where = self.params.pretrained
+        return TokenizerVocabulary(
+            self._tokenizer,
+            origin=f"tokenizer of {where}",
+            size=int(self._configuration.vocab_size),
+        )
+
+    def load_vocabulary(self, folder: Path) -> MaskedVocabulary:
+        """See `TextModel`."""
+        return TokenizerVocabulary.load(folder)
+
+    def brings_vocabulary(self) -> bool:
+        """Always."""
+        return True
+
+    def max_length(self) -> int | None:
+        """`max_length`, or fewer where the network or its tokenizer takes fewer."""
+        config = self._configuration
+        positions = getattr(config, "max_position_embeddings", None)
+        if positions is not None and config.model_type in _PAST_PADDING:
+            positions -= config.pad_token_id + 1
+        limits = [self.params.max_length, positions, self._tokenizer.model_max_length]
+        return min((n for n in limits if n is not None and n > 0), default=None)
+
+    def token_numbers(self) -> int:
+        """See `MaskedLanguageModel`."""
+        return int(getattr(self._configuration, "intermediate_size", None) or 3072)
+
+    # ---------------------------------------------------------------------- causal language models
+
+    def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
+        """See `LanguageModel`; nothing is drawn."""
+        from uedp_bench.models.networks.causal_transformer import TransformerNetwork
+        from uedp_bench.models.networks.whole_checkpoint import whole_network
+
+        return TransformerNetwork(self._fitting(whole_network(self._where, "causal"), vocabulary))
+
+    def save_network(self, module: nn.Module, folder: Path) -> None:
+        """In the library's own format."""
+        module.save(folder / _NETWORK)  # type: ignore[operator]
+
+    def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
+        """Reads what `save_network` wrote."""
+        from uedp_bench.models.networks.causal_transformer import TransformerNetwork
+        from uedp_bench.models.networks.whole_checkpoint import whole_network
+
+        return TransformerNetwork(whole_network(str(folder / _NETWORK), "causal"))
+
+    # ---------------------------------------------------------------------- masked language models
+
+    def build_masked(self, vocabulary: MaskedVocabulary, seed: int) -> nn.Module:
+        """See `MaskedLanguageModel`; nothing is drawn.
+
+        Raises:
+            InputError: if the model has no head of BERT's kind, or reads rows in another way.
+        """
+        self._check_rows(vocabulary)
+        return _masked(self._where, self._fitting, vocabulary)
+
+    def save_masked(self, module: nn.Module, folder: Path) -> None:
+        """In the library's own format."""
+        from uedp_bench.models.networks.bert_masked import save_library
+
+        save_library(module, folder / _NETWORK)  # type: ignore[arg-type]
+
+    def load_masked(self, vocabulary: MaskedVocabulary, folder: Path) -> nn.Module:
+        """Reads what `save_masked` wrote."""
+        return _masked(str(folder / _NETWORK), self._fitting, vocabulary)
+
+    # ------------------------------------------------------------------------------- classifiers
+
+    def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """See `TextEncoder`; the encoder `BringsHead`."""
+        from uedp_bench.models.networks.whole_checkpoint import classifier_of
+
+        module = classifier_of(self._where, self.params.labels)
+        self._fitting(module.network, self._check_rows(vocabulary))
+        return module
+
+    def save_encoder(self, module: nn.Module, folder: Path) -> None:
+        """Configuration and weights of what stands before the head."""
+        _save(module, folder)
+
+    def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """Reads what `save_encoder` wrote."""
+        from transformers import AutoModelForSequenceClassification
+
+        from uedp_bench.models.networks.whole_checkpoint import CheckpointClassifier
+
+        return _load(folder, AutoModelForSequenceClassification, CheckpointClassifier)
+
+    # ---------------------------------------------------------------------------------- taggers
+
+    def read_words(
+        self,
+        words: Sequence[Sequence[str]],
+        vocabulary: Vocabulary | None,
+        max_tokens: int,
+        device: str,
+    ) -> WordRows:
+        """See `TokenEncoder`: a word has the vector of its first piece."""
+        from uedp_bench.models.word_pieces import read_pieces
+
+        limit = min(n for n in (max_tokens, self.max_length()) if n is not None)
+        read = self._check_rows(vocabulary)
+        return read_pieces(words, read, limit, numbers=self.token_numbers())
+
+    def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """See `TokenEncoder`; the encoder `BringsHead`."""
+        from uedp_bench.models.networks.whole_checkpoint import tagger_of
+
+        module = tagger_of(self._where, self.params.labels)
+        self._fitting(module.network, self._check_rows(vocabulary))
+        return module
+
+    def save_token_encoder(self, module: nn.Module, folder: Path) -> None:
+        """Configuration and weights of what stands before the head."""
+        _save(module, folder)
+
+    def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """Reads what `save_token_encoder` wrote."""
+        from transformers import AutoModelForTokenClassification
+
+        from uedp_bench.models.networks.whole_checkpoint import CheckpointTagger
+
+        return _load(folder, AutoModelForTokenClassification, CheckpointTagger)
+
+    @property
+    def _where(self) -> str:
+        return self.params.pretrained
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from transformers import AutoTokenizer
+
+        with readable(self._where, "checkpoint.pretrained"):
+            return AutoTokenizer.from_pretrained(self._where, trust_remote_code=False)
+
+    @cached_property
+    def _configuration(self) -> Any:
+        from uedp_bench.models.networks.whole_checkpoint import configuration
+
+        return configuration(self._where)
+
+    def _fitting(self, network: Any, vocabulary: Vocabulary) -> Any:
+        """The network, if it knows all tokens.
+
+        Raises:
+            InputError: if the tokenizer has more.
+        """
+        if network.config.vocab_size < vocabulary.size:
+            raise InputError(
+                f"checkpoint.pretrained {self._where!r} knows {network.config.vocab_size} tokens, "
+                f"and its tokenizer has {vocabulary.size}: they are not of one model"
+            )
+        return network
+
+    def _check_rows(self, vocabulary: Vocabulary | None) -> Vocabulary:
+        """The vocabulary, if the tokenizer reads a row as this package does: begin, text, end.
+
+        Raises:
+            InputError: if it does not.
+        """
+        if vocabulary is None:
+            raise TypeError(f"{self.name} needs its vocabulary")
+        text = "a b"
+        own = list(self._tokenizer(text)["input_ids"])
+        (inside,) = vocabulary.encode([text])
+        if own != [vocabulary.begin, *inside, vocabulary.end]:
+            raise InputError(
+                f"checkpoint.pretrained {self._where!r}: its tokenizer does not read a row as "
+                "begin, text and end, as encoders of BERT's kind do"
+            )
+        return vocabulary
+
+
+_PAST_PADDING = ("roberta", "xlm-roberta", "camembert")
+"""Kinds of networks whose positions begin after that of padding."""
+
+
+def _masked(where: str, fitting: Any, vocabulary: Vocabulary) -> nn.Module:
+    from uedp_bench.models.networks.bert_masked import of_library
+    from uedp_bench.models.networks.whole_checkpoint import FIELD, whole_network
+
+    network = fitting(whole_network(where, "masked"), vocabulary)
+    if (module := of_library(network)) is None:
+        raise InputError(
+            f"{FIELD} {where!r} is a {type(network).__name__}: its head is not that of BERT or "
+            "RoBERTa, tied to the table of token vectors"
+        )
+    return module.eval()
+
+
+def _save(module: Any, folder: Path) -> None:
+    import torch
+
+    folder.mkdir(parents=True, exist_ok=True)
+    module.network.config.save_pretrained(folder)
+    weights = {name: value.cpu() for name, value in module.state_dict().items()}
+    torch.save(weights, folder / _WEIGHTS)
+
+
+def _load(folder: Path, auto: Any, kind: Any) -> nn.Module:
+    import torch
+
+    from uedp_bench.models.adapters import configured
+
+    module: nn.Module = kind(configured(auto, folder))
+    module.load_state_dict(torch.load(folder / _WEIGHTS, weights_only=True))
+    return module

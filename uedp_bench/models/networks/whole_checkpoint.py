@@ -1,0 +1,345 @@
+"""Networks of `transformers` with every weight that they were saved with, their head among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.models.networks.pooled_transformer import PaddedTransformer, Projection
+from uedp_bench.models.networks.word_transformer import WordTransformer
+from uedp_bench.text.pretrained import no_progress_bars, readable
+
+FIELD = "checkpoint.pretrained"
+
+Kind = Literal["causal", "masked", "classifier", "tagger"]
+"""What a network of the library was saved as."""
+
+
+class _OfKind(NamedTuple):
+    """How the library calls networks of a kind.
+
+    Attributes:
+        auto: class that reads a folder of this kind.
+        names: name of the table of its classes, in `modeling_auto`.
+        task: that learns such a network here.
+    """
+
+    auto: str
+    names: str
+    task: str
+
+
+_KINDS: dict[Kind, _OfKind] = {
+    "causal": _OfKind("AutoModelForCausalLM", "CAUSAL_LM", "next-word"),
+    "masked": _OfKind("AutoModelForMaskedLM", "MASKED_LM", "masked-language-model"),
+    "classifier": _OfKind(
+        "AutoModelForSequenceClassification", "SEQUENCE_CLASSIFICATION", "text-classification"
+    ),
+    "tagger": _OfKind("AutoModelForTokenClassification", "TOKEN_CLASSIFICATION", "tagging"),
+}
+
+_LEFT_OUT = ("pooler", "seq_relationship")
+"""Parts of weights that networks of a kind may leave out: they have no say in what it predicts."""
+
+_NEAR = 1e-4
+"""Distance of logits, relative to the largest, that rounding explains."""
+
+
+def whole_network(where: str, kind: Kind) -> Any:
+    """The network of a folder or hub id, on the CPU, in evaluation mode.
+
+    Code that comes with a model is never run.
+
+    Raises:
+        InputError: if it cannot be read, is of another kind, or its weights are not those of its
+            configuration: none may be missing, have another shape, or be left over.
+    """
+    import transformers
+
+    config = configuration(where)
+    _check_kind(where, config, kind)
+    auto = getattr(transformers, _KINDS[kind].auto)
+    with readable(where, FIELD), no_progress_bars(), _no_reports():
+        network, found = auto.from_pretrained(
+            where,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            trust_remote_code=False,
+        )
+    mismatched = [each[0] if isinstance(each, tuple) else each for each in found["mismatched_keys"]]
+    over = [name for name in found["unexpected_keys"] if not _may_be_left(name)]
+    for names, said in (
+        (found["missing_keys"], "lack"),
+        (mismatched, "have another shape than its configuration says for"),
+        (over, "have, and its configuration does not,"),
+    ):
+        if names:
+            first = sorted(map(str, names))[0]
+            raise InputError(
+                f"{FIELD} {where!r}: the weights {said} {first} ({len(names)} such in all): "
+                "weights and configuration are not of one model"
+            )
+    return network.eval()
+
+
+def configuration(where: str) -> Any:
+    """The configuration of a folder or hub id."""
+    from transformers import AutoConfig
+
+    with readable(where, FIELD):
+        return AutoConfig.from_pretrained(where, trust_remote_code=False)
+
+
+def _may_be_left(name: str) -> bool:
+    return any(part in name for part in _LEFT_OUT)
+
+
+def _check_kind(where: str, config: Any, kind: Kind) -> None:
+    """Refuses a network that was saved as another kind: its head would be drawn at random."""
+    from transformers.models.auto import modeling_auto
+
+    saved = list(config.architectures or ())
+    fits = {
+        other: {
+            name
+            for value in getattr(modeling_auto, f"MODEL_FOR_{of.names}_MAPPING_NAMES").values()
+            for name in ([value] if isinstance(value, str) else value)
+        }
+        for other, of in _KINDS.items()
+    }
+    if any(name in fits[kind] for name in saved):
+        return
+    said = saved[0] if saved else "model of no known kind (its configuration has no architectures)"
+    other = [of.task for known, of in _KINDS.items() if any(name in fits[known] for name in saved)]
+    hint = f"; the task {other[0]} learns such a model" if other else ""
+    raise InputError(
+        f"{FIELD} {where!r} is a {said}, and the task {_KINDS[kind].task} needs what "
+        f"{_KINDS[kind].auto} reads with its head{hint}"
+    )
+
+
+@contextmanager
+def _no_reports() -> Iterator[None]:
+    """Keeps the library from printing a table of weights: what does not fit is refused here."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+class _Head(NamedTuple):
+    """The layer that classifies, taken off a network.
+
+    Attributes:
+        weight: (classes, size).
+        bias: (classes,).
+        names: of its classes, in order.
+        where: the folder, for messages.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    names: tuple[str, ...]
+    where: str
+
+    def ordered(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the classes in another order; see `BringsHead`."""
+        order = _order(names, self.names, self.where)
+        return self.weight[order], self.bias[order]
+
+
+class CheckpointClassifier(PaddedTransformer):
+    """What stands before the last layer of a saved classifier: one vector for each row.
+
+    Args:
+        network: a sequence classifier of `transformers`; its last layer is taken off.
+        head: that layer, where it is wanted.
+    """
+
+    normalised = True
+
+    def __init__(self, network: Any, head: _Head | None = None) -> None:
+        layer = _last_layer(network)
+        nn.Module.__init__(self)
+        self.network = network.eval()
+        self.projection = Projection(layer.in_features, None, seed=0)
+        self.width = layer.in_features
+        self._positions = _takes_positions(network)
+        self._brought = head
+        _put(network, layer, nn.Identity())
+
+    def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, width); see `TextEncoder`. Seeds have nothing to do."""
+        rows, longest = tokens.shape
+        positions = torch.arange(longest, device=tokens.device).expand(rows, -1)
+        inside = positions < lengths[:, None]
+        options = {"position_ids": positions} if self._positions else {}
+        found: Tensor = self.network(
+            input_ids=tokens, attention_mask=inside.long(), **options
+        ).logits
+        return found
+
+    def head(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """See `BringsHead`."""
+        return _brought(self._brought).ordered(names)
+
+
+class CheckpointTagger(WordTransformer):
+    """What stands before the last layer of a saved tagger: one vector for each word.
+
+    Args:
+        network: a token classifier of `transformers`.
+        head: its last layer, where it is wanted.
+    """
+
+    normalised = True
+
+    def __init__(self, network: Any, head: _Head | None = None) -> None:
+        layer = _last_layer(network)
+        super().__init__(network.base_model, Projection(layer.in_features, None, seed=0))
+        self._brought = head
+
+    def head(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """See `BringsHead`."""
+        return _brought(self._brought).ordered(names)
+
+
+def classifier_of(where: str, labels: Sequence[str] | None) -> CheckpointClassifier:
+    """The saved classifier of a folder, in two parts.
+
+    Args:
+        where: folder or hub id.
+        labels: names of its classes, where its configuration has none.
+
+    Raises:
+        InputError: as `whole_network`, and if its last layer is not a linear one on one vector.
+    """
+    network = whole_network(where, "classifier")
+    tokens, lengths = _probe(network)
+    with torch.no_grad():
+        before = network(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+    head = _head(network, where, labels)
+    module = CheckpointClassifier(network, head)
+    with torch.no_grad():
+        _check_split(before, module(tokens, lengths), head)
+    return module
+
+
+def tagger_of(where: str, labels: Sequence[str] | None) -> CheckpointTagger:
+    """The saved tagger of a folder, in two parts; arguments and errors as `classifier_of`."""
+    network = whole_network(where, "tagger")
+    tokens, lengths = _probe(network)
+    with torch.no_grad():
+        before = network(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+    head = _head(network, where, labels)
+    module = CheckpointTagger(network, head)
+    with torch.no_grad():
+        _check_split(before, module.last_layer(tokens, lengths)[0], head)
+    return module
+
+
+def _head(network: Any, where: str, labels: Sequence[str] | None) -> _Head:
+    layer = _last_layer(network)
+    saved = {int(number): str(name) for number, name in network.config.id2label.items()}
+    names = tuple(saved[number] for number in sorted(saved))
+    if labels is not None:
+        if len(labels) != len(names):
+            raise InputError(
+                f"checkpoint.labels names {len(labels)} classes, and {where!r} tells {len(names)} "
+                "apart"
+            )
+        names = tuple(labels)
+    bias = torch.zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
+    return _Head(layer.weight.detach().clone(), bias.clone(), names, where)
+
+
+def _last_layer(network: Any) -> nn.Linear:
+    """The linear layer that gives the logits."""
+    inside = {id(module) for module in network.base_model.modules()}
+    found = [
+        module
+        for module in network.modules()
+        if isinstance(module, nn.Linear)
+        and module.out_features == network.config.num_labels
+        and id(module) not in inside
+    ]
+    if not found:
+        raise InputError(f"{FIELD}: a {type(network).__name__} has no linear layer for its labels")
+    return found[-1]
+
+
+def _put(network: Any, layer: nn.Module, other: nn.Module) -> None:
+    name = next(name for name, module in network.named_modules() if module is layer)
+    network.set_submodule(name, other)
+
+
+def _probe(network: Any) -> tuple[Tensor, Tensor]:
+    size = int(network.config.vocab_size)
+    return (torch.arange(1, 6) % size)[None], torch.tensor([5])
+
+
+def _check_split(before: Tensor, z: Tensor, head: _Head) -> None:
+    """Refuses a network whose logits are not those of the layer that was taken off."""
+    after = nn.functional.linear(z, head.weight, head.bias)
+    if after.shape == before.shape:
+        scale = float(before.abs().max()) + 1.0
+        if float((after - before).abs().max()) <= _NEAR * scale:
+            return
+    raise InputError(
+        f"{FIELD} {head.where!r}: its logits are not one linear layer on the vectors before it, "
+        "which this package takes apart; encoders of BERT's kind are read"
+    )
+
+
+def _takes_positions(network: Any) -> bool:
+    from uedp_bench.models.networks.pooled_transformer import counts_from_zero
+
+    return counts_from_zero(network.base_model)
+
+
+def _brought(head: _Head | None) -> _Head:
+    if head is None:
+        raise TypeError("the head was saved beside its encoder, and is read from there")
+    return head
+
+
+def _order(names: Sequence[str], known: Sequence[str], where: str) -> list[int]:
+    """Places of names among the known ones, upper and lower case aside where that is clear.
+
+    Raises:
+        InputError: if the two do not name the same classes.
+    """
+    folded = [name.casefold() for name in known]
+    unclear = len(set(folded)) < len(folded)
+    out = []
+    for name in names:
+        at = [i for i, other in enumerate(known) if other == name]
+        if not at and not unclear:
+            at = [i for i, other in enumerate(folded) if other == name.casefold()]
+        if len(at) != 1:
+            near = nearest(name, known)
+            hint = f"; its nearest is {near!r}" if near else ""
+            raise InputError(
+                f"{FIELD} {where!r} has no class {shown(name)}{hint}: its configuration (id2label) "
+                f"names {', '.join(known)}. Give checkpoint.labels, the names that the source "
+                "uses, in this order"
+            )
+        out += at
+    left = [name for at, name in enumerate(known) if at not in out]
+    if left or len(set(out)) < len(out):
+        raise InputError(
+            f"{FIELD} {where!r} tells {len(known)} classes apart, and the source has "
+            f"{len(names)}: {', '.join(left) or 'two that it calls the same'} would be left over; "
+            "name all of its classes in the source (source.label_names, source.entity_types)"
+        )
+    return out
