@@ -75,11 +75,13 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.harness.scheduler import default_workers, jobs_of, resume, run_jobs
     from uedp_bench.harness.spec import parse_spec
     from uedp_bench.run_context import Speed
+    from uedp_bench.training import ranks
     from uedp_bench.training.device import choose_device
 
     runs = expand(parse_spec(data), options.max_runs)
     choose_device(options.device, options.threads)
-    workers = default_workers(options.device) if options.workers is None else options.workers
+    workers = _alone(options) if ranks.count() > 1 else options.workers
+    workers = default_workers(options.device) if workers is None else workers
     if workers == 0 and options.run_timeout is not None:
         raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
     with display(quiet=options.quiet) as screen:
@@ -112,6 +114,21 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                         screen.finish(job, result)
                         results.append(tracker.log(result))
     return results
+
+
+def _alone(options: Options) -> int:
+    """Workers where several ranks compute one run: none, runs are in this process.
+
+    Raises:
+        InputError: if others are asked for.
+    """
+    for name, asked in (("workers", options.workers or 0), ("processes", options.processes)):
+        if asked > (name == "processes"):
+            raise InputError(
+                f"--{name} {asked}: the ranks of torchrun compute one run after the other; leave "
+                f"--{name} out, or start without torchrun"
+            )
+    return 0
 
 
 @contextmanager

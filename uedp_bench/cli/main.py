@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -105,7 +106,12 @@ app.add_typer(leaderboard.app, name="leaderboard")
 
 def main() -> None:
     """Entry point of the console script."""
-    sys.exit(run_cli(sys.argv[1:]))
+    command = partial(run_cli, sys.argv[1:])
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "TORCHELASTIC_RUN_ID" in os.environ:
+        from uedp_bench.training.ranks import as_rank
+
+        sys.exit(as_rank(command))
+    sys.exit(command())
 
 
 def run_cli(arguments: Sequence[str]) -> int:

@@ -52,9 +52,12 @@ def checkpoints_beside(around: Checkpoints, folder: Path, device: str, speed: Sp
 def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
     """Everything that decides the bits of a training, by name.
 
-    The number of processes does not: they add as one would.
+    The number of processes does not: they add as one would. That of ranks does: each has a sum.
     """
-    return {
+    from uedp_bench.training import ranks
+
+    several = {"ranks": str(ranks.count())} if ranks.count() > 1 else {}
+    return several | {
         "run": name,
         "code": code_digest(),
         "plug-ins": _digest(sorted(loaded_plugins())),

@@ -1,9 +1,12 @@
-"""Executors compute the updates of a round, in this process or in others, to the same bits.
+"""Executors compute the updates of a round, in this process or in others.
 
 A round is cut into the same shares, every share is computed by the same code with the seeds that
-were drawn for it, and the parts are added in the order of the shares. One thing is settled by each
-process from the first rows that it sees: that gradients may be told apart by row (`ghost`). Where
-almost all first gradients are 0 or not finite, last digits may differ.
+were drawn for it, and the parts are added in the order of the shares: to the same bits in several
+processes of one machine, and to rounding over ranks, each of which adds its own (`ranks`).
+
+One thing is settled by each process from the first rows that it sees: that gradients may be told
+apart by row (`ghost`). Where almost all first gradients are 0 or not finite, last digits may
+differ.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any, Protocol
 
 from uedp_bench.learner import Learner
 from uedp_bench.run_context import Run
+from uedp_bench.training import ranks
 from uedp_bench.training.local import LocalWork
 from uedp_bench.training.unit_sums import (
     RoundWork,
@@ -101,10 +105,15 @@ def executor_of(
     """
     most = run.speed.chunk
     setup = WorkerSetup(learner, local, run.device, run.seed, injected, most)
+    if (several := ranks.count()) > 1:
+        run.computed("ranks", f"{several} ranks, sums in float64")
+        with ranks.AcrossRanks(setup) as executor:
+            yield executor
+        return
     if run.speed.processes == 1:
         yield InProcess(setup)
         return
     from uedp_bench.training.process_executor import InProcesses
 
-    with InProcesses(setup, run.speed.processes) as executor:
-        yield executor
+    with InProcesses(setup, run.speed.processes) as processes:
+        yield processes

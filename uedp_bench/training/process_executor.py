@@ -11,25 +11,21 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
-from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.registry import load_plugins, loaded_plugins
+from uedp_bench.errors import UedpBenchError
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import keep_freed_memory
+from uedp_bench.training.process_messages import Begin, Failed, as_bytes
 from uedp_bench.training.unit_sums import (
     RoundWork,
     Share,
@@ -44,14 +40,6 @@ _GONE_SECONDS = 5.0
 """Waited for the exit code of a process that has closed its end."""
 
 
-class _Begin(NamedTuple):
-    """The first message to a new process: what it computes, and how to do it as this one does."""
-
-    threads: int
-    plugins: tuple[Path, ...]
-    setup: bytes
-
-
 class _Buffers:
     """Asks for the names of changed buffers."""
 
@@ -64,14 +52,6 @@ class _Question(NamedTuple):
 
 class _Rest:
     """Ends a training: nothing of it is kept."""
-
-
-@dataclass(frozen=True)
-class _Failed:
-    """An error in a process: itself where it can be sent, and what it said."""
-
-    error: BaseException | None
-    said: str
 
 
 _idle: list[_Worker] = []
@@ -94,8 +74,7 @@ class InProcesses:
 
     def __init__(self, setup: WorkerSetup, processes: int) -> None:
         self.flat = FlatModule(setup.learner.module, setup.device)
-        # Plug-ins are imported before what they define can be read.
-        self._begin = _Begin(torch.get_num_threads(), loaded_plugins(), _pickled(setup))
+        self._begin = Begin.of(setup, "use --processes 1")
         self._count = processes
         self._workers: list[_Worker] = []
         self._asked = 0
@@ -200,20 +179,6 @@ def _rested() -> _Worker | None:
     return None
 
 
-def _bytes(message: object) -> bytes:
-    """A message; plain pickle, for that of `multiprocessing` sends handles of shared memory."""
-    return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def _pickled(setup: WorkerSetup) -> bytes:
-    try:
-        return _bytes(setup)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"what is trained cannot be sent to another process ({error}); use --processes 1"
-        ) from error
-
-
 @dataclass(frozen=True, eq=False)
 class _Worker:
     """A process as this one sees it."""
@@ -235,7 +200,7 @@ class _Worker:
     def send(self, message: object) -> None:
         """Gives the process a message."""
         try:
-            self.connection.send_bytes(_bytes(message))
+            self.connection.send_bytes(as_bytes(message))
         except OSError:
             with contextlib.suppress(OSError):
                 while self.connection.poll():  # its last word says more than that it is gone
@@ -248,11 +213,8 @@ class _Worker:
             answer = self.connection.recv()
         except (EOFError, OSError):
             raise self._gone() from None
-        if isinstance(answer, _Failed):
-            if answer.error is not None:
-                answer.error.add_note(answer.said)
-                raise answer.error
-            raise RuntimeError(f"computing updates failed: {answer.said}")
+        if isinstance(answer, Failed):
+            raise answer.again()
         return answer
 
     def end(self) -> None:
@@ -295,38 +257,27 @@ def _serve(connection: Connection[Any, Any]) -> None:
         return  # nobody is there to compute for
     except BaseException as error:
         with contextlib.suppress(OSError):
-            connection.send_bytes(_bytes(_as_sent(error)))
+            connection.send_bytes(as_bytes(Failed.of(error)))
 
 
 def _train(connection: Connection[Any, Any]) -> None:
     """Computes shares until one training ends."""
-    begin: _Begin = connection.recv()
-    torch.set_num_threads(begin.threads)
-    load_plugins(begin.plugins)
-    setup: WorkerSetup = pickle.loads(begin.setup)  # noqa: S301 - of the process that started it
+    begin: Begin = connection.recv()
+    setup = begin.read()
     worker = ShareWorker(setup)
     work = RoundWork(worker.trainer.flat.vector, Limits(0.0))
     while not isinstance(message := connection.recv(), _Rest):
         if isinstance(message, RoundWork):
             work = message._replace(theta=message.theta.to(setup.device))
         elif isinstance(message, _Question):
-            connection.send_bytes(_bytes(worker.answer(message.what)))
+            connection.send_bytes(as_bytes(worker.answer(message.what)))
         elif isinstance(message, _Buffers):
-            connection.send_bytes(_bytes(worker.trainer.flat.changed_buffers()))
+            connection.send_bytes(as_bytes(worker.trainer.flat.changed_buffers()))
         else:
             found = worker.unit_sum(work, message)
             sent = None if found.updates is None else found.updates.cpu()
             found = replace(found, total=found.total.cpu(), updates=sent)
-            connection.send_bytes(_bytes(found))
-
-
-def _as_sent(error: BaseException) -> _Failed:
-    said = traceback.format_exc()
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - what this process made itself
-    except Exception:
-        return _Failed(None, said)
-    return _Failed(error, said)
+            connection.send_bytes(as_bytes(found))
 
 
 def _end_with_parent() -> None:

@@ -1,0 +1,209 @@
+"""Ranks of `torch.distributed` end where one process does, bound what it bounds, and end as one."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from elsewhere import InAnotherProcess, adaptive_plan, complain
+from learners import NetworkLearner, flat, run_of
+from toy import ToyLearner, toy_run
+
+from uedp_bench.errors import InputError
+from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
+from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
+from uedp_bench.mechanisms.private_training.user_dp import UserDP
+from uedp_bench.run_context import Diary, Run
+from uedp_bench.training import ranks
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.executors import InProcess
+from uedp_bench.training.federated import train_federated
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.ranks import AcrossRanks, deal
+from uedp_bench.training.round_query import RoundQuery
+from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup
+from uedp_bench.transcript import MessageLog
+
+ROUNDS = {"rounds": 3, "users_per_round": 9}
+FORKED = multiprocessing.get_context("fork")  # a fresh process would import torch for seconds
+LOCAL = LocalTraining(epochs=2, batch_size=1, learning_rate=0.3)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Threads of torch do not survive a fork."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _serve(how: dict[str, Any]) -> None:
+    with ranks.connected(**how):
+        ranks.serve()
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """This process is rank 0 of 2, and of 3."""
+    store = tmp_path_factory.mktemp("ranks") / "store"
+    size: int = request.param
+    how = {"init_method": f"file://{store}", "world_size": size}
+    with _one_thread():
+        others = [
+            FORKED.Process(target=_serve, args=({**how, "rank": rank},), daemon=True)
+            for rank in range(1, size)
+        ]
+        for other in others:
+            other.start()
+        with ranks.connected(**how, rank=0):
+            assert ranks.count() == size
+            yield size
+            ranks._told(ranks._End())
+        for other in others:
+            other.join(20)
+            assert other.exitcode == 0
+
+
+def _adaptive(learner: Any, run: Run) -> Any:
+    trained = train_federated(adaptive_plan(), learner, run)
+    return trained.module, trained.rounds
+
+
+def _of(mechanism: Any) -> Callable[[Any, Run], Any]:
+    return lambda learner, run: mechanism.train(learner, learner.corpus, run)
+
+
+TRAININGS: dict[str, Callable[[Any, Run], Any]] = {
+    "user-dp": _of(UserDP.create({**ROUNDS, "local_epochs": 2, "local_batch_size": 1})),
+    "two-level": _of(UeDPSpread.create({**ROUNDS, "noise_multiplier": 1.0})),
+    "dp-sgd": _of(DPSGD.create({"steps": 3, "batch_size": 6})),
+    "adaptive": _adaptive,
+}
+
+
+def _trained(name: str) -> tuple[torch.Tensor, Any, Diary, Run]:
+    learner = NetworkLearner(12)
+    learner.points[7] = float("nan")
+    diary = Diary(messages=MessageLog(keep=True, payload_rounds=1))
+    run = replace(run_of(learner), injected=(2, 5), diary=diary)
+    module, events = TRAININGS[name](learner, run)
+    return flat(module), events, diary, run
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, tuple[torch.Tensor, Any, Diary, Run]]:
+    """Trainings of one process."""
+    assert ranks.count() == 1
+    return {name: _trained(name) for name in TRAININGS}
+
+
+@pytest.mark.parametrize("name", list(TRAININGS))
+def test_weights_events_and_counts_are_those_of_one_process(
+    alone: dict[str, tuple[torch.Tensor, Any, Diary, Run]], team: int, name: str
+) -> None:
+    (expected, their_events, theirs, before), (found, events, ours, run) = (
+        alone[name],
+        _trained(name),
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    assert events == their_events
+    assert ours.counts == theirs.counts
+    # A user whose data are no numbers is dropped there as here, and canaries are put in place.
+    counted = ("dropped_updates", "dropped_rows", "injected_updates", "clipped_units")
+    for key in counted:
+        assert run.diagnostics.get(key) == before.diagnostics.get(key)
+    rows = run.diagnostics.get("dropped_rows", 0)
+    assert (rows if name == "two-level" else run.diagnostics["dropped_updates"]) > 0
+    mine, other = ours.messages.closed(), theirs.messages.closed()
+    assert (mine is None) == (other is None) == (name not in ("user-dp", "two-level"))
+    if mine is None or other is None:
+        return
+    for sent, as_sent in zip(mine.sent, other.sent, strict=True):  # by the same user, the same
+        assert sent._replace(payload=None) == as_sent._replace(payload=None)
+        if as_sent.payload is not None:
+            np.testing.assert_allclose(sent.payload, as_sent.payload, rtol=1e-5, atol=1e-6)
+
+
+def _round(points: Any) -> tuple[WorkerSetup, RoundWork, Cohort]:
+    """Users of two rows each, who send what they will."""
+    rows = np.arange(len(points))
+    learner = ToyLearner(points, (rows // 2).tolist(), vectorised=False)
+    setup = WorkerSetup(learner, LOCAL, "cpu", seed=1, injected=(), most=4)
+    rng = np.random.default_rng(3)
+    users = len(points) // 2
+    cohort = Cohort.build(rows // 2, rows, np.ones(len(rows)), users).drawn(2, 1, rng, rng)
+    return setup, RoundWork(torch.zeros(points.shape[1]), Limits(total=0.5)), cohort
+
+
+def test_no_user_moves_the_sum_of_all_ranks_by_more_than_the_bound(team: int) -> None:
+    points = np.random.default_rng(5).normal(size=(14, 3)) * np.geomspace(1e-2, 1e18, 14)[:, None]
+    setup, work, cohort = _round(points)
+    users = np.arange(7)
+    with AcrossRanks(setup) as executor:
+
+        def total(kept: np.ndarray) -> torch.Tensor:
+            shares = [Share(cohort.take(kept[part]), np.ones(len(part)))
+                      for part in np.array_split(np.arange(len(kept)), 3)]  # fmt: skip
+            return executor.unit_sum(work, shares).total.double()
+
+        whole = total(users)
+        for user in users:
+            moved = float((whole - total(users[users != user])).norm())
+            assert moved <= 0.5 * (1 + 1e-6)
+            assert moved > 0.49 or user == 0
+        nobody = executor.unit_sum(work, [])
+        assert torch.equal(nobody.total, torch.zeros(3)) and nobody.units == 0
+
+
+def test_noise_is_drawn_once(team: int) -> None:
+    def trained() -> torch.Tensor:
+        learner = ToyLearner(np.zeros((12, 4_000)), [row // 2 for row in range(12)])
+        plan = adaptive_plan(rounds=1)  # nobody has anything to send: what moves is noise
+        return flat(train_federated(plan, learner, toy_run()).module)
+
+    found = trained()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks, "count", lambda: 1)
+        assert torch.equal(found, trained())
+    # The bound 0.5 and the count are hidden together: a little more than 0.5 over 5.
+    plan = adaptive_plan()
+    query = RoundQuery(plan.bound.limits(0, ()), plan.weight_bound, plan.noise.multiplier)
+    assert float(found.double().std()) == pytest.approx(query.sensitivity / 5.0, rel=0.05)
+
+
+def test_units_are_dealt_once_each_and_all_ranks_have_some() -> None:
+    _, _, cohort = _round(np.ones((22, 2)))
+    shares = [Share(cohort.take(part), part + 1.0) for part in (np.arange(1), np.arange(1, 11))]
+    for size in (1, 2, 3, 4, 20):
+        dealt = deal(shares, size)
+        assert len(dealt) == size
+        parts = sorted((part for rank in dealt for part in rank), key=lambda part: part[0])
+        weights = np.concatenate([share.weights for _, share in parts])
+        assert weights.tolist() == list(range(1, 12))
+        assert sum(bool(rank) for rank in dealt) == min(size, 11)
+        first = np.concatenate([share.cohort.rows[:, 0] for _, share in parts])
+        assert first.tolist() == [2 * unit for unit in range(11)]
+
+
+def test_an_error_on_a_rank_is_one_error_and_the_next_training_runs(team: int) -> None:
+    with pytest.raises(InputError, match="row 7"):
+        train_federated(adaptive_plan(), InAnotherProcess(complain), toy_run())
+    with pytest.raises(InputError, match="in one process"):
+        train_federated(adaptive_plan(), InAnotherProcess(lambda: None), toy_run())
+    setup, work, cohort = _round(np.ones((8, 2)))
+    shares = [Share(cohort, np.ones(4))]
+    with AcrossRanks(setup) as executor:
+        found = executor.unit_sum(work, shares)
+    expected = InProcess(setup).unit_sum(work, shares)
+    torch.testing.assert_close(found.total, expected.total)
+    assert (found.units, found.rows, found.clipped) == (4, 8, expected.clipped)
