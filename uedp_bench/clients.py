@@ -102,6 +102,13 @@ class Clients(BaseModel):
         return np.random.Generator(np.random.PCG64(shared_stream(self.seed, "clients", what)))
 
 
+NO_CLIENTS = (
+    "this mechanism needs clients: say how rows are dealt among them, for instance with "
+    "--set clients.count=10, or 'clients: {count: 10, by: user}' in the spec"
+)
+"""Message."""
+
+
 def clients_of(corpus: Corpus) -> IntArray:
     """(rows,) the client of each row.
 
@@ -109,10 +116,7 @@ def clients_of(corpus: Corpus) -> IntArray:
         InputError: if the run has no clients.
     """
     if CLIENT not in corpus.groups:
-        raise InputError(
-            "this mechanism needs clients: say how rows are dealt among them, for instance with "
-            "--set clients.count=10, or 'clients: {count: 10, by: user}' in the spec"
-        )
+        raise InputError(NO_CLIENTS, mends=("clients.count=10",))
     return corpus.groups[CLIENT]
 
 

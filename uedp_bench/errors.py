@@ -6,6 +6,7 @@
     ├── InputError            bad input: one line, exit code 2
     │   ├── UnknownNameError  no such mechanism, attack, ...; carries the nearest names
     │   ├── MissingExtraError an optional dependency is not installed; carries the install command
+    │   ├── SeveralInputError  all that is wrong with one input
     │   └── CapabilityError   a task, mechanism or attack cannot work with what it was given
     ├── PluginError           a registered plug-in does not load, or two claim one name
     ├── PrivacyError          what was executed is not what the accountant was told
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class UedpBenchError(Exception):
@@ -24,7 +26,58 @@ class UedpBenchError(Exception):
 
 
 class InputError(UedpBenchError, ValueError):
-    """Bad input. The message names the field, the value and what is allowed."""
+    """Bad input. The message names the field, the value and what is allowed.
+
+    Args:
+        message: one sentence.
+        mends: settings of `uedp-bench run --set` that mend it, together, such as
+            `mechanism.user-dp.users=4000`; none where no setting does.
+    """
+
+    def __init__(self, message: str = "", mends: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.mends = mends
+
+
+class SeveralInputError(InputError):
+    """Everything that is wrong with an input, said at once."""
+
+    def __init__(self, errors: Iterable[InputError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("; ".join(map(str, self.errors)))
+
+
+class Problems:
+    """Gathers what is wrong with an input, so that all of it is said at once.
+
+    Attributes:
+        found: errors by their messages, each once.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, InputError] = {}
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Goes on after an `InputError` of what is inside."""
+        try:
+            yield
+        except SeveralInputError as several:
+            self.found |= {str(each): each for each in several.errors}
+        except InputError as error:
+            self.found.setdefault(str(error), error)
+
+    def check(self) -> None:
+        """Says what was found.
+
+        Raises:
+            InputError: if there was anything.
+        """
+        errors = tuple(self.found.values())
+        if len(errors) > 1:
+            raise SeveralInputError(errors)
+        for only in errors:
+            raise only
 
 
 class UnknownNameError(InputError):
@@ -38,7 +91,7 @@ class UnknownNameError(InputError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
-        near = nearest(name, self.known)
+        self.near = near = nearest(name, self.known)
         hint = f"did you mean {near!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
         super().__init__(f"no {kind} named {shown(name)}; {hint}")
 

@@ -19,6 +19,7 @@ from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.check import check_command
 from uedp_bench.cli.doctor import doctor_command
+from uedp_bench.cli.init import init_command
 from uedp_bench.cli.new import new_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.show import show_command
@@ -44,6 +45,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
 
 \b
   uedp-bench quickstart                       six mechanisms on the embedded corpus
+  uedp-bench init mail.csv                    a spec that runs, from a file of your own
   uedp-bench list mechanisms                  what there is
   uedp-bench describe uedp                    what it takes
   uedp-bench data describe conll2003 --path DIR
@@ -89,6 +91,7 @@ def root(
 
 
 app.command("quickstart")(quickstart_command)
+app.command("init")(init_command)
 app.command("run")(run_command)
 app.command("list")(listing.list_command)
 app.command("describe")(listing.describe_command)

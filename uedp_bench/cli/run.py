@@ -28,6 +28,13 @@ Json = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing but failures, and --json.")
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print sizes, guarantees, skipped attacks and the expected time, and train nothing.",
+    ),
+]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]
 Workers = Annotated[
     int | None,
@@ -181,6 +188,7 @@ def run_command(
     log_release: LogRelease = False,
     no_release: NoRelease = False,
     quiet: Quiet = False,
+    dry: DryRun = False,
 ) -> None:
     """Benchmark mechanisms: train, score, attack, account; print the table.
 
@@ -199,7 +207,8 @@ def run_command(
     one of several mechanisms or attacks:
       uedp-bench run quickstart --set mechanism.user-dp.rounds=20
         --set attack.membership.held_out_users=300
-    the spec of a result, or your own:
+    the spec of a result, or your own; first what it would do, and how long:
+      uedp-bench run spec.yaml --out runs/mine --dry-run
       uedp-bench run spec.yaml --out runs/mine
     """  # noqa: D301
     from uedp_bench import registry
@@ -229,6 +238,12 @@ def run_command(
         max_runs, run_timeout, retry_failed, log_release, not no_release, processes,
         (checkpoint_seconds, checkpoint_steps), quiet,
     )  # fmt: skip
+    if dry:
+        from uedp_bench.cli.dry_run import check_dry, dry_run
+
+        check_dry(quiet=quiet)
+        dry_run(wanted.model_dump(), options, as_json)
+        return
     benchmark(wanted.model_dump(), options, as_json)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from uedp_bench.harness.pairing import lacks, withheld
 from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.publishing import not_carried, not_there
+from uedp_bench.leakage import Attack
 from uedp_bench.release import Release
 from uedp_bench.results import Estimate, LowerBound, SkippedAttack
 from uedp_bench.run_context import Run
@@ -48,11 +49,7 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
     skipped: list[SkippedAttack] = []
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
-        reason = there.unplanted.get(attack.name) or lacks(attack.needs, release)
-        reason = reason or withheld(attack.needs, release)
-        reason = reason or not_carried(attack, parts.pipeline, parts.task)
-        reason = reason or not_there(attack, there.corpus) or attack.refuses(release, there.corpus)
-        reason = reason or attack.refuses_events(release.events)
+        reason = reason_against(attack, ready, release)
         if reason is not None:
             skipped.append(SkippedAttack(name=attack.name, reason=reason))
             continue
@@ -62,3 +59,17 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
         leakage[attack.name], details[attack.name] = found.metrics, found.details
         bounds += [b.model_copy(update={"attack": attack.name}) for b in found.lower_bounds]
     return Attacked(leakage, details, tuple(bounds), tuple(skipped))
+
+
+def reason_against(attack: Attack[Any], ready: Prepared, release: Release) -> str | None:
+    """Why an attack of a run does not apply to its release; None if it does."""
+    parts, corpus = ready.parts, ready.there.corpus
+    return (
+        ready.there.unplanted.get(attack.name)
+        or lacks(attack.needs, release)
+        or withheld(attack.needs, release)
+        or not_carried(attack, parts.pipeline, parts.task)
+        or not_there(attack, corpus)
+        or attack.refuses(release, corpus)
+        or attack.refuses_events(release.events)
+    )

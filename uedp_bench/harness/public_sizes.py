@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from uedp_bench.clients import clients_of
+from uedp_bench.clients import CLIENT, NO_CLIENTS, clients_of
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.harness.pipeline import Pipeline
-    from uedp_bench.mechanism import Mechanism, PublicUnits
+    from uedp_bench.mechanism import CorpusStats, Mechanism
     from uedp_bench.results import Result
     from uedp_bench.run_context import Run
 
@@ -51,33 +51,86 @@ def check_units(pipeline: Pipeline, corpus: Corpus, run: Run) -> None:
     Raises:
         InputError: if fewer units are declared than train, and the guarantee needs them all.
     """
-    for number, stage in enumerate(pipeline.training, start=1):
-        rows = corpus if stage.rows == "source" or run.downstream is None else run.downstream
-        inner = run.within(stage.name, number=number, stats=stage.sizes(run.stats))
-        _check_units(stage.trainer, rows, inner)
+    second = None if run.downstream is None else UnitsThere.of(run.downstream)
+    sizes = unit_sizes(pipeline, UnitsThere.of(corpus), second, run.stats)
+    for number, (stage, found) in enumerate(zip(pipeline.training, sizes, strict=True), start=1):
+        if found is not None:
+            # Attacks see diagnostics, and are not to know which mechanism they face.
+            told = {NOTE: found.model_dump(exclude_none=True)}
+            run.within(stage.name, number=number).note(**told, simulation_only=[NOTE])
 
 
-def _check_units(mechanism: Mechanism[Any], corpus: Corpus, run: Run) -> None:
-    units = mechanism.units(run.stats)
+class UnitsThere(NamedTuple):
+    """Units of the train split of a corpus, which are private."""
+
+    users: int
+    clients: int | None
+    records: int
+
+    @staticmethod
+    def of(corpus: Corpus) -> UnitsThere:
+        """Counts them."""
+        train = corpus.where("train")
+        users = len(np.unique(corpus.users[train]))
+        dealt = CLIENT in corpus.groups
+        clients = len(np.unique(clients_of(corpus)[train])) if dealt else None
+        return UnitsThere(users, clients, int(train.sum()))
+
+
+def unit_sizes(
+    pipeline: Pipeline, there: UnitsThere, downstream: UnitsThere | None, stats: CorpusStats
+) -> tuple[PublicSizes | None, ...]:
+    """Units of each private stage; None where a guarantee depends on no such number.
+
+    Args:
+        pipeline: whose stages they are.
+        there: units that train.
+        downstream: those of the task's second source.
+        stats: public sizes.
+
+    Raises:
+        InputError: see `check_units`.
+    """
+    return tuple(
+        _sizes_of(
+            stage.trainer,
+            there if stage.rows == "source" or downstream is None else downstream,
+            stage.sizes(stats),
+        )
+        for stage in pipeline.training
+    )
+
+
+def _sizes_of(
+    mechanism: Mechanism[Any], all_there: UnitsThere, stats: CorpusStats
+) -> PublicSizes | None:
+    units = mechanism.units(stats)
     if units is None:
-        return
-    there = _training(units, corpus)
+        return None
+    there: int | None = getattr(all_there, units.unit)
+    if there is None:
+        raise InputError(NO_CLIENTS, mends=("clients.count=10",))
     if units.at_least_all and there > units.declared:
         parameter = "users" if units.unit == "clients" else units.unit
         raise InputError(
             f"{mechanism.name}.{parameter} is {units.declared:,}, and more train: the guarantee "
             f"would leave some {units.unit} out; declare a public number that is not below the "
-            "real one"
+            "real one",
+            mends=(f"mechanism.{mechanism.name}.{parameter}={enough(there)}",),
         )
-    # Attacks see diagnostics, and are not to know which mechanism they face.
-    found = PublicSizes(
+    return PublicSizes(
         unit=units.unit,
         declared=units.declared,
         training=there,
         planned_per_round=units.sampled,
         expected_per_round=units.expected(there),
     )
-    run.note(**{NOTE: found.model_dump(exclude_none=True)}, simulation_only=[NOTE])
+
+
+def enough(there: int) -> int:
+    """A round number that is not below a private one, and tells two digits of it."""
+    unit = int(10 ** max(len(str(there)) - 2, 0))
+    return -(-there // unit) * unit
 
 
 def shortfall(result: Result) -> str | None:
@@ -103,11 +156,3 @@ def _shortfall(result: Result, name: str) -> str | None:
             f"{found.planned_per_round:,.4g}"
         )
     return f"{line}, and the noise is as large as if all were there"
-
-
-def _training(units: PublicUnits, corpus: Corpus) -> int:
-    train = corpus.where("train")
-    if units.unit == "records":
-        return int(train.sum())
-    of = corpus.users if units.unit == "users" else clients_of(corpus)
-    return len(np.unique(of[train]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import json
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -20,23 +19,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from uedp_bench import registry
-from uedp_bench.errors import is_input_error
+from uedp_bench.errors import Problems, is_input_error
 from uedp_bench.files.output_folder import refuse_links
 from uedp_bench.harness.checkpointing import after_failure, forget
 from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
-from uedp_bench.harness.identity import Identity, second_source
+from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.impossible_pairs import left_out
+from uedp_bench.harness.known_rows import Planting
 from uedp_bench.harness.named_files import check_files
-from uedp_bench.harness.planted_elsewhere import planted_for
-from uedp_bench.harness.planting import Data, forget_corpora, load_data
+from uedp_bench.harness.planting import forget_corpora
 from uedp_bench.harness.preparing import check_read
+from uedp_bench.harness.public_sizes import unit_sizes
 from uedp_bench.harness.result_files import result_of_run
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.stored import keep_result
 from uedp_bench.harness.workers import DIED, Crash, Tell, in_processes
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import Result, RunError, RunSpec
 
 MOST_FAILURES = 3
@@ -105,30 +104,30 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     """Checks every run before any starts, and finds those that are finished already.
 
     Raises:
+        InputError: for whatever can be known to be wrong before training, of all runs at once.
+    """
+    found, problems, planting = [], Problems(), Planting()
+    for spec in specs:
+        with problems.gathered():
+            found.append(_job_of(spec, planting))
+    problems.check()
+    return resume(found, out)
+
+
+def _job_of(spec: RunSpec, planting: Planting) -> Job:
+    """The run as a job.
+
+    Raises:
         InputError: for whatever can be known to be wrong before training.
     """
-    jobs = []
-    corpora: dict[str, tuple[str, CorpusStats, Data, tuple[str, ...]]] = {}
-    for spec in specs:
-        parts = build(spec)
-        check_files(parts.after_sources)
-        refs = (spec.source, second_source(spec.task), spec.clients, *spec.attacks)
-        key = json.dumps(
-            [str(parts.pipeline.elsewhere), *(ref and ref.model_dump(mode="json") for ref in refs)]
-        )
-        if key not in corpora:
-            data = load_data(parts.sources)
-            # The seed decides who is held out, not how many.
-            there = planted_for(parts, data, spec)
-            corpora[key] = (
-                data.fingerprint, there.stats, data.columns(), tuple(there.unplanted.values())
-            )  # fmt: skip
-        fingerprint, stats, columns, unplanted = corpora[key]
-        check_read(parts, columns)
-        planned = parts.pipeline.plan(stats)
-        skipped = (*unplanted, *left_out(parts, planned))
-        jobs.append(Job(Identity.of(spec, fingerprint), spec, skipped))
-    return resume(jobs, out)
+    parts = build(spec)
+    check_files(parts.after_sources)
+    known = planting.of(spec, parts)
+    check_read(parts, known.columns)
+    unit_sizes(parts.pipeline, known.units, known.downstream, known.stats)
+    planned = parts.pipeline.plan(known.stats)
+    skipped = (*known.unplanted, *left_out(parts, planned))
+    return Job(Identity.of(spec, known.fingerprint), spec, skipped)
 
 
 def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> list[Job]:

@@ -1,0 +1,144 @@
+"""`uedp-bench run --dry-run`: what would happen, without training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from uedp_bench.cli.console import console, print_json
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.accounting.guarantee import Guarantee
+    from uedp_bench.cli.grid_run import Options
+    from uedp_bench.harness.forecast import Forecast, SettingForecast
+
+COLUMNS = ("mechanism", "runs", "trains on", "a round", "words", "claimed ε", "proven ε", "a run")
+
+
+def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
+    """Prints what the runs of a spec would do: sizes, guarantees, skipped attacks, minutes.
+
+    Args:
+        data: of the spec.
+        options: how it would run.
+        as_json: print JSON, and nothing else.
+
+    Raises:
+        InputError: for whatever can be known to be wrong before training.
+    """
+    from uedp_bench.harness.forecast import forecast
+    from uedp_bench.harness.grid import expand
+    from uedp_bench.harness.retraining import check_retrainings
+    from uedp_bench.harness.scheduler import default_workers, jobs_of
+    from uedp_bench.harness.spec import parse_spec
+    from uedp_bench.training.device import choose_device
+
+    runs = expand(parse_spec(data), options.max_runs)
+    device = choose_device(options.device, options.threads)
+    workers = default_workers(options.device) if options.workers is None else options.workers
+    jobs = jobs_of(runs, options.out)
+    if options.max_retrain is not None:
+        check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
+    found = forecast(jobs, device, workers)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        _print(found, options)
+
+
+def _print(found: Forecast, options: Options) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console()
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in COLUMNS:
+        table.add_column(column, justify="left" if column == COLUMNS[0] else "right")
+    for one in found.settings:
+        table.add_row(*map(escape, _cells(one)))
+    out.print(table)
+    lines = [line for one in found.settings for line in _notes(one)]
+    lines += _rows(found)
+    runs = sum(len(one.seeds) for one in found.settings)
+    done = sum(len(one.finished) for one in found.settings)
+    lines.append(f"runs: {runs}, of which {done} are finished in {options.out}")
+    lines.append(_expected(found))
+    for line in dict.fromkeys(lines):
+        out.print(line, soft_wrap=True, markup=False)
+
+
+def _cells(one: SettingForecast) -> tuple[str, ...]:
+    units = [f"{each.declared:,} {each.unit}" for each in one.units]
+    a_round = [f"{n:,.4g}" for each in one.units if (n := each.expected_per_round) is not None]
+    trains = ", ".join(units) or f"{one.rows.get('train', 0):,} rows"
+    words = "" if one.vocabulary is None else f"{one.vocabulary:,}"
+    seconds = sum(one.seconds.values())
+    took = _time(seconds) if one.seconds else ("finished" if not one.todo else "?")
+    if one.measured.startswith("in part"):
+        took = f"> {took}"
+    return (one.spec.label, str(len(one.seeds)), trains, ", ".join(a_round), words,
+            _epsilon(one, "claimed"), _epsilon(one, "proven"), took)  # fmt: skip
+
+
+def _epsilon(one: SettingForecast, kind: str) -> str:
+    found = [each for each in one.guarantees if each.kind == kind]
+    return ", ".join(f"{_number(each)} {each.unit}" for each in found) or "none"
+
+
+def _number(guarantee: Guarantee) -> str:
+    return "inf" if guarantee.epsilon == float("inf") else f"{guarantee.epsilon:.4g}"
+
+
+def _notes(one: SettingForecast) -> list[str]:
+    label = one.spec.label
+    lines = [f"skipped: {label}: {reason}" for reason in one.skipped]
+    lines += [
+        f"not proven: {label}: {each.reason}"
+        for each in one.guarantees
+        if each.kind == "proven" and each.reason
+    ]
+    lines += [
+        f"note: {label}: {units.declared:,} {units.unit} are declared and {units.training:,} train"
+        for units in one.units
+        if units.training < units.declared
+    ]
+    if one.measured.startswith("in part"):
+        lines.append(f"time of {label}, {one.measured}")
+    return lines
+
+
+def _rows(found: Forecast) -> list[str]:
+    """Rows and users by split, once for each corpus."""
+    said = []
+    for one in found.settings:
+        splits = ", ".join(
+            f"{split} {rows:,} ({one.users.get(split, 0):,})" for split, rows in one.rows.items()
+        )
+        said.append(f"rows (users) of {one.spec.source.name}: {splits}")
+    return said
+
+
+def _expected(found: Forecast) -> str:
+    if not any(one.todo for one in found.settings):
+        return "nothing is left to do"
+    unknown = [one.spec.label for one in found.settings if one.todo and not one.seconds]
+    but = f"; not measured: {', '.join(unknown)}" if unknown else ""
+    return (
+        f"expected: about {_time(60 * found.minutes)} with {found.workers} "
+        f"{'worker' if found.workers == 1 else 'workers'} (measured for {found.took:.0f} s: first "
+        f"steps of every training, scoring and attacks; a loaded machine takes longer){but}"
+    )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
+
+
+def check_dry(*, quiet: bool) -> None:
+    """Refuses flags that a dry run makes no sense of.
+
+    Raises:
+        InputError: naming them.
+    """
+    if quiet:
+        raise InputError("--dry-run and --quiet contradict each other: give one")

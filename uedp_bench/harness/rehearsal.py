@@ -1,0 +1,232 @@
+"""What a run would take: it is rehearsed, and every training in it ends after its first steps.
+
+A rehearsal does what the run does, in a folder that is thrown away: it plants, makes the
+vocabulary, begins each training, scores what came of it and attacks it. The steps that were left
+out of a training are counted at the pace of those that were done. Its numbers mean nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from uedp_bench.checkpoints import Checkpoints
+from uedp_bench.corpus import BoolArray
+from uedp_bench.harness.attacking import reason_against, with_messages
+from uedp_bench.harness.components import build_sources
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.identity import Identity
+from uedp_bench.harness.meter import Meter
+from uedp_bench.harness.pipeline import Pipeline
+from uedp_bench.harness.planting import load_data
+from uedp_bench.harness.preparing import Prepared, prepare
+from uedp_bench.harness.protecting import Protected, protect
+from uedp_bench.harness.retraining import Retraining
+from uedp_bench.harness.scoring import score
+from uedp_bench.mechanism import PublishingMechanism, VocabularyMechanism
+from uedp_bench.model import Vocabulary
+from uedp_bench.release import Release
+from uedp_bench.results import RunSpec
+from uedp_bench.run_context import Run, no_progress
+
+STEP_SECONDS, LEAST_STEPS = 0.4, 3
+"""A training is rehearsed for so long, and for so many steps at least."""
+
+MOST_SECONDS = 20.0
+"""A rehearsal ends after so long; what it did not come to is not in its answer."""
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """What a rehearsal found.
+
+    Attributes:
+        seconds: that each phase of the run would take (train, score, attack); phases that were not
+            reached are missing.
+        vocabulary: of the release; None where it has none, or that was not reached.
+        skipped: reasons against attacks, by their names.
+        why_not: why it ended early; empty where it did not.
+    """
+
+    seconds: Mapping[str, float]
+    vocabulary: Vocabulary | None
+    skipped: Mapping[str, str]
+    why_not: str = ""
+
+
+_BEFORE_TRAINING = (VocabularyMechanism, PublishingMechanism)
+
+
+class _TooLongError(BaseException):
+    """Ends a rehearsal; a component that catches every `Exception` does not catch it."""
+
+
+class FirstSteps(Checkpoints):
+    """Trainings that end after their first steps.
+
+    Attributes:
+        left: seconds that the other steps would take.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = 0.0
+
+    def steps(self, name: str, run: Run, total: int, parts: Mapping[str, Any]) -> Iterator[int]:
+        """The first steps of a training; see `Run.checkpointed`."""
+        took: list[float] = []
+        for done in range(total):
+            start = time.perf_counter()
+            yield done
+            took.append(time.perf_counter() - start)
+            if sum(took) > STEP_SECONDS and len(took) >= LEAST_STEPS:
+                # The first step also warms up, and a busy machine makes single ones long.
+                self.left += (total - len(took)) * statistics.median(took[1:])
+                return
+
+
+def rehearse(spec: RunSpec, out: Path, device: str, *, attacks: bool) -> Rehearsed:
+    """Rehearses a run.
+
+    Args:
+        spec: of it.
+        out: folder for what it writes. Rehearsals of one folder share models as runs do.
+        device: as of the run.
+        attacks: the attacks are made, too.
+
+    Raises:
+        InputError: for what makes the run impossible.
+    """
+    sources = build_sources(spec)
+    data = load_data(sources)
+    identity = Identity.of(spec, data.fingerprint)
+    ready = prepare(spec, Execution(out, device), (sources, data), identity, Meter(no_progress))
+    first = FirstSteps()
+    stages = replace(ready.public_stages, checkpoints=lambda folder: first)
+    run = replace(ready.run, checkpoints=first, public_stages=stages)
+    found = _Rehearsal(replace(ready, run=run, public_stages=stages), first)
+    try:
+        with _at_most(MOST_SECONDS):
+            found.perform(attacks=attacks)
+    except _TooLongError:
+        found.why_not = f"it ended after {MOST_SECONDS:g} seconds"
+    except Exception as error:  # what half a training made may not be fit for use
+        found.why_not = f"{type(error).__name__} after the first steps"
+    return Rehearsed(found.seconds, found.vocabulary, found.skipped, found.why_not)
+
+
+class _Rehearsal:
+    """One run, as it goes."""
+
+    def __init__(self, ready: Prepared, first: FirstSteps) -> None:
+        self._ready, self._first = ready, first
+        self.seconds: dict[str, float] = {}
+        self.skipped: dict[str, str] = {}
+        self.vocabulary: Vocabulary | None = None
+        self.why_not = ""
+
+    def perform(self, *, attacks: bool) -> None:
+        """Trains, scores and attacks."""
+        made: Protected | None = None
+        with self._timed("train"):
+            try:
+                made = protect(self._ready.parts, self._ready.there.corpus, self._ready.run)
+            except Exception:
+                # Mechanisms that protect refuse to say what happened in a part of their rounds.
+                if not self._first.left:
+                    raise
+        if made is None:
+            self._ready = _trained_plainly(self._ready)
+            made = protect(self._ready.parts, self._ready.there.corpus, self._ready.run)
+        self.vocabulary = made.vocabulary
+        with self._timed("score"):
+            scored = score(self._ready, made)
+        release = with_messages(scored.release, self._ready.run)
+        self._attack(made, release, attacks=attacks)
+
+    def _attack(self, made: Protected, release: Release, *, attacks: bool) -> None:
+        ready = self._ready
+        applying = []
+        for attack in ready.parts.attacks:
+            reason = reason_against(attack, ready, release)
+            if reason is None:
+                applying.append(attack)
+            else:
+                self.skipped[attack.name] = reason
+        if not attacks and applying:
+            return
+        asked = _AskedAgain(Retraining(ready, made.vocabulary).bound(), self._first)
+        with self._timed("attack"):
+            run = ready.run.retraining(asked)
+            for attack in applying:
+                planted = ready.there.planted[attack.name]
+                within = run.within(f"attack {attack.name}")
+                attack.run(release, planted, ready.there.corpus, within)
+        # Models that the mechanism of the run trains for attacks take as long as its release.
+        self.seconds["attack"] += asked.models * self.seconds["train"] - asked.seconds
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start, left = time.perf_counter(), self._first.left
+        try:
+            yield
+        finally:
+            self.seconds[phase] = time.perf_counter() - start + self._first.left - left
+
+
+class _AskedAgain:
+    """Makes the models that attacks ask for, and knows which of them the run's mechanism trains.
+
+    Attributes:
+        models, seconds: of those.
+    """
+
+    def __init__(self, run: Run, first: FirstSteps) -> None:
+        self._run, self._first = run, first
+        self.models, self.seconds = 0, 0.0
+
+    def __call__(self, users: BoolArray, *, mechanism: Any, **more: Any) -> Release:
+        """See `Run.retrain`."""
+        start, left = time.perf_counter(), self._first.left
+        release = self._run.retrain(users, mechanism=mechanism, **more)
+        if mechanism == "same":
+            self.models += 1
+            self.seconds += time.perf_counter() - start + self._first.left - left
+        return release
+
+
+def _trained_plainly(ready: Prepared) -> Prepared:
+    """The run without noise, whose release is scored and attacked alike."""
+    parts = ready.parts
+    before = [p for p in parts.pipeline.parts if isinstance(p, _BEFORE_TRAINING)]
+    plain = parts.unprotected
+    pipeline = Pipeline.build([*before, plain], plain, parts.task.private_rows())
+    return replace(ready, parts=replace(parts, pipeline=pipeline))
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Ends what is inside after a time; only the main thread of POSIX systems can."""
+    main = threading.current_thread() is threading.main_thread()
+    if not (main and hasattr(signal, "setitimer")):
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _TooLongError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

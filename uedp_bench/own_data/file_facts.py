@@ -1,0 +1,193 @@
+"""How a file is written: its format, its encoding, its delimiter, by looking at it."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from uedp_bench.errors import InputError
+from uedp_bench.files.regular_files import open_regular, shown_path
+from uedp_bench.files.tables import FORMATS as TABLES
+from uedp_bench.files.tables import TableFormat, ending_of
+from uedp_bench.files.text_files import GZIP_MAGIC, open_text
+from uedp_bench.tasks.sources.reading.token_files import ENDINGS as TOKEN_FILES
+
+Format = TableFormat | Literal["conll"]
+
+FORMATS: dict[str, Format] = {**TABLES, **dict.fromkeys(sorted(TOKEN_FILES), "conll")}
+"""What a file is, by its ending."""
+
+LOOKED_AT = 2**20
+"""Bytes of a file from which its format is guessed; its encoding is checked on all of it."""
+
+DELIMITERS = ",;\t|"
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_TAG = re.compile(r"O|[BIESLU]-\S+")
+_LEAST_TAGGED = 0.9
+_DELIMITED = ("csv", "tsv")
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """How a file is written.
+
+    Attributes:
+        path: of the file.
+        file_format: what it is.
+        encoding: of its text, by Python's name.
+        delimiter: between fields, of csv and tsv; None elsewhere.
+        by_ending: the ending says the same format, so that a spec need not name it.
+        documents: a file of tokens marks documents.
+        width: columns of a file of tokens; 0 elsewhere.
+    """
+
+    path: Path
+    file_format: Format
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    by_ending: bool = True
+    documents: bool = False
+    width: int = 0
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Of the source `text`; what is at its default is left out."""
+        found: dict[str, Any] = {"path": str(self.path)}
+        if not self.by_ending:
+            found["file_format"] = self.file_format
+        if self.encoding != "utf-8":
+            found["encoding"] = self.encoding
+        if self.delimiter not in (None, "\t" if self.file_format == "tsv" else ","):
+            found["delimiter"] = self.delimiter
+        return found
+
+    @property
+    def words(self) -> str:
+        """The same for people."""
+        names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+        between = f", fields between {names[self.delimiter]}" if self.delimiter else ""
+        kinds = {"jsonl": "an object a line", "json": "a list of objects", "lines": "a text a line",
+                 "conll": f"{self.width} columns, a token a line"}  # fmt: skip
+        kind = kinds.get(self.file_format, self.file_format)
+        written = "" if self.file_format == "parquet" else f", {self.encoding}"
+        return f"{kind}{between}{written}"
+
+
+def look_at(path: Path) -> FileFacts:
+    """How a file is written.
+
+    Raises:
+        InputError: if it cannot be read, is empty, or is none of the formats of the source `text`.
+    """
+    where = f"init: {shown_path(path)}"
+    with open_regular(path, "init") as raw:
+        start = raw.read(LOOKED_AT)
+    if start[:2] == GZIP_MAGIC:
+        with open_regular(path, "init") as raw, gzip.GzipFile(fileobj=raw) as unpacked:
+            start = unpacked.read(LOOKED_AT)
+    if not start.strip():
+        raise InputError(f"{where} is empty")
+    named = _named(path)
+    if start[:4] == b"PAR1":
+        return FileFacts(path, "parquet", by_ending=named == "parquet")
+    encoding = _encoding(path, start)
+    text = start.decode("utf-8-sig" if encoding == "utf-8" else encoding, errors="ignore")
+    if "\0" in text:
+        raise InputError(
+            f"{where} is no text: {', '.join(sorted(set(FORMATS)))} are read; save a spreadsheet "
+            "or a document as csv first"
+        )
+    lines = [line for line in text.splitlines()[:2000] if line.strip()]
+    found, delimiter = _format_of(text, lines, named)
+    return FileFacts(
+        path, found, encoding, delimiter, found == named,
+        documents=found == "conll" and "-DOCSTART-" in text,
+        width=len(_cells(lines[-1])) if found == "conll" else 0,
+    )  # fmt: skip
+
+
+def _named(path: Path) -> str | None:
+    return FORMATS.get(ending_of(path))
+
+
+def _encoding(path: Path, start: bytes) -> str:
+    for mark, name in _MARKS.items():
+        if start.startswith(mark):
+            return name
+    for name in ("utf-8", "cp1252"):
+        try:
+            with open_text(path, "init", encoding=name) as text:
+                for _ in iter(lambda: text.read(LOOKED_AT), ""):
+                    pass
+        except InputError as error:
+            if not isinstance(error.__cause__, UnicodeDecodeError):
+                raise
+            continue
+        return name
+    return "latin-1"
+
+
+def _format_of(text: str, lines: list[str], named: str | None) -> tuple[Format, str | None]:
+    """What the text is, and what stands between fields."""
+    first = lines[0].lstrip()
+    if first.startswith("{") and _is_object(first):
+        return "jsonl", None
+    if first.startswith("["):
+        return "json", None
+    if named not in _DELIMITED and _is_tagged(text, lines):
+        return "conll", None
+    usual = "\t" if named == "tsv" else ","
+    delimiter = _delimiter(lines, usual)
+    if named in _DELIMITED:
+        return ("tsv" if named == "tsv" else "csv"), delimiter or usual
+    # Commas stand in every text; a table without an ending must be a clear one.
+    if named != "lines" and delimiter is not None:
+        return ("tsv" if delimiter == "\t" else "csv"), delimiter
+    if named == "lines" and delimiter == "\t":
+        return "tsv", delimiter
+    return "lines", None
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return True  # the source names the line; it is no other format
+
+
+def _cells(line: str) -> list[str]:
+    return line.rstrip("\r\n").split("\t" if "\t" in line else None)
+
+
+def _is_tagged(text: str, lines: list[str]) -> bool:
+    """A token a line, its tag last, and blank lines between sentences."""
+    if not re.search(r"\n[ \t]*\r?\n", text.strip()):
+        return False
+    rows = [_cells(line) for line in lines[:-1] if not line.startswith("-DOCSTART-")]
+    if not rows or min(map(len, rows)) < 2 or len(set(map(len, rows))) > 1:
+        return False
+    return sum(bool(_TAG.fullmatch(row[-1])) for row in rows) >= _LEAST_TAGGED * len(rows)
+
+
+def _delimiter(lines: list[str], usual: str) -> str | None:
+    """What cuts the lines into equally many fields; None where nothing does."""
+    best, most = None, 0.0
+    for candidate in DELIMITERS:
+        try:
+            rows = list(islice(csv.reader(lines[:-1] or lines, delimiter=candidate), 200))
+        except csv.Error:
+            continue
+        width = len(rows[0]) if rows else 0
+        alike = Counter(map(len, rows))[width] / max(len(rows), 1)
+        score = alike * (1.0 if candidate == usual else 0.95)
+        if width > 1 and alike >= 0.8 and score > most:
+            best, most = candidate, score
+    return best
