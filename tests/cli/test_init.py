@@ -69,8 +69,10 @@ def test_a_dry_run_says_what_would_happen_and_leaves_nothing(tmp_path: Path, cap
 
 
 def test_a_dry_run_refuses_what_cannot_run(tmp_path: Path, capsys) -> None:
-    few = ["--mechanism", "user-dp", "--set", "mechanism.users=10", "--set",
-           "mechanism.users_per_round=5", "--set", "mechanism.sampling=fixed", "--dry-run"]  # fmt: skip
+    params = {"users": 10, "users_per_round": 5, "sampling": "fixed"}
+    few = ["--mechanism", "user-dp", "--dry-run"]
+    for name, value in params.items():
+        few += ["--set", f"mechanism.{name}={value}"]
     code, _, err = run(capsys, *flags(tmp_path, *few))
     assert code == 2
     assert "user-dp.users is 10, and more train" in err
