@@ -9,6 +9,7 @@ from typing import Any
 from uedp_bench.errors import UedpBenchError
 from uedp_bench.leaderboard.rows import Row, by_vocabulary
 from uedp_bench.registry import sources
+from uedp_bench.results import RunSpec
 from uedp_bench.source import Source
 
 
@@ -36,9 +37,14 @@ def _key(row: Row) -> tuple[str, ...]:
 
 
 def generated(board: Sequence[Row]) -> bool:
-    """True if the board's source declares that its text is invented; an unknown one does not."""
+    """See `is_generated`: of all rows of a board."""
+    return is_generated(board[0].spec)
+
+
+def is_generated(spec: RunSpec) -> bool:
+    """True if the source declares that its text is invented; an unknown one does not."""
     try:
-        found: type[Source[Any]] = sources.get(board[0].spec.source.name)
+        found: type[Source[Any]] = sources.get(spec.source.name)
     except UedpBenchError:
         return False
     return found.generated

@@ -23,7 +23,7 @@ from uedp_bench.leaderboard.validation.ranges import check_ranges
 from uedp_bench.leaderboard.validation.read_result import read
 from uedp_bench.leaderboard.validation.report import MOST_SAID, Problem, Report, error, note, plain
 from uedp_bench.leaderboard.validation.selections import check_selection
-from uedp_bench.leaderboard.validation.stored_files import check_stored
+from uedp_bench.leaderboard.validation.stored_files import check_samples, check_stored
 from uedp_bench.results import Result
 
 CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
@@ -38,6 +38,7 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
     check_claims,
     check_selection,
     check_stored,
+    check_samples,
     check_publishing,
 )
 

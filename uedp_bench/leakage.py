@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from uedp_bench.component import Component, P
-from uedp_bench.results import Estimate, LowerBound
+from uedp_bench.results import Estimate, LowerBound, Sample
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,11 +46,14 @@ class Leakage:
         metrics: the headline numbers, with 95 % intervals.
         details: everything else that a reader of the run page wants (JSON values).
         lower_bounds: epsilons that the attack refuted from below.
+        samples: what it read of a few private texts. Results keep them only of text that may be
+            shown (`Source.shows_samples`).
     """
 
     metrics: dict[str, Estimate]
     details: dict[str, Any] = field(default_factory=dict)
     lower_bounds: tuple[LowerBound, ...] = ()
+    samples: tuple[Sample, ...] = ()
 
 
 class Attack(Component[P]):

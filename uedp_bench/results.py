@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
@@ -108,6 +116,33 @@ class LowerBound(_Frozen):
     sentences: int | None = None
     strict_epsilon: Number | None = None
     assumptions: tuple[str, ...] = ()
+
+
+MOST_SAMPLES, MOST_SAMPLE_TEXT = 5, 240
+"""Samples that a result keeps of an attack, and characters of each text."""
+
+
+class Sample(_Frozen):
+    """What an attack read of one private text. Long texts are cut.
+
+    Results keep samples of generated text, and of other text only where the source's parameter
+    `show_samples` asks for it.
+
+    Attributes:
+        private: the text that was to be protected.
+        seen: what the attacker saw in its place.
+        read: what the attacker concluded, and rightly so.
+    """
+
+    private: str
+    seen: str
+    read: str
+
+    @field_validator("private", "seen", "read", mode="before")
+    @classmethod
+    def _cut(cls, value: Any) -> Any:
+        long = isinstance(value, str) and len(value) > MOST_SAMPLE_TEXT
+        return f"{value[: MOST_SAMPLE_TEXT - 2]} …" if long else value
 
 
 class ComponentSpec(_Frozen):
@@ -223,6 +258,7 @@ class Result(_Frozen):
             floor; None where that is not known.
         stages: every training stage in order; None where one private stage is all there is, or
             follows public pre-training (`pretraining`).
+        samples: what attacks read of private text, by attack; empty unless it may be shown.
         stored: private data that the folder of the result holds, by kind.
     """
 
@@ -240,6 +276,7 @@ class Result(_Frozen):
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Estimate]] = {}
     details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_plain)] = {}
+    samples: dict[str, tuple[Sample, ...]] = Field(default={}, exclude_if=at({}))
     skipped_attacks: tuple[SkippedAttack, ...] = ()
     events: tuple[PrivacyEvent, ...] = ()
     pretraining: Plain = {}

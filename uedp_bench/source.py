@@ -53,6 +53,12 @@ class SourceParams(Params):
         ge=1,
         description="leave out rows of any split with fewer sentences",
     )
+    show_samples: bool = Field(
+        default=False,
+        exclude_if=at(False),
+        description="let results keep a few samples of what attacks read of the text: for text "
+        "that is public, or that may be shown; samples of generated text are kept anyway",
+    )
     test_sentences: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = Field(
         default=None,
         exclude_if=at(None),
@@ -157,6 +163,12 @@ class Source(Component[P]):
         output for it tells (docs/proofs.md, C4). None by default.
         """
         return frozenset()
+
+    @final
+    def shows_samples(self) -> bool:
+        """True if results may hold samples of its text: it is generated, or somebody asked."""
+        asked = isinstance(self.params, SourceParams) and self.params.show_samples
+        return self.generated or asked
 
     @final
     def all_refusals(self) -> tuple[str, ...]:

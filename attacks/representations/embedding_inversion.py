@@ -6,6 +6,7 @@ a text says about its words, for the label is what the representation is there t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Encoder
+from uedp_bench.results import MOST_SAMPLES, Sample
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
         sample = None if most is None else (most, run.shared(self.name, "sample"))
         train = see(release, corpus, "train", self.name, sample)
         valid, test = (see(release, corpus, split, self.name) for split in ("valid", "test"))
-        targets = self._words(corpus, (train, valid, test))
+        targets, words = self._words(corpus, (train, valid, test))
         labels, count = self._classes(release, corpus)
         sides = [
             LabelledWords(words, labels[seen.rows])
@@ -114,7 +116,43 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
             "valid_loss": list(model.losses),
         }
         rng = run.shared(self.name, "bootstrap")
-        return Leakage(_metrics((attacker, of_prior), self.params.top, users, rng), details)
+        metrics = _metrics((attacker, of_prior), self.params.top, users, rng)
+        texts = [corpus.texts[row] for row in test.rows.tolist()]
+        gained = attacker.hits - of_prior.hits
+        samples = self._samples(gained, by_inputs(test), targets[2], words, texts)
+        return Leakage(metrics, details, samples=samples)
+
+    def _samples(
+        self,
+        gained: IntArray,
+        guess: Predictor,
+        targets: Any,
+        words: Sequence[str],
+        texts: Sequence[str],
+    ) -> tuple[Sample, ...]:
+        """The rows of which most was read beyond what the label says, with the words read right.
+
+        Args:
+            gained: (rows,) right guesses more than those of the label prior.
+            guess: logits of rows.
+            targets: sparse (rows, words), which are there.
+            words: that are predicted.
+            texts: of the rows.
+        """
+        rows = np.argsort(-gained, kind="stable")[:MOST_SAMPLES]
+        rows = rows[gained[rows] > 0]
+        if not len(rows):
+            return ()
+        top = np.argsort(-guess(rows), axis=1, kind="stable")[:, : self.params.top]
+        there = targets[rows].toarray() > 0
+        return tuple(
+            Sample(
+                private=texts[row],
+                seen="the representation of the text",
+                read=", ".join(words[at] for at in guessed if present[at]),
+            )
+            for row, guessed, present in zip(rows.tolist(), top.tolist(), there, strict=True)
+        )
 
     def _classes(self, release: Release, corpus: Corpus) -> tuple[IntArray, int]:
         """Classes (rows,) that the representation is there to tell, and how many there are.
@@ -126,8 +164,11 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
         classes = true_classes(release, corpus, self.name) + 1
         return classes, 1 + int(classes.max(initial=0))
 
-    def _words(self, corpus: Corpus, sides: tuple[Seen, ...]) -> list[Any]:
-        """Sparse (rows, words) of each side; words most frequent first, for that breaks ties."""
+    def _words(self, corpus: Corpus, sides: tuple[Seen, ...]) -> tuple[list[Any], list[str]]:
+        """Sparse (rows, words) of each side, and the words.
+
+        The most frequent word comes first, for that breaks ties.
+        """
         from sklearn.feature_extraction.text import CountVectorizer
 
         texts = [[corpus.texts[row] for row in side.rows.tolist()] for side in sides]
@@ -147,7 +188,7 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
                 "that are predicted; raise words"
             )
         order = np.argsort(-np.asarray(first.sum(axis=0)).ravel(), kind="stable")
-        return [side[:, order] for side in targets]
+        return [side[:, order] for side in targets], counter.get_feature_names_out()[order].tolist()
 
 
 def _metrics(

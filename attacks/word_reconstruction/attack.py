@@ -18,6 +18,13 @@ from uedp_bench.asking import published_of, word_channel_of
 from uedp_bench.attacks.word_reconstruction.aligned_words import AlignedRow, aligned_rows
 from uedp_bench.attacks.word_reconstruction.masked_model import Case, masked_guesses
 from uedp_bench.attacks.word_reconstruction.posterior import Posterior, guess_errors
+from uedp_bench.attacks.word_reconstruction.samples import (
+    Guess,
+    itself,
+    known,
+    most_likely,
+    rarest_read,
+)
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
@@ -89,8 +96,12 @@ class WordReconstruction(Attack[WordReconstructionParams]):
         metrics: dict[str, Estimate] = {}
         details: dict[str, Any] = {}
         rows = corpus.only("train", "valid", "test")
+        guess: Guess = itself
+        form: Guess = itself
         if channel is not None:
-            metrics, details = bayesian(rows, channel, self.params.samples, rng)
+            learnt = Learnt.of(rows, channel, self.params.samples, rng)
+            metrics, details = learnt.scores(channel, rng)
+            guess, form = most_likely(learnt.posterior, channel), known(channel)
         else:
             details["bayesian"] = f"left out: {NO_CHANNEL}"
         aligned = [] if shown is None else list(aligned_rows(rows, shown, channel))
@@ -98,7 +109,8 @@ class WordReconstruction(Attack[WordReconstructionParams]):
             metrics |= _by_position(rows, aligned, rng)
         details["aligned_rows"] = len(aligned)
         found, why = self._masked(rows, aligned, run, rng)
-        return Leakage(metrics | found, details | {"masked_lm": why})
+        samples = rarest_read(rows, aligned, guess, form)
+        return Leakage(metrics | found, details | {"masked_lm": why}, samples=samples)
 
     def of_channel(
         self, rows: Corpus, channel: WordChannel, rng: np.random.Generator
@@ -108,7 +120,7 @@ class WordReconstruction(Attack[WordReconstructionParams]):
         Raises:
             InputError: if no word of the rows is in the vocabulary.
         """
-        metrics, _ = bayesian(rows, channel, self.params.samples, rng)
+        metrics, _ = Learnt.of(rows, channel, self.params.samples, rng).scores(channel, rng)
         return metrics
 
     def _masked(
@@ -144,54 +156,74 @@ class Halves:
     tested: IntArray
 
 
-def bayesian(
-    rows: Corpus, channel: WordChannel, samples: int, rng: np.random.Generator
-) -> tuple[dict[str, Estimate], dict[str, Any]]:
-    """Errors of the adversaries who know the prior and the channel, and details.
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What the adversaries know who know the prior and the channel.
 
     What an adversary learnt from samples is right about those samples more often than about
     others, so it is tested on others: then the error is one that an adversary attains. On the
     samples that it learnt from, the error is too small; the truth of one who knows the channel
     exactly lies between (`plug_in` in the details).
 
-    Args:
-        rows: private rows; how often words occur in them is the prior.
-        channel: how words are replaced.
-        samples: even number of substitutes of each word.
-        rng: of the substitutes and the intervals.
-
-    Raises:
-        InputError: if no word of the rows is in the vocabulary.
+    Attributes:
+        every: the words of the rows.
+        halves: substitutes that it learnt from, and those that it is tested on.
+        posterior: that it learnt.
     """
-    every = Occurrences.of(rows, channel)
-    prior = Prior.of(every)
-    drawn = draw(prior.words, samples, channel, rng)
-    halves = Halves(drawn[:, : samples // 2], drawn[:, samples // 2 :])
-    posterior = Posterior.estimate(prior, halves.known, len(channel.words))
-    error, plug_in = posterior.errors(halves.tested), posterior.errors(halves.known)
-    guess, chosen = _nearest_guess(prior, halves, channel)
 
-    def mean(values: FloatArray) -> Estimate:
-        return ratio_estimate(values * prior.weight, prior.weight, rng)
+    every: Occurrences
+    halves: Halves
+    posterior: Posterior
 
-    metrics = {
-        "inference_error": mean(error.posterior),
-        "inference_error_map": mean(error.best),
-        "inference_error_nearest": mean(guess_errors(prior, halves.tested, guess)),
-        "inference_error_prior": Estimate(value=float(1.0 - prior.weight.max())),
-    }
-    details = {
-        "words": len(prior.words),
-        "occurrences": len(every.word),
-        "unknown": int((every.word < 0).sum()),
-        "substitutes_seen": float(posterior.seen[halves.tested].mean(axis=1) @ prior.weight),
-        "plug_in": {
-            "inference_error": float(plug_in.posterior @ prior.weight),
-            "inference_error_map": float(plug_in.best @ prior.weight),
-        },
-        "nearest_guesses": chosen,
-    }
-    return metrics, details
+    @staticmethod
+    def of(rows: Corpus, channel: WordChannel, samples: int, rng: np.random.Generator) -> Learnt:
+        """Learns the channel by sampling it.
+
+        Args:
+            rows: private rows; how often words occur in them is the prior.
+            channel: how words are replaced.
+            samples: even number of substitutes of each word.
+            rng: of the substitutes.
+
+        Raises:
+            InputError: if no word of the rows is in the vocabulary.
+        """
+        every = Occurrences.of(rows, channel)
+        prior = Prior.of(every)
+        drawn = draw(prior.words, samples, channel, rng)
+        halves = Halves(drawn[:, : samples // 2], drawn[:, samples // 2 :])
+        return Learnt(every, halves, Posterior.estimate(prior, halves.known, len(channel.words)))
+
+    def scores(
+        self, channel: WordChannel, rng: np.random.Generator
+    ) -> tuple[dict[str, Estimate], dict[str, Any]]:
+        """Errors of the adversaries, and details; `rng` is of the intervals."""
+        posterior, halves = self.posterior, self.halves
+        prior = posterior.prior
+        error, plug_in = posterior.errors(halves.tested), posterior.errors(halves.known)
+        guess, chosen = _nearest_guess(prior, halves, channel)
+
+        def mean(values: FloatArray) -> Estimate:
+            return ratio_estimate(values * prior.weight, prior.weight, rng)
+
+        metrics = {
+            "inference_error": mean(error.posterior),
+            "inference_error_map": mean(error.best),
+            "inference_error_nearest": mean(guess_errors(prior, halves.tested, guess)),
+            "inference_error_prior": Estimate(value=float(1.0 - prior.weight.max())),
+        }
+        details = {
+            "words": len(prior.words),
+            "occurrences": len(self.every.word),
+            "unknown": int((self.every.word < 0).sum()),
+            "substitutes_seen": float(posterior.seen[halves.tested].mean(axis=1) @ prior.weight),
+            "plug_in": {
+                "inference_error": float(plug_in.posterior @ prior.weight),
+                "inference_error_map": float(plug_in.best @ prior.weight),
+            },
+            "nearest_guesses": chosen,
+        }
+        return metrics, details
 
 
 def _nearest_guess(prior: Prior, halves: Halves, channel: WordChannel) -> tuple[IntArray, str]:

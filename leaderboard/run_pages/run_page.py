@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.cell_text import stat_text
 from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.metrics import metric
@@ -67,7 +68,8 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         "links": _links(row),
         "repeat": repeat(result.spec),
         "in_words": in_words(result),
-        "samples": samples(result.details),
+        "samples": samples(result),
+        "source_generated": is_generated(result.spec),
         "summary": tiles(result, row),
         "finished": len(row.seeds),
         "cards": [guarantee_cards.card(found, row.epsilon_at) for found in result.guarantees],

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.validation.components import components
-from uedp_bench.leaderboard.validation.report import Problem, error
+from uedp_bench.leaderboard.validation.report import Problem, error, shown
 from uedp_bench.mechanism import ServingMechanism, TrainingMechanism
-from uedp_bench.results import Result
+from uedp_bench.results import MOST_SAMPLES, Result
+
+
+def check_samples(result: Result) -> Iterator[Problem]:
+    """Problems where a result shows text that is not generated, and nobody asked for it."""
+    if not result.samples:
+        return
+    source = result.spec.source
+    if not (is_generated(result.spec) or source.params.get("show_samples") is True):
+        yield error(
+            "samples",
+            f"holds text of {shown(source.name)}, which is not generated, and the spec does not "
+            "say source.show_samples: take the samples out",
+        )
+    for attack, found in result.samples.items():
+        if len(found) > MOST_SAMPLES:
+            yield error(f"samples.{attack}", f"has {len(found)} texts, and {MOST_SAMPLES} are kept")
 
 
 def check_stored(result: Result) -> Iterator[Problem]:

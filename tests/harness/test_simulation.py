@@ -96,7 +96,7 @@ CLASSES = {
 }
 SHARER = {"name": "secret-sharer", "params": {"p_u": [0.3], "canaries": 2, "entity_canaries": 0,
           "references": 8, "word_pool": 10}}  # fmt: skip
-CLOCK = {"provenance.created"}
+CLOCK = {"provenance.created", "provenance.started"}
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_every_value_of_a_result_is_public_or_listed(pairs, name):
 def test_a_field_that_is_added_to_results_is_private_until_somebody_says_otherwise():
     known = {"utility", "floors", "learned", "events", "guarantees", "selection", "diagnostics",
              "provenance"} | PUBLIC  # fmt: skip
-    private = {"id", "group", "leakage", "details", "series", "cost"}
+    private = {"id", "group", "leakage", "details", "samples", "series", "cost"}
     assert known | private == set(Result.model_fields)
 
 

@@ -6,13 +6,14 @@ import math
 import os
 
 import pytest
-from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
+from tiny import NOISELESS, SOURCE, SPIES, USER_DP, flags, plugged, runs
 
 from uedp_bench.accounting.guarantee import Guarantee, proves_something
 from uedp_bench.cli.main import run_cli
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
 from uedp_bench.results import read_result
+from uedp_bench.tasks.sources.embedded.source import Embedded
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,6 +64,41 @@ def test_a_release_that_draws_noise_when_asked_is_for_its_owner_alone(tmp_path):
     assert modes(folder / "release") == {0o700, 0o600}
     assert "takes it off; only the owner" in result.stored["noise"]
     assert "seed" not in result.stored
+
+
+READER = """
+from uedp_bench.api import Attack, Leakage, Params, Planted, Scorer, attacks
+from uedp_bench.results import Sample
+
+@attacks.register
+class Reader(Attack[Params]):
+    name = "reader"
+    Params = Params
+    needs = (Scorer,)
+
+    def plant(self, corpus, rng):
+        return corpus, Planted()
+
+    def run(self, release, planted, corpus, run):
+        texts = corpus.only("train").texts[:9]
+        return Leakage({}, samples=tuple(Sample(private=t, seen="", read="all") for t in texts))
+"""
+
+
+def test_samples_of_text_are_kept_only_where_it_may_be_shown(tmp_path, monkeypatch):
+    (tmp_path / "reader.py").write_text(READER)
+    attacks = [{"name": "reader"}]
+    with plugged(tmp_path / "reader.py"):
+        result, _ = made(tmp_path / "generated", NOISELESS, attacks=attacks)
+        assert [one.read for one in result.samples["reader"]] == ["all"] * 5
+        assert "which are generated or may be shown" in result.stored["samples"]
+        monkeypatch.setattr(Embedded, "generated", False)  # as of real text
+        result, folder = made(tmp_path / "real", NOISELESS, attacks=attacks)
+        assert result.samples == {} and "samples" not in result.stored
+        assert '"samples"' not in (folder / "result.json").read_text()
+        asked = {"name": "embedded", "params": {**SOURCE, "show_samples": True}}
+        result, _ = made(tmp_path / "asked", NOISELESS, attacks=attacks, source=asked)
+        assert len(result.samples["reader"]) == 5
 
 
 def test_a_private_vocabulary_and_models_of_attacks_are_told(tmp_path):

@@ -8,7 +8,7 @@ import json
 import pytest
 from validated import GONE, REFERENCE, Data, changed, reference
 
-from uedp_bench.leaderboard.validation.stored_files import check_stored
+from uedp_bench.leaderboard.validation.stored_files import check_samples, check_stored
 from uedp_bench.results import Result
 
 HIDES = "hides the model from those who ask it; only the owner can read the model"
@@ -42,6 +42,25 @@ def test_a_model_behind_a_protocol_is_said_to_be_there(served: Data) -> None:
     assert "is missing: mpc keeps the model" in said(told)["stored.protocol"]
     del told["stored"]["release"]  # nothing was kept
     assert said(told) == {}
+
+
+def test_samples_of_real_text_are_refused_unless_somebody_asked() -> None:
+    data = json.loads(reference("user-dp"))
+    one = {"private": "Ann is ill", "seen": "", "read": "Ann"}
+    data["samples"] = {"reader": [one] * 6}
+
+    def told() -> dict[str, str]:
+        found = check_samples(Result.model_validate(data))
+        return {problem.where: problem.what for problem in found}
+
+    assert set(told()) == {"samples.reader"}  # generated text, but too much of it
+    data["samples"]["reader"] = [one]
+    data["spec"]["source"] = {"name": "text", "params": {"path": "mail.csv"}}
+    assert "does not say source.show_samples" in told()["samples"]
+    data["spec"]["source"]["params"]["show_samples"] = True
+    assert told() == {}
+    del data["samples"]
+    assert told() == {}
 
 
 def test_of_mechanisms_that_are_not_here_nothing_is_said(served: Data) -> None:

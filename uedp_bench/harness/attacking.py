@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from uedp_bench.harness.components import Sources
 from uedp_bench.harness.pairing import lacks, withheld
 from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.publishing import not_carried, not_there
 from uedp_bench.leakage import Attack
 from uedp_bench.release import Release
-from uedp_bench.results import Estimate, LowerBound, SkippedAttack
+from uedp_bench.results import MOST_SAMPLES, Estimate, LowerBound, Sample, SkippedAttack
 from uedp_bench.run_context import Run
 
 
@@ -22,6 +23,7 @@ class Attacked:
     leakage: Mapping[str, dict[str, Estimate]]
     details: Mapping[str, dict[str, Any]]
     lower_bounds: tuple[LowerBound, ...]
+    samples: Mapping[str, tuple[Sample, ...]]
     skipped_attacks: tuple[SkippedAttack, ...]
 
 
@@ -46,6 +48,7 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
     leakage: dict[str, dict[str, Estimate]] = {}
     details: dict[str, dict[str, Any]] = {}
     bounds: list[LowerBound] = []
+    samples: dict[str, tuple[Sample, ...]] = {}
     skipped: list[SkippedAttack] = []
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
@@ -57,8 +60,10 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
             release, there.planted[attack.name], there.corpus, run.within(f"attack {attack.name}")
         )
         leakage[attack.name], details[attack.name] = found.metrics, found.details
+        if found.samples and _may_show(parts.sources):
+            samples[attack.name] = found.samples[:MOST_SAMPLES]
         bounds += [b.model_copy(update={"attack": attack.name}) for b in found.lower_bounds]
-    return Attacked(leakage, details, tuple(bounds), tuple(skipped))
+    return Attacked(leakage, details, tuple(bounds), samples, tuple(skipped))
 
 
 def reason_against(attack: Attack[Any], ready: Prepared, release: Release) -> str | None:
@@ -73,3 +78,8 @@ def reason_against(attack: Attack[Any], ready: Prepared, release: Release) -> st
         or attack.refuses(release, corpus)
         or attack.refuses_events(release.events)
     )
+
+
+def _may_show(sources: Sources) -> bool:
+    """True if text of all sources of a run may stand in its result."""
+    return all(source.shows_samples() for source in sources if source is not None)

@@ -81,5 +81,5 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):
         given, selection = guarantees(ready, made, attacked.lower_bounds)
-        stored = keeper.stored(ready, made, given, attacked.details)
+        stored = keeper.stored(ready, made, given, attacked)
     return assemble(ready, Outcome(made, scored, attacked, given, selection, stored), meter.cost())

@@ -83,4 +83,5 @@ def _names(result: Result, task: type[Task[Any]], counted_sizes: bool) -> Iterat
     if isinstance(vocabulary, dict) and vocabulary.get("private"):
         yield "provenance.vocabulary"
     rest = type(result).model_fields.keys() - PUBLIC - _IN_PARTS
+    rest -= {"samples"} if not result.samples else set()
     yield from (name for name in type(result).model_fields if name in rest)

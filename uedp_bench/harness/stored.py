@@ -17,6 +17,7 @@ from uedp_bench.files.output_folder import (
     sync_files,
     write_json,
 )
+from uedp_bench.harness.attacking import Attacked
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.planting import PlantedCorpus
 from uedp_bench.harness.preparing import Prepared
@@ -76,7 +77,7 @@ class Keeper:
         ready: Prepared,
         made: Protected,
         guarantees: Sequence[Guarantee],
-        details: Mapping[str, Any],
+        attacked: Attacked,
     ) -> dict[str, str]:
         """What the folder holds, by kind; opens a release that is proven to protect to others.
 
@@ -84,7 +85,7 @@ class Keeper:
             ready: the run.
             made: what it released.
             guarantees: of the run.
-            details: of the attacks.
+            attacked: what the attacks found.
         """
         release, where = made.release, self.folder / "release"
         proven = proves_something(guarantees)
@@ -101,6 +102,12 @@ class Keeper:
             out["cache"] = (
                 f"cache/ beside the folder: {references} models that attacks asked for, trained on "
                 "private rows; only the owner can read them"
+            )
+        details = attacked.details
+        if attacked.samples:
+            out["samples"] = (
+                f"what {', '.join(attacked.samples)} read of a few texts, which are generated or "
+                "may be shown, beside these texts"
             )
         if any(details.values()):
             out["details"] = f"what {', '.join(details)} measured of single rows, users or canaries"

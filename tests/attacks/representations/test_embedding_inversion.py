@@ -47,7 +47,13 @@ def library(seed: int, by_label: bool = False) -> tuple[Corpus, FloatArray]:
 
 def test_words_in_the_representation_are_found() -> None:
     corpus, present = library(0)
-    found = attack(TableEncoder(present), corpus).metrics
+    leakage = attack(TableEncoder(present), corpus)
+    assert len(leakage.samples) == 5
+    for one in leakage.samples:  # words that were read are in the text that stands beside them
+        assert one.private in corpus.texts
+        assert 3 <= len(one.read.split(", ")) <= 5
+        assert set(one.read.split(", ")) <= set(one.private.split())
+    found = leakage.metrics
     assert found["average_precision"].value > 0.98
     assert found["f1"].value > 0.98
     assert found["gain_average_precision"].low > 0.2

@@ -232,3 +232,20 @@ def test_bad_models(tmp_path):
 def test_params():
     with pytest.raises(InputError, match=r"word-reconstruction\.samples is 3"):
         WordReconstruction.create({"samples": 3})
+
+
+def test_samples_are_the_rarest_words_that_were_read_right():
+    swap = np.eye(4)[[1, 0, 3, 2]]
+    corpus = corpus_of(["a b c", "a b", "a d", "a a", "b b"])
+    shown = corpus.with_texts(["b a d", "b a", "b c", "b b", "a a"])
+    leakage = attack(corpus, Table("abcd", swap), shown, samples=4)
+    assert [(one.private, one.seen, one.read) for one in leakage.samples] == [
+        ("a b c", "b a d", "c (where d stands)"),
+        ("a d", "b c", "d (where c stands)"),
+        ("a b", "b a", "b (where a stands)"),
+        ("a a", "b b", "a (where b stands)"),
+    ]
+    # Without the channel a word is taken for itself, and none of them is.
+    assert attack(corpus, None, shown).samples == ()
+    kept = corpus.with_texts(["x b x", "x x", "a x", "x x", "x x"])
+    assert [one.read for one in attack(corpus, None, kept).samples] == ["b", "a"]

@@ -9,9 +9,9 @@ from board_results import bound, promise, seeds
 
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.in_words import in_words
-from uedp_bench.leaderboard.run_pages.leaked_samples import samples
+from uedp_bench.leaderboard.run_pages.leaked_samples import Samples, samples
 from uedp_bench.leaderboard.run_pages.run_page import run_context
-from uedp_bench.results import Estimate
+from uedp_bench.results import MOST_SAMPLE_TEXT, Estimate, Sample
 
 NOTHING = promise("proven", math.inf)
 
@@ -115,6 +115,10 @@ def canary(text, rank, **more):
     }
 
 
+def planted(details):
+    return samples(run(60.0).model_copy(update={"details": details})).planted
+
+
 def test_samples_are_planted_texts_that_come_back():
     told = [
         canary("kept apart", 7, occurrences=1, beam_search=False),
@@ -122,11 +126,25 @@ def test_samples_are_planted_texts_that_come_back():
         canary("said often", 1, occurrences=90, beam_search=True),
         canary("said", 1, occurrences=9, beam_search=True),
     ]
-    (found,) = samples({"secret-sharer": {"canaries": told}, "other": {"canaries": "none"}})
+    (found,) = planted({"secret-sharer": {"canaries": told}, "other": {"canaries": "none"}})
     assert found.caption == "secret-sharer: 3 of 4 planted texts come back"
     assert [row[0] for row in found.rows] == ["said", "said often", "preferred"]
-    assert samples({"secret-sharer": {"canaries": told[:1]}}) == ()
-    assert samples({"a": {"canaries": [{"text": 3}]}, "b": "c"}) == ()
+    assert planted({"secret-sharer": {"canaries": told[:1]}}) == ()
+    assert planted({"a": {"canaries": [{"text": 3}]}, "b": "c"}) == ()
+
+
+def test_samples_are_texts_beside_what_was_read_of_them():
+    read = {"word-reconstruction": (Sample(private="Ann is <ill>", seen="x is y", read="Ann"),)}
+    (found,) = samples(run(60.0).model_copy(update={"samples": read})).read
+    assert found.caption == "word-reconstruction"
+    assert found.rows == (("Ann is <ill>", "x is y", "Ann"),)
+    assert samples(run(60.0)) == Samples((), ())
+
+
+def test_long_samples_are_cut():
+    one = Sample(private="x" * 1000, seen="", read="y")
+    assert len(one.private) == MOST_SAMPLE_TEXT and one.private.endswith(" …")
+    assert Sample.model_validate(one.model_dump()) == one
 
 
 def test_the_page_has_both():
@@ -134,5 +152,5 @@ def test_the_page_has_both():
     one = run(60.0, promise("proven", 8.0), details=told)
     context = run_context(one, aggregate([one])[0])
     assert context["in_words"][0].text.startswith("At a proven ε of 8.00 for a person")
-    assert context["samples"][0].rows[0][0] == "said"
+    assert context["samples"].planted[0].rows[0][0] == "said"
     assert context["mechanisms"] == ["user-dp"]
