@@ -276,7 +276,7 @@ def test_halved_noise_is_caught_by_independent_trainings_and_honest_noise_is_not
     params = {"rounds": 1, "users_per_round": 21, "clip": 1.0, "noise_multiplier": 1.0}
     honest = UserDP.create(params)
     mechanism = mechanisms.get("leaky-user-dp").create({**params, "really": really})
-    found = retrained(corpus.with_split(out, "held_out"), what, mechanism, 1000)
+    found = retrained(corpus.with_split(out, "held_out"), what, mechanism, 400)
     bound = found.lower_bounds[0]
     true = 1.1664  # epsilon of a Gaussian mechanism with noise 1 at delta 0.1
     assert honest.plan(SIZES) == mechanism.plan(SIZES)

@@ -204,7 +204,7 @@ def test_parameters_of_shadow_models_leave_older_results_their_identity():
 def test_shadow_models_of_a_run_are_trained_once_and_paid_for(tmp_path: Path) -> None:
     sizes = {"users": 60, "valid_users": 2, "test_users": 10, "public_users": 20}
     (spec,) = runs(
-        {"name": "noiseless", "params": {"epochs": 6, "batch_size": 16}},
+        {"name": "noiseless", "params": {"epochs": 2, "batch_size": 16}},
         source={"name": "embedded", "params": sizes},
         task="text-classification",
         model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8}},

@@ -319,7 +319,7 @@ def test_uedp_weights_that_count_over_all_users_do_move_others_and_are_refused()
         assert any("w_e" in reason for reason in refusals) == moves
 
 
-RATE, TURNS = 0.3, 600
+RATE, TURNS = 0.3, 400
 SAMPLED: dict[str, dict[str, Any]] = {
     "user-dp": {"users": 10, "users_per_round": 3, "rounds": TURNS},
     "uedp": {"users": 10, "users_per_round": 3, "rounds": TURNS, "entity_rate": 1.0,
