@@ -8,9 +8,10 @@ import numpy as np
 
 from uedp_bench.errors import PluginError
 from uedp_bench.learner import on_device
+from uedp_bench.rank_group import shared_out
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import FloatArray
+    from uedp_bench.corpus import FloatArray, IntArray
     from uedp_bench.learner import Learner
 
 _NUMBERS_AT_ONCE = 2**23
@@ -32,34 +33,38 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
     Raises:
         PluginError: if the learner has other rows, or losses that are not one a row and at least 0.
     """
-    import torch
-
     if len(learner.corpus) != rows:
         raise PluginError(
             f"{type(learner).__name__} keeps {len(learner.corpus)} of {rows} rows, and one loss a "
             "row was asked for: say in `scorable` which rows have none"
         )
     module = learner.module.eval()
-    device = str(next((p.device for p in module.parameters()), torch.device("cpu")))
     size = max(1, min(_ROWS_AT_ONCE, _NUMBERS_AT_ONCE // max(learner.row_size, 1)))
-    out = np.empty(rows)
-    with torch.no_grad():
-        for start in range(0, rows, size):
-            chosen = np.arange(start, min(start + size, rows))
-            # No dropout in evaluation mode. What a learner draws all the same (which tokens it
-            # hides) is drawn from the seed 0, so that whoever asks gets the same answer.
-            batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), device)
-            found = learner.losses(module, batch)
-            nats = (found.nats.double() / found.targets.double().clamp(min=1)).cpu().numpy()
-            if nats.shape != chosen.shape:
-                raise PluginError(
-                    f"{type(learner).__name__}.losses gives nats of shape {nats.shape} for "
-                    f"{len(chosen)} rows"
-                )
-            out[chosen] = nats
+    batches = [np.arange(start, min(start + size, rows)) for start in range(0, rows, size)]
+    found = shared_out(_losses, learner, batches, module)
+    out = np.concatenate(found) if found else np.empty(0)
     if (out < -_ROUNDING).any():
         raise PluginError(
             f"{type(learner).__name__}.losses gives {out.min():.3g} nats for a row: losses are at "
             "least 0, and 0 for a perfect prediction"
         )
     return np.maximum(out, 0.0)
+
+
+def _losses(learner: Learner, chosen: IntArray) -> FloatArray:
+    """(rows,) mean nats of some rows."""
+    import torch
+
+    module = learner.module
+    device = str(next((p.device for p in module.parameters()), torch.device("cpu")))
+    # No dropout in evaluation mode. What a learner draws all the same (which tokens it hides) is
+    # drawn from the seed 0, so that whoever asks gets the same answer.
+    batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), device)
+    found = learner.losses(module, batch)
+    nats: FloatArray = (found.nats.double() / found.targets.double().clamp(min=1)).cpu().numpy()
+    if nats.shape != chosen.shape:
+        raise PluginError(
+            f"{type(learner).__name__}.losses gives nats of shape {nats.shape} for "
+            f"{len(chosen)} rows"
+        )
+    return nats

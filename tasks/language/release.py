@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.pool_completer import AskedByText
+from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TokenScores, TrainedRelease
 from uedp_bench.tasks.language.continuations import Continuations, no_nan, padded
 from uedp_bench.tasks.language.word_pool import ENCODED, WordPool, common_prefix
@@ -90,9 +91,11 @@ class LanguageModelRelease(TrainedRelease):
         rows = TextRows.build(windows, self.vocabulary)
         logp, mean, std = (np.empty(len(rows.flat)) for _ in range(3))
         correct = np.empty(len(rows.flat), dtype=bool)
-        for chosen in batches_by_length(rows.lengths, self._rows_at_once):
+        batches = list(batches_by_length(rows.lengths, self._rows_at_once))
+        found = shared_out(_scores, _Asked(self, self.module, rows), batches, self.module)
+        for chosen, values in zip(batches, found, strict=True):
             at = np.concatenate([np.arange(rows.offsets[i], rows.offsets[i + 1]) for i in chosen])
-            logp[at], mean[at], std[at], correct[at] = self._score(*rows.padded(chosen))
+            logp[at], mean[at], std[at], correct[at] = values
         ends = np.cumsum([len(row) for row in targets])[:-1]
         parts = [np.split(values, ends) for values in (logp, mean, std)]
         hits = np.split(correct, ends)
@@ -275,3 +278,18 @@ class LanguageModelRelease(TrainedRelease):
         start = self._fitting_prefix(prefix, tail)
         rows = self._rows_at_once(len(start) + tail)
         return Continuations(self.module, self._tensor(np.array([start])), rows)
+
+
+class _Asked(NamedTuple):
+    """What several batches are scored by; the module is the release's own."""
+
+    release: LanguageModelRelease
+    module: nn.Module
+    rows: TextRows
+
+
+def _scores(
+    asked: _Asked, chosen: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+    """Log-probability, its mean, its deviation and a hit for each token of some rows."""
+    return asked.release._score(*asked.rows.padded(chosen))

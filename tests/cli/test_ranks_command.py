@@ -14,6 +14,7 @@ import pytest
 import torch
 from tiny import flags
 
+from uedp_bench import rank_group
 from uedp_bench.cli import main as cli
 from uedp_bench.results import Result, read_result
 from uedp_bench.training import ranks
@@ -102,7 +103,7 @@ def test_torchrun_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ranks_take_no_workers_and_no_processes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ranks, "count", lambda: 2)
+    monkeypatch.setattr(rank_group, "count", lambda: 2)
     for name in ("workers", "processes"):
         assert cli.run_cli([*_command(tmp_path), f"--{name}", "2"]) == 2
         assert f"leave --{name} out" in capsys.readouterr().err

@@ -13,14 +13,16 @@ import pytest
 import torch
 from elsewhere import InAnotherProcess, adaptive_plan, complain
 from learners import NetworkLearner, flat, run_of
+from model_learners import learner_of_model
 from toy import ToyLearner, toy_run
 
+from uedp_bench import rank_group, row_losses
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.run_context import Diary, Run
-from uedp_bench.training import ranks
+from uedp_bench.training import executors, ranks
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.executors import InProcess
@@ -48,7 +50,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _serve(how: dict[str, Any]) -> None:
-    with ranks.connected(**how):
+    with rank_group.connected(**how):
         ranks.serve()
 
 
@@ -65,10 +67,10 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         ]
         for other in others:
             other.start()
-        with ranks.connected(**how, rank=0):
-            assert ranks.count() == size
+        with rank_group.connected(**how, rank=0):
+            assert rank_group.count() == size
             yield size
-            ranks._told(ranks._End())
+            rank_group.told(ranks._End())
         for other in others:
             other.join(20)
             assert other.exitcode == 0
@@ -103,7 +105,7 @@ def _trained(name: str) -> tuple[torch.Tensor, Any, Diary, Run]:
 @pytest.fixture(scope="module")
 def alone() -> dict[str, tuple[torch.Tensor, Any, Diary, Run]]:
     """Trainings of one process."""
-    assert ranks.count() == 1
+    assert rank_group.count() == 1
     return {name: _trained(name) for name in TRAININGS}
 
 
@@ -173,7 +175,7 @@ def test_noise_is_drawn_once(team: int) -> None:
 
     found = trained()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranks, "count", lambda: 1)
+        patch.setattr(executors, "count", lambda: 1)
         assert torch.equal(found, trained())
     # The bound 0.5 and the count are hidden together: a little more than 0.5 over 5.
     plan = adaptive_plan()
@@ -207,3 +209,56 @@ def test_an_error_on_a_rank_is_one_error_and_the_next_training_runs(team: int) -
     expected = InProcess(setup).unit_sum(work, shares)
     torch.testing.assert_close(found.total, expected.total)
     assert (found.units, found.rows, found.clipped) == (4, 8, expected.clipped)
+
+
+def _release() -> Any:
+    learner = learner_of_model("cifg-lstm")
+    return learner.release(learner.module.eval()), learner.corpus
+
+
+def test_rows_are_scored_by_all_ranks_to_the_bits_of_one(
+    monkeypatch: pytest.MonkeyPatch, team: int
+) -> None:
+    release, corpus = _release()
+    release.score_rows = 1
+    monkeypatch.setattr(row_losses, "_ROWS_AT_ONCE", 1)
+    calls: list[Any] = []
+    told = rank_group.told
+    monkeypatch.setattr(rank_group, "told", lambda m: (calls.append(m), told(m))[1])
+
+    def both() -> tuple[Any, Any]:
+        return release.row_losses(corpus), release.token_logprobs(corpus.texts)
+
+    losses, scores = both()
+    assert [sum(map(len, call.parts)) for call in calls] == [len(corpus)] * 2
+    assert all(len(call.parts) == team and all(call.parts) for call in calls)
+    with rank_group.by_itself():
+        alone = both()
+    assert len(calls) == 2
+    assert np.array_equal(losses, alone[0])
+    for found, expected in zip(scores, alone[1], strict=True):
+        for values, others in zip(found, expected, strict=True):
+            assert np.array_equal(values, others)
+
+
+def _refuse(common: Any, part: int) -> int:
+    if part == 3:
+        raise InputError("part 3 is wrong")
+    return part + 1
+
+
+def test_what_a_part_raises_is_raised_and_the_next_is_answered(team: int) -> None:
+    module = torch.nn.Linear(1, 1)
+    common = _Common(module)
+    with pytest.raises(InputError, match="part 3"):
+        rank_group.shared_out(_refuse, common, range(8), module)
+    parts = [0, 1, 2, 4, 5]
+    assert rank_group.shared_out(_refuse, common, parts, module) == [1, 2, 3, 5, 6]
+    common.other = lambda: None  # what cannot be sent is computed here
+    assert rank_group.shared_out(_refuse, common, parts, module) == [1, 2, 3, 5, 6]
+
+
+class _Common:
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.module = module
+        self.other: Any = None

@@ -74,13 +74,13 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.harness.retraining import check_retrainings
     from uedp_bench.harness.scheduler import default_workers, jobs_of, resume, run_jobs
     from uedp_bench.harness.spec import parse_spec
+    from uedp_bench.rank_group import count
     from uedp_bench.run_context import Speed
-    from uedp_bench.training import ranks
     from uedp_bench.training.device import choose_device
 
     runs = expand(parse_spec(data), options.max_runs)
     choose_device(options.device, options.threads)
-    workers = _alone(options) if ranks.count() > 1 else options.workers
+    workers = _alone(options) if count() > 1 else options.workers
     workers = default_workers(options.device) if workers is None else workers
     if workers == 0 and options.run_timeout is not None:
         raise InputError("--run-timeout ends processes: it needs --workers 1 or more")

@@ -54,9 +54,9 @@ def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
 
     The number of processes does not: they add as one would. That of ranks does: each has a sum.
     """
-    from uedp_bench.training import ranks
+    from uedp_bench.rank_group import count
 
-    several = {"ranks": str(ranks.count())} if ranks.count() > 1 else {}
+    several = {"ranks": str(count())} if count() > 1 else {}
     return several | {
         "run": name,
         "code": code_digest(),

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from uedp_bench.learner import Learner
+from uedp_bench.rank_group import count
 from uedp_bench.run_context import Run
-from uedp_bench.training import ranks
 from uedp_bench.training.local import LocalWork
 from uedp_bench.training.unit_sums import (
     RoundWork,
@@ -105,9 +105,11 @@ def executor_of(
     """
     most = run.speed.chunk
     setup = WorkerSetup(learner, local, run.device, run.seed, injected, most)
-    if (several := ranks.count()) > 1:
+    if (several := count()) > 1:
+        from uedp_bench.training.ranks import AcrossRanks
+
         run.computed("ranks", f"{several} ranks, sums in float64")
-        with ranks.AcrossRanks(setup) as executor:
+        with AcrossRanks(setup) as executor:
             yield executor
         return
     if run.speed.processes == 1:

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from uedp_bench.errors import UedpBenchError
+from uedp_bench.rank_group import Failed
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import keep_freed_memory
-from uedp_bench.training.process_messages import Begin, Failed, as_bytes
+from uedp_bench.training.process_messages import Begin, as_bytes
 from uedp_bench.training.unit_sums import (
     RoundWork,
     Share,

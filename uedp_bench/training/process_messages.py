@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import traceback
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,31 +51,6 @@ class Begin(NamedTuple):
         load_plugins(self.plugins)
         setup: WorkerSetup = pickle.loads(self.setup)  # noqa: S301 - of the process that leads
         return setup
-
-
-@dataclass(frozen=True)
-class Failed:
-    """An error in a process: itself where it can be sent, and what it said."""
-
-    error: BaseException | None
-    said: str
-
-    @staticmethod
-    def of(error: BaseException) -> Failed:
-        """The error that is being handled, as it can be sent."""
-        said = traceback.format_exc()
-        try:
-            pickle.loads(pickle.dumps(error))  # noqa: S301 - what this process made itself
-        except Exception:
-            return Failed(None, said)
-        return Failed(error, said)
-
-    def again(self) -> BaseException:
-        """The error to raise where the message was received."""
-        if self.error is None:
-            return RuntimeError(f"computing updates failed: {self.said}")
-        self.error.add_note(self.said)
-        return self.error
 
 
 def as_bytes(message: object) -> bytes:

@@ -5,19 +5,15 @@ draws, adds noise, steps, scores, and writes; it is the only one that holds secr
 other ranks compute shares of its rounds, and know of a training what processes of `--processes`
 know: the learner, the weights of a round, and the rows and seeds of their shares.
 
-A rank adds its shares in float32 in their order, and the sums of the ranks are added in float64,
-so that a training ends where that of one process does, to rounding.
+Sums are added in float64, on each rank and over all of them, so that a training ends where that of
+one process does, to rounding.
 """
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -26,9 +22,22 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from uedp_bench.rank_group import (
+    Call,
+    Failed,
+    RankGoneError,
+    all_there,
+    answer,
+    by_itself,
+    connected,
+    count,
+    gathered,
+    number,
+    told,
+)
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import keep_freed_memory
-from uedp_bench.training.process_messages import Begin, Failed
+from uedp_bench.training.process_messages import Begin
 from uedp_bench.training.unit_sums import (
     RoundWork,
     Share,
@@ -37,17 +46,6 @@ from uedp_bench.training.unit_sums import (
     WorkerSetup,
     joined,
 )
-
-_PATIENCE = timedelta(days=30)
-"""Ranks wait while rank 0 scores and attacks. A rank that is gone is seen by its connection."""
-
-
-class RankGoneError(KeyboardInterrupt):
-    """A rank ended before its work did: nothing can be computed any more, by no run of a grid.
-
-    It ends the program as Ctrl-C does, for no run is to blame: checkpoints stay, and the same
-    command goes on from them.
-    """
 
 
 class _Round(NamedTuple):
@@ -79,30 +77,6 @@ class _End:
     """Ends the program."""
 
 
-@contextmanager
-def connected(**how: Any) -> Iterator[None]:
-    """Within it, this process is one of several ranks.
-
-    Args:
-        how: of `torch.distributed.init_process_group`; nothing where torchrun started this.
-    """
-    here = torch.cuda.is_available()
-    if here:  # "cuda" is the device of this rank from now on
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    # Messages go from CPU to CPU; weights and sums from device to device.
-    dist.init_process_group("cpu:gloo,cuda:nccl" if here else "gloo", timeout=_PATIENCE, **how)
-    try:
-        yield
-    finally:
-        dist.destroy_process_group()
-
-
-def count() -> int:
-    """How many ranks there are; 1 where a process is alone."""
-    there = dist.is_available() and dist.is_initialized()
-    return dist.get_world_size() if there else 1
-
-
 def as_rank(command: Callable[[], int]) -> int:
     """Runs a command on rank 0, and computes for it on all others.
 
@@ -110,12 +84,12 @@ def as_rank(command: Callable[[], int]) -> int:
         The exit code of the command; 0 on all others.
     """
     with connected():
-        if dist.get_rank():
+        if number():
             serve()
             return 0
         code = command()
         if code != 128 + signal.SIGINT:  # who was interrupted may not be listened to any more
-            _told(_End())
+            told(_End())
         return code
 
 
@@ -124,8 +98,11 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; rank 0 decides what ends
     keep_freed_memory()
     try:
-        while isinstance(begin := _told(), Begin):
-            _train(begin)
+        while not isinstance(message := told(), _End):
+            if isinstance(message, Call):
+                answer(message)
+            else:
+                _train(message)
     except RankGoneError:
         return
 
@@ -146,7 +123,7 @@ class AcrossRanks:
         self._begin = Begin.of(setup, "run it in one process")
 
     def __enter__(self) -> AcrossRanks:
-        _told(self._begin)
+        told(self._begin)
         return self
 
     def __exit__(
@@ -156,7 +133,7 @@ class AcrossRanks:
         trace: TracebackType | None,
     ) -> None:
         if error is None or isinstance(error, Exception):  # ranks are where they were
-            _told(_Rest())
+            told(_Rest())
 
     def unit_sum(self, work: RoundWork, shares: Sequence[Share]) -> UnitSum:
         """See `Executor.unit_sum`.
@@ -166,8 +143,8 @@ class AcrossRanks:
         """
         theta, dealt = work.theta, deal(shares, count())
         kind = theta.device.type
-        _told(_Round(len(theta), theta.dtype, kind, work.limits, work.keep_updates, dealt))
-        with _all_there():
+        told(_Round(len(theta), theta.dtype, kind, work.limits, work.keep_updates, dealt))
+        with all_there():
             dist.broadcast(theta, 0)
         of_ranks, total = _computed(self._worker, work, dealt[0])
         for one in of_ranks:
@@ -191,8 +168,8 @@ class AcrossRanks:
 
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""
-        _told(_Buffers())
-        return [name for names in _gathered(self.flat.changed_buffers()) for name in names]
+        told(_Buffers())
+        return [name for names in gathered(self.flat.changed_buffers()) for name in names]
 
 
 def deal(shares: Sequence[Share], ranks: int) -> list[list[tuple[int, Share]]]:
@@ -211,8 +188,8 @@ def deal(shares: Sequence[Share], ranks: int) -> list[list[tuple[int, Share]]]:
             continue
         cut += [Share(share.cohort.take(part), share.weights[part]) for part in parts]
     found: list[list[tuple[int, Share]]] = [[] for _ in range(ranks)]
-    for number, share in enumerate(cut):  # shares grow from first to last
-        found[number % ranks].append((number, share))
+    for at, share in enumerate(cut):  # shares grow from first to last
+        found[at % ranks].append((at, share))
     return found
 
 
@@ -228,17 +205,19 @@ def _train(begin: Begin) -> None:
         worker = ShareWorker(replace(setup, device=here))
     except Exception as error:
         worker = Failed.of(error)
-    while not isinstance(message := _told(), _Rest):
+    while not isinstance(message := told(), _Rest):
         if isinstance(message, _Round):
             theta = torch.empty(message.size, dtype=message.dtype, device=message.kind)
-            with _all_there():
+            with all_there():
                 dist.broadcast(theta, 0)
             work = RoundWork(theta, message.limits, message.keep_updates)
-            _computed(worker, work, message.shares[dist.get_rank()])
+            _computed(worker, work, message.shares[number()])
         elif isinstance(message, Begin):  # a training within a training
             _train(message)
+        elif isinstance(message, Call):
+            answer(message)
         else:
-            _gathered([] if isinstance(worker, Failed) else worker.trainer.flat.changed_buffers())
+            gathered([] if isinstance(worker, Failed) else worker.trainer.flat.changed_buffers())
 
 
 def _computed(
@@ -254,44 +233,16 @@ def _computed(
     try:
         if isinstance(worker, Failed):
             raise worker.again()
-        for number, share in mine:
-            part = worker.unit_sum(work, share)
+        for at, share in mine:
+            with by_itself():
+                part = worker.unit_sum(work, share)
             total += part.total
             sent = None if part.updates is None else part.updates.cpu()
-            found.append((number, replace(part, total=part.total.new_empty(0), updates=sent)))
+            found.append((at, replace(part, total=part.total.new_empty(0), updates=sent)))
             del part
     except Exception as error:
         failed = Failed.of(error)
-    of_ranks = _gathered(failed or found)
-    with _all_there():
+    of_ranks = gathered(failed or found)
+    with all_there():
         dist.reduce(total, 0)
     return of_ranks, total
-
-
-@contextmanager
-def _all_there() -> Iterator[None]:
-    """Raises `RankGoneError` if a rank is gone."""
-    try:
-        yield
-    except RuntimeError as error:
-        said = "another rank ended; what was written down is kept"
-        if dist.get_rank() == 0:
-            sys.stderr.write(f"error: {said}\n")
-        raise RankGoneError(said) from error
-
-
-def _told(message: object = None) -> Any:
-    """The message of rank 0, on every rank."""
-    box = [message]
-    with _all_there():
-        dist.broadcast_object_list(box, 0, device=torch.device("cpu"))
-    return box[0]
-
-
-def _gathered(value: object) -> list[Any]:
-    """The values of all ranks, on rank 0; nothing on the others."""
-    first = dist.get_rank() == 0
-    box: list[Any] = [None] * dist.get_world_size() if first else []
-    with _all_there():
-        dist.gather_object(value, box if first else None, 0)
-    return box

@@ -1,0 +1,246 @@
+"""Several processes that compute one run together: ranks of `torch.distributed`.
+
+Rank 0 is the run. All others wait for what it tells them, and answer (`training.ranks`). Work whose
+parts do not depend on each other is shared out here.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from uedp_bench.registry import load_plugins, loaded_plugins
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Common = TypeVar("Common")
+Part = TypeVar("Part")
+Found = TypeVar("Found")
+
+_PATIENCE = timedelta(days=30)
+"""Ranks wait while rank 0 attacks. A rank that is gone is seen by its connection."""
+
+
+_FEW = 4
+"""Parts that are not worth sending a network for: each fills a cache."""
+
+_by_itself: ContextVar[bool] = ContextVar("by_itself", default=False)
+
+
+class RankGoneError(KeyboardInterrupt):
+    """A rank ended before its work did: nothing can be computed any more, by no run of a grid.
+
+    It ends the program as Ctrl-C does, for no run is to blame: checkpoints stay, and the same
+    command goes on from them.
+    """
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An error in another process: itself where it can be sent, and what it said."""
+
+    error: BaseException | None
+    said: str
+
+    @staticmethod
+    def of(error: BaseException) -> Failed:
+        """The error that is being handled, as it can be sent."""
+        said = traceback.format_exc()
+        try:
+            pickle.loads(pickle.dumps(error))  # noqa: S301 - what this process made itself
+        except Exception:
+            return Failed(None, said)
+        return Failed(error, said)
+
+    def again(self) -> BaseException:
+        """The error to raise where the message was received."""
+        if self.error is None:
+            return RuntimeError(f"computing in another process failed: {self.said}")
+        self.error.add_note(self.said)
+        return self.error
+
+
+class Call(NamedTuple):
+    """What rank 0 asks of all ranks: a function of something common and of each part.
+
+    Attributes:
+        sent: function and common, pickled.
+        threads, plugins: of rank 0.
+        kind: of the device that all ranks compute on.
+        parts: of each rank.
+    """
+
+    sent: bytes
+    threads: int
+    plugins: tuple[Path, ...]
+    kind: str
+    parts: list[list[Any]]
+
+
+@contextmanager
+def connected(**how: Any) -> Iterator[None]:
+    """Within it, this process is one of several ranks.
+
+    Args:
+        how: of `torch.distributed.init_process_group`; nothing where torchrun started this.
+    """
+    import torch
+    import torch.distributed as dist
+
+    here = torch.cuda.is_available()
+    if here:  # "cuda" is the device of this rank from now on
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    # Messages go from CPU to CPU; weights and sums from device to device.
+    dist.init_process_group("cpu:gloo,cuda:nccl" if here else "gloo", timeout=_PATIENCE, **how)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def count() -> int:
+    """How many ranks work for this one; 1 where a process is alone."""
+    if "torch" not in sys.modules:
+        return 1
+    import torch.distributed as dist
+
+    there = dist.is_available() and dist.is_initialized() and not _by_itself.get()
+    return dist.get_world_size() if there else 1
+
+
+@contextmanager
+def by_itself() -> Iterator[None]:
+    """Within it, a rank has work of its own, and asks no other: `count` is 1."""
+    token = _by_itself.set(True)
+    try:
+        yield
+    finally:
+        _by_itself.reset(token)
+
+
+def number() -> int:
+    """Which of them this process is."""
+    import torch.distributed as dist
+
+    return dist.get_rank()
+
+
+@contextmanager
+def all_there() -> Iterator[None]:
+    """Raises `RankGoneError` if a rank is gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        said = "another rank ended; what was written down is kept"
+        if number() == 0:
+            sys.stderr.write(f"error: {said}\n")
+        raise RankGoneError(said) from error
+
+
+def told(message: object = None) -> Any:
+    """The message of rank 0, on every rank."""
+    import torch
+    import torch.distributed as dist
+
+    box = [message]
+    with all_there():
+        dist.broadcast_object_list(box, 0, device=torch.device("cpu"))
+    return box[0]
+
+
+def gathered(value: object) -> list[Any]:
+    """The values of all ranks, on rank 0; nothing on the others."""
+    import torch.distributed as dist
+
+    first = number() == 0
+    box: list[Any] = [None] * dist.get_world_size() if first else []
+    with all_there():
+        dist.gather_object(value, box if first else None, 0)
+    return box
+
+
+def shared_out(
+    function: Callable[[Common, Part], Found],
+    common: Common,
+    parts: Sequence[Part],
+    module: nn.Module,
+) -> list[Found]:
+    """`function(common, part)` of each part without gradients, in their order, by all ranks.
+
+    What cannot be sent is computed here. For rank 0 alone.
+
+    Args:
+        function: of a module, without a state: it is sent by its name.
+        common: the same for all parts; its attribute `module` is the network.
+        parts: they depend on nothing but themselves.
+        module: the network of `common`, on the device of rank 0.
+
+    Raises:
+        RankGoneError: if a rank ended. What a rank raises is raised.
+    """
+    import torch
+
+    kind = next((weight.device.type for weight in module.parameters()), "cpu")
+    ranks = count()
+    sent = _sent(function, common, module, kind) if ranks > 1 and len(parts) >= _FEW else None
+    if sent is None:
+        with torch.no_grad():
+            return [function(common, part) for part in parts]
+
+    dealt = [list(parts[rank::ranks]) for rank in range(ranks)]
+    told(Call(sent, torch.get_num_threads(), loaded_plugins(), kind, dealt))
+    of_ranks = gathered(_answers(function, common, dealt[0]))
+    for one in of_ranks:
+        if isinstance(one, Failed):
+            raise one.again()
+    return [of_ranks[at % ranks][at // ranks] for at in range(len(parts))]
+
+
+def answer(call: Call) -> None:
+    """The part of this rank in what is shared out; for all ranks but the first."""
+    import torch
+
+    found: Any
+    try:
+        torch.set_num_threads(call.threads)
+        load_plugins(call.plugins)
+        function, common = pickle.loads(call.sent)  # noqa: S301 - of the process that leads
+        common.module.to(call.kind)
+        found = _answers(function, common, call.parts[number()])
+    except Exception as error:
+        found = Failed.of(error)
+    gathered(found)
+
+
+def _answers(function: Callable[..., Any], common: Any, parts: Sequence[Any]) -> Any:
+    import torch
+
+    try:
+        with by_itself(), torch.no_grad():
+            return [function(common, part) for part in parts]
+    except Exception as error:
+        return Failed.of(error)
+
+
+def _sent(function: Any, common: Any, module: nn.Module, kind: str) -> bytes | None:
+    """Both as bytes, the network on the CPU; None where they cannot be sent."""
+    try:
+        if kind == "cpu":
+            return pickle.dumps((function, common))
+        module.to("cpu")
+        try:
+            return pickle.dumps((function, common))
+        finally:
+            module.to(kind)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return None
