@@ -3,7 +3,7 @@
 Pages stay where they are and link to each other by relative paths. Three kinds of links leave
 `docs/`: to a page at the top of the repository, which the site has under `project/`; to a file of
 code, which the site shows on a page of its own; and to a folder, which it has no page for, so that
-the text stays and the link goes. A link to what is not there is left as it is, and a strict build
+the text stays and the link goes. A link to a folder of pages leads to the overview of the folder. A link to what is not there is left as it is, and a strict build
 fails on it.
 """
 
@@ -55,9 +55,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if not path or ":" in path:
             return match[0]
         found = _target(_repository_path(here), path)
-        if (root / found).is_dir() and not image:
-            return text
         where = _in_site(found)
+        if (root / found).is_dir() and not image:
+            where += "/index.md"
+            if files.get_file_from_path(where) is None:
+                return text
         if files.get_file_from_path(where) is None:
             return match[0]
         relative = posixpath.relpath(where, posixpath.dirname(here) or ".")
