@@ -9,8 +9,9 @@ import subprocess
 import sys
 
 import pytest
-import typer
 from examples import ROOT, commands, example
+
+from uedp_bench.cli.main import parser
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [str(file.relative_to(ROOT)) for file in FILES]
@@ -18,9 +19,7 @@ PAGES = [str(file.relative_to(ROOT)) for file in FILES]
 
 @pytest.mark.parametrize("arguments", commands(*PAGES), ids=" ".join)
 def test_every_command_shown_parses(arguments):
-    from uedp_bench.cli.main import app
-
-    command = typer.main.get_command(app)
+    command = parser()
     while arguments and arguments[0] in getattr(command, "commands", {}):
         command, arguments = command.commands[arguments[0]], arguments[1:]
     # Raises for an unknown option or command, and for a missing or superfluous argument.

@@ -3,8 +3,8 @@
 Pages stay where they are and link to each other by relative paths. Three kinds of links leave
 `docs/`: to a page at the top of the repository, which the site has under `project/`; to a file of
 code, which the site shows on a page of its own; and to a folder, which it has no page for, so that
-the text stays and the link goes. A link to a folder of pages leads to the overview of the folder. A link to what is not there is left as it is, and a strict build
-fails on it.
+the text stays and the link goes. A link to a folder of pages leads to the overview of the folder. A
+link to what is not there is left as it is, and a strict build fails on it.
 """
 
 from __future__ import annotations

@@ -7,13 +7,12 @@ import inspect
 import textwrap
 from typing import Any
 
-import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import uedp_bench
 from uedp_bench import api
-from uedp_bench.cli.main import app
+from uedp_bench.cli.main import parser
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -43,7 +42,7 @@ runs."""
 def command_line() -> str:
     """The page of all commands, as `--help` says it."""
     head = "# Commands\n\nThis is what `--help` prints of each command.\n"
-    return "\n".join([head, *_commands(typer.main.get_command(app), None, "uedp-bench", 2)])
+    return "\n".join([head, *_commands(parser(), None, "uedp-bench", 2)])
 
 
 def _commands(command: Any, parent: Any, name: str, level: int) -> list[str]:

@@ -10,8 +10,8 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
-from typing import Annotated
+from functools import cache, partial
+from typing import Annotated, Any
 
 import typer
 
@@ -117,13 +117,19 @@ def main() -> None:
     sys.exit(command())
 
 
+@cache
+def parser() -> Any:
+    """All commands with their options, put together once a process."""
+    return typer.main.get_command(app)
+
+
 def run_cli(arguments: Sequence[str]) -> int:
     """Runs one command line; errors that a user can mend become one line on standard error.
 
     Returns:
         The exit code. Errors that are nobody's on purpose are raised.
     """
-    command = typer.main.get_command(app)
+    command = parser()
     try:
         _check_text(arguments)
         code = command.main(list(arguments), prog_name="uedp-bench", standalone_mode=False)
