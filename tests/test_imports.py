@@ -22,7 +22,7 @@ ROOMS = {
     "cli": ("cli", "__main__"),
     "corpus": ("corpus",),
     "front door": ("",),
-    "ground": ("component", "errors", "files", "registry", "selection", "version"),
+    "ground": ("component", "errors", "files", "mending", "registry", "selection", "version"),
     "harness": ("harness",),
     "leaderboard": ("leaderboard",),
     "mechanisms": ("mechanisms",),

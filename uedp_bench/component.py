@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from uedp_bench.errors import MOST_SHOWN, InputError, nearest, shown
+from uedp_bench.errors import MOST_SHOWN, InputError, SeveralInputError, nearest, shown
 from uedp_bench.files.printable import plain
+from uedp_bench.mending import mends_of
 
 MOST_PART, MOST_PATH = 255, 4095
 """Bytes of a name between two slashes, and of a whole path, on every usual system."""
@@ -110,7 +111,7 @@ def named(component: Component[Any]) -> dict[str, Any]:
 
 
 def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str) -> BaseModel:
-    """Validated parameters; all problems become one line that names field, value and range.
+    """Validated parameters; every problem is a line that names field, value and range.
 
     Raises:
         InputError: see above.
@@ -119,9 +120,15 @@ def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str)
         found = params.model_validate(dict(values))
     except ValidationError as error:
         problems = error.errors(include_url=False)
-        said = [_explain(params, problem, owner) for problem in problems[:MOST_PROBLEMS]]
+        said = [
+            InputError(_explain(params, problem, owner), mends_of(params, problem))
+            for problem in problems[:MOST_PROBLEMS]
+        ]
         left = len(problems) - len(said)
-        raise InputError("; ".join([*said, *([f"and {left} more"] if left else [])])) from None
+        if len(problems) == 1:
+            raise said[0] from None
+        more = [InputError(f"and {left} more")] if left else []
+        raise SeveralInputError([*said, *more]) from None
     except (OverflowError, RecursionError) as error:
         raise InputError(f"{owner}: a value is too large or too deep: {error}") from None
     for name, value in found:

@@ -51,7 +51,8 @@ def check_round(asked: int, units: int, name: str, *, known: bool, of: Unit = "u
     said = f"{name}.users_per_round is {asked}"
     if of == "user":
         there = f"there are only {units}" if known else "there are fewer"
-        raise InputError(f"{said}, but {there} training users; choose fewer")
+        mends = (f"mechanism.{name}.users_per_round={units}",) if known else ()
+        raise InputError(f"{said}, but {there} training users; choose fewer", mends)
     there = f"there are only {units}" if known else "fewer hold training rows"
     few = f"at most {units}" if known else "fewer"
     raise InputError(

@@ -24,9 +24,10 @@ from uedp_bench.cli.new import new_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.show import show_command
 from uedp_bench.cli.tradeoff import tradeoff_command
-from uedp_bench.errors import InputError, UedpBenchError, shown
+from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, shown
 from uedp_bench.files.output_folder import FULL
 from uedp_bench.files.printable import plain
+from uedp_bench.mending import flags
 from uedp_bench.version import __version__
 
 INTERRUPTED = 130
@@ -133,8 +134,10 @@ def run_cli(arguments: Sequence[str]) -> int:
     try:
         _check_text(arguments)
         code = command.main(list(arguments), prog_name="uedp-bench", standalone_mode=False)
+    except InputError as error:
+        return _complain_of(error)
     except UedpBenchError as error:
-        return _complain(str(error), 2 if isinstance(error, InputError) else 1)
+        return _complain(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stopped:
@@ -177,6 +180,15 @@ def _check_text(arguments: Sequence[str]) -> None:
 
 def _shown(path: object) -> str:
     return plain(os.fsdecode(path) if isinstance(path, bytes) else str(path), 200)
+
+
+def _complain_of(error: InputError) -> int:
+    """Says everything that is wrong with an input, each with the settings that mend it."""
+    for one in error.errors if isinstance(error, SeveralInputError) else (error,):
+        _complain(str(one), 2)
+        if one.mends:
+            typer.echo(f"  mend: {plain(flags(one.mends), MOST_SAID)}", err=True)
+    return 2
 
 
 def _complain(message: str, code: int) -> int:

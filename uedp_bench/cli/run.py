@@ -12,11 +12,13 @@ from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.cli.console import console, echo
 from uedp_bench.cli.grid_run import MOST_RUNS, Options, run_grid
 from uedp_bench.cli.tracker import Tracker
-from uedp_bench.errors import InputError, shown
+from uedp_bench.errors import InputError, Problems, UnknownNameError, shown
+from uedp_bench.mending import flags, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from uedp_bench.harness.spec import Spec
     from uedp_bench.results import Result
 
 Out = Annotated[
@@ -212,6 +214,7 @@ def run_command(
       uedp-bench run spec.yaml --out runs/mine
     """  # noqa: D301
     from uedp_bench import registry
+    from uedp_bench.harness.grid import check
     from uedp_bench.harness.settings import parse_setting
     from uedp_bench.harness.spec import apply_setting, parse_spec
     from uedp_bench.harness.spec_files import read_spec
@@ -230,8 +233,14 @@ def run_command(
     wanted = parse_spec(data)
     if path is not None:
         wanted = apply_setting(wanted, ("source", "path"), str(path))
-    for setting in settings or []:
-        wanted = apply_setting(wanted, *parse_setting(setting))
+    problems = Problems()
+    for typed in settings or []:
+        with problems.gathered():
+            wanted = _applied(wanted, *parse_setting(typed))
+    if problems.found:
+        with problems.gathered():
+            check(wanted)
+    problems.check()
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
@@ -245,6 +254,23 @@ def run_command(
         dry_run(wanted.model_dump(), options, as_json)
         return
     benchmark(wanted.model_dump(), options, as_json)
+
+
+def _applied(spec: Spec, path: tuple[str, ...], value: Any) -> Spec:
+    """The spec with a setting; one of a component that is not there gets the nearest that is.
+
+    Raises:
+        InputError: see `apply_setting`.
+    """
+    from uedp_bench.harness.spec import apply_setting
+
+    try:
+        return apply_setting(spec, path, value)
+    except UnknownNameError as error:
+        if error.near is None or len(path) < 3 or path[1] != error.name:
+            raise
+        right = ".".join((path[0], error.near, *path[2:]))
+        raise InputError(f"{error} (write {flags([setting(right, value)])} instead)") from None
 
 
 def quickstart_command(

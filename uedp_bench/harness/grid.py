@@ -12,8 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 from uedp_bench import registry
 from uedp_bench.clients import Clients
 from uedp_bench.component import Component, parse_params
-from uedp_bench.errors import InputError, UnknownNameError, shown
+from uedp_bench.errors import InputError, Problems, UnknownNameError, shown
 from uedp_bench.harness.spec import Ref, Spec, apply_setting, model_of, parse_spec
+from uedp_bench.mending import below, setting
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
 
@@ -91,14 +92,14 @@ def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
         return (run,)
     alone = parse_spec(run.model_dump(mode="json", exclude={"selection"}))
     found: list[RunSpec] = []
-    for setting in run.selection.settings():
+    for tried in run.selection.settings():
         spec = alone
-        for name, value in setting.items():
+        for name, value in tried.items():
             spec = apply_setting(spec, name.split("."), value)
         found += expand(spec)
     if run.model_copy(update={"selection": None}) not in found:
-        tried = "; ".join(f"{name}: {values}" for name, values in run.selection.tried.items())
-        raise InputError(f"selection: the run {run.label} is none of the settings tried ({tried})")
+        told = "; ".join(f"{name}: {values}" for name, values in run.selection.tried.items())
+        raise InputError(f"selection: the run {run.label} is none of the settings tried ({told})")
     return tuple(found)
 
 
@@ -108,26 +109,46 @@ def check(spec: Spec) -> None:
     Raises:
         InputError: with what is wrong with any of them.
     """
-    found: dict[str, InputError] = {}
-    refs = [(ref, registry.mechanisms) for composition in spec.mechanisms for ref in composition]
-    refs += [(ref, registry.attacks) for ref in spec.attacks]
-    refs += [(spec.task, registry.tasks), (spec.source, registry.sources)]
+    problems = Problems()
+    refs = [
+        (ref, registry.mechanisms, f"mechanism.{ref.name}")
+        for composition in spec.mechanisms
+        for ref in composition
+    ]
+    refs += [(ref, registry.attacks, f"attack.{ref.name}") for ref in spec.attacks]
+    refs += [(spec.task, registry.tasks, "task"), (spec.source, registry.sources, "source")]
     # A task that takes no model refuses every one, whatever its parameters: `expand` says so.
     known = spec.task.name in registry.tasks.names()
     trains = not known or registry.tasks.get(spec.task.name).models is not None
-    refs += [(spec.model, registry.models)] if spec.model is not None and trains else []
-    for ref, kind in refs:
-        try:
-            component = kind.get(ref.name)
-            first = [values[0] for values in _options(ref, component)]
-            values = dict(zip(ref.params, first, strict=True))
-            parse_params(component.Params, values, ref.name)
-        except InputError as error:
-            found.setdefault(str(error), error)
-    if len(found) > 1:
-        raise InputError("; ".join(found))
-    for only in found.values():
-        raise only
+    refs += [(spec.model, registry.models, "model")] if spec.model is not None and trains else []
+    for ref, kind, place in refs:
+        with problems.gathered():
+            _check_first(ref, kind, place)
+    problems.check()
+
+
+def _check_first(ref: Ref, kind: registry.Registry[Any], place: str) -> None:
+    """Looks at the first values of a component.
+
+    Args:
+        ref: names it.
+        kind: of it.
+        place: where settings find it.
+
+    Raises:
+        InputError: with what is wrong, and the settings that mend it.
+    """
+    try:
+        component = kind.get(ref.name)
+    except UnknownNameError as error:
+        error.mends = () if error.near is None else (setting(f"{place}.name", error.near),)
+        raise
+    try:
+        first = [values[0] for values in _options(ref, component)]
+        values = dict(zip(ref.params, first, strict=True))
+        parse_params(component.Params, values, ref.name)
+    except InputError as error:
+        raise below(error, place) from None
 
 
 def run_count(spec: Spec, model: Ref) -> int:

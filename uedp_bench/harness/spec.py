@@ -102,7 +102,9 @@ def parse_spec(data: Mapping[str, Any]) -> Spec:
 def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:
     """Applies `--set`: source.x, task.x, model.x, clients.x, mechanism.x, mechanism.NAME.x, ...
 
-    `attack.x` and `attack.NAME.x` are as those of mechanisms; `delta` has no prefix.
+    `attack.x` and `attack.NAME.x` are as those of mechanisms; `delta` has no prefix. Null takes
+    away what a component has no parameter for; `source.name` and `mechanism.NAME.name` give another
+    component to the parameters, unless it has a parameter that is called so.
 
     Raises:
         InputError: if the setting addresses nothing, or several components.
@@ -116,7 +118,7 @@ def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:
     if kind == "clients" and len(rest) == 1:
         data["clients"] = {**(data["clients"] or {}), rest[0]: value}
     elif kind in ("task", "source", "model") and len(rest) == 1:
-        data[kind]["params"][rest[0]] = value
+        _put(data[kind], _REGISTRIES[kind], rest[0], value)
     elif kind in ("mechanism", "attack") and 1 <= len(rest) <= 2:
         every = [ref for composition in data["mechanisms"] for ref in composition]
         _set_in(every if kind == "mechanism" else data["attacks"], kind, rest, value)
@@ -144,7 +146,36 @@ def _set_in(refs: list[dict[str, Any]], kind: str, rest: Sequence[str], value: A
         raise UnknownNameError(f"{kind} of this spec", wanted, names)
     for ref in refs:
         if ref["name"] == wanted:
-            ref["params"][rest[-1]] = value
+            _put(ref, _REGISTRIES[kind], rest[-1], value, named=len(rest) == 2)
+
+
+_REGISTRIES: dict[str, registry.Registry[Any]] = {
+    "task": registry.tasks,
+    "source": registry.sources,
+    "model": registry.models,
+    "mechanism": registry.mechanisms,
+    "attack": registry.attacks,
+}
+
+
+def _put(
+    ref: dict[str, Any],
+    kind: registry.Registry[Any],
+    parameter: str,
+    value: Any,
+    *,
+    named: bool = True,
+) -> None:
+    """Gives a component a parameter, or takes it away; `name` gives another component."""
+    fields = kind.get(ref["name"]).Params.model_fields if ref["name"] in kind else {}
+    if parameter in fields or not (named or value is None):
+        ref["params"][parameter] = value
+    elif parameter == "name" and named:
+        ref["name"] = value
+    elif value is None and parameter in ref["params"]:
+        del ref["params"][parameter]
+    else:
+        ref["params"][parameter] = value
 
 
 def model_of(spec: Spec) -> Ref:

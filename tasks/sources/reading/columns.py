@@ -14,9 +14,10 @@ from pydantic import Field
 from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus, Facts, IntArray, Spans, dense_ids
 from uedp_bench.corpus.row_ids import PLANTED
-from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.errors import InputError, Problems, nearest, shown
 from uedp_bench.files.cell_values import is_blank, texts_of
 from uedp_bench.files.tables import Columns, taken
+from uedp_bench.mending import setting
 from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources.reading.annotations import (
     Annotation,
@@ -189,12 +190,17 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
         **{f"attribute {name}": name for name in params.attribute_columns},
         **{f"layer {name}": name for name in params.layer_columns},
     }
+    problems = Problems()
     for field, name in asked.items():
         if name is not None and name not in columns:
             near = nearest(name, columns)
             there = ", ".join(columns) or "none"
             hint = f"did you mean {near!r}?" if near else f"columns: {there}"
-            raise InputError(f"{owner}: no column {shown(name)} for the {field}; {hint}")
+            said = f"{owner}: no column {shown(name)} for the {field}; {hint}"
+            mends = (setting(f"source.{field}_column", near),) if near and " " not in field else ()
+            with problems.gathered():
+                raise InputError(said, mends=mends)
+    problems.check()
     if not len(columns[written]):
         raise InputError(f"{owner}: the corpus is empty: there is not one row")
     if params.records is not None and params.user_column is None:

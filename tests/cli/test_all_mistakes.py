@@ -1,0 +1,98 @@
+"""All mistakes of a spec are said at once, each with the settings that mend it; and they do."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from uedp_bench.cli.main import run_cli
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.settings import parse_setting
+from uedp_bench.harness.spec import apply_setting, parse_spec
+from uedp_bench.mending import setting
+
+BAD = {
+    "task": "next-wrd",
+    "source": {"name": "embedded", "params": {"user": 60, "sentences": 0}},
+    "mechanisms": [
+        {"name": "noiseless", "params": {"epoch": 3}},
+        {"name": "user-pd", "params": {"rounds": 3}},
+        {
+            "name": "dp-sgd",
+            "params": {"clip_policy": "flt", "steps": "many", "noise_multiplier": -1},
+        },
+    ],
+    "attacks": [{"name": "membership", "params": {"held_out_users": 3}}],
+}  # fmt: skip
+
+
+def complaints(capsys, *arguments: str) -> tuple[list[str], list[str]]:
+    """Errors, and the settings that mend them."""
+    assert run_cli(["run", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" not in err
+    mends = [shlex.split(found) for found in re.findall("  mend: (.*)", err)]
+    return re.findall("error: (.*)", err), [s for each in mends for s in each if s != "--set"]
+
+
+def test_all_are_said_and_what_is_suggested_mends_them(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(json.dumps(BAD))
+    errors, mends = complaints(capsys, str(file), "--out", str(tmp_path / "out"))
+    assert len(errors) == 9
+    assert {"task.name=next-word", "mechanism.user-pd.name=user-dp", "source.users=60",
+            "mechanism.noiseless.epoch=null", "mechanism.noiseless.epochs=3",
+            "mechanism.dp-sgd.clip_policy=flat", "attack.membership.held_out_users=10",
+            "source.sentences=2", "mechanism.dp-sgd.noise_multiplier=0"} <= {*mends}  # fmt: skip
+    spec = parse_spec(BAD)
+    for mend in mends:
+        spec = apply_setting(spec, *parse_setting(mend))
+    assert {run.mechanism[0].name for run in expand(spec)} == {"noiseless", "user-dp", "dp-sgd"}
+    assert not (tmp_path / "out").exists()
+
+
+def test_mistakes_of_flags_and_of_the_spec_are_said_together(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(json.dumps(BAD | {"task": "next-word"}))
+    typed = ["--set", "mechanism.noisless.epochs=3", "--set", "what.is=this"]
+    errors, _ = complaints(capsys, str(file), *typed)
+    assert len(errors) == 10
+    assert "(write --set mechanism.noiseless.epochs=3 instead)" in errors[0]
+
+
+def test_what_only_the_data_show_is_said_of_all_runs_at_once(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "mail.csv"
+    file.write_text("body,who\n" + "".join(f"text number {n},u{n}\n" for n in range(40)))
+    spec = tmp_path / "spec.yaml"
+    source = {"name": "text", "params": {"path": str(file), "text_column": "bdy",
+                                         "user_column": "woh"}}  # fmt: skip
+    spec.write_text(json.dumps({"source": source, "mechanisms": ["noiseless"]}))
+    errors, mends = complaints(capsys, str(spec))
+    assert len(errors) == 2
+    assert mends == ["source.text_column=body", "source.user_column=who"]
+    right = source["params"] | {"text_column": "body", "user_column": "who"}
+    fixed = {"users": 10, "users_per_round": 5, "sampling": "fixed"}
+    spec.write_text(json.dumps({
+        "source": {"name": "text", "params": right},
+        "mechanisms": [{"name": "user-dp", "params": fixed}, ["noiseless", "deidentify"],
+                       {"name": "user-dp", "params": fixed | {"users_per_round": 20}}],
+    }))  # fmt: skip
+    errors, mends = complaints(capsys, str(spec))
+    assert len(errors) == 3
+    assert "and more train" in errors[0]
+    assert "mechanisms act in the order" in errors[1]
+    assert mends == ["mechanism.user-dp.users=32", "mechanism.user-dp.users_per_round=10"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("user-dp", "user-dp"), ("yes", '"yes"'), ("two words", '"two words"'), (None, "null"),
+     (1e-5, "1e-05"), ([1, 2], "[1, 2]"), ("5", '"5"'), ("", '""')],
+)  # fmt: skip
+def test_values_are_written_as_settings_read_them(value: object, said: str) -> None:
+    assert setting("a.b", value) == f"a.b={said}"
+    assert parse_setting(setting("a.b", value)) == (("a", "b"), value)

@@ -1,0 +1,78 @@
+"""Settings that mend a bad value: what a message suggests, written as `--set` takes it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from uedp_bench.errors import InputError, SeveralInputError, nearest
+
+MOST_WRITTEN = 60
+"""Characters of a value; nobody wants to copy a longer one."""
+
+
+def setting(name: str, value: Any) -> str:
+    """`NAME=VALUE`, the value as YAML."""
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z_./][\w./-]*", value)
+    words = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")
+    bare = plain and str(value).lower() not in words
+    return f"{name}={value if bare else json.dumps(value, ensure_ascii=False, default=str)}"
+
+
+def flags(mends: Iterable[str]) -> str:
+    """Options of a command line, quoted for a shell."""
+    return " ".join(f"--set {shlex.quote(each)}" for each in mends)
+
+
+def below(error: InputError, owner: str) -> InputError:
+    """The error with its settings addressed to a component of a spec (`mechanism.user-dp`)."""
+    if isinstance(error, SeveralInputError):
+        return SeveralInputError(below(each, owner) for each in error.errors)
+    error.mends = tuple(f"{owner}.{each}" for each in error.mends)
+    return error
+
+
+def mends_of(params: type[BaseModel], problem: Any) -> tuple[str, ...]:
+    """Settings that mend a problem of pydantic; none where nobody can know.
+
+    Args:
+        params: the type of the parameters.
+        problem: as pydantic tells it.
+    """
+    name = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        if len(problem["loc"]) != 1:
+            return ()
+        near = nearest(name, params.model_fields)
+        short = len(str(problem["input"])) <= MOST_WRITTEN
+        right = (setting(near, problem["input"]),) if near and short else ()
+        return (setting(name, None), *right)
+    field = params.model_fields.get(str(problem["loc"][0])) if problem["loc"] else None
+    if field is None or problem["type"] == "missing":
+        return ()
+    value = _allowed(problem) if len(problem["loc"]) == 1 else None
+    if value is None and not field.is_required():
+        value = field.get_default(call_default_factory=True)
+        value = list(value) if isinstance(value, tuple) else value
+        if not isinstance(value, str | int | float | bool | list | None):
+            return ()
+        return (setting(str(problem["loc"][0]), value),)
+    return () if value is None else (setting(name, value),)
+
+
+def _allowed(problem: Any) -> Any:
+    """The allowed value that is nearest to a bad one; None where the type does not tell."""
+    context = problem.get("ctx", {})
+    if problem["type"] in ("greater_than_equal", "less_than_equal"):
+        found = context.get("ge", context.get("le"))
+        whole = isinstance(problem["input"], int) and float(found).is_integer()
+        return int(found) if whole else found
+    if problem["type"] == "literal_error":
+        options: Sequence[str] = re.findall(r"'([^']*)'", str(context.get("expected", "")))
+        return nearest(str(problem["input"]), options)
+    return None
