@@ -1,9 +1,9 @@
 """One training over several devices, on one machine or many: ranks of `torch.distributed`.
 
 `torchrun --nproc-per-node N -m uedp_bench run SPEC` starts N processes. Rank 0 is the run: it
-draws, adds noise, steps, scores, and writes; it is the only one that holds secret streams. All
-other ranks compute shares of its rounds, and know of a training what processes of `--processes`
-know: the learner, the weights of a round, and the rows and seeds of their shares.
+draws, adds noise, steps, scores, and writes. All other ranks compute shares of its rounds, and know
+of a training what processes of `--processes` know: the learner, the weights of a round, and the
+rows and seeds of their shares, with streams of their own for clients that draw for themselves.
 
 Sums are added in float64, on each rank and over all of them, so that a training ends where that of
 one process does, to rounding.
