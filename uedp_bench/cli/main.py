@@ -21,6 +21,7 @@ from uedp_bench.cli.check import check_command
 from uedp_bench.cli.doctor import doctor_command
 from uedp_bench.cli.init import init_command
 from uedp_bench.cli.new import new_command
+from uedp_bench.cli.plant import plant_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.show import show_command
 from uedp_bench.cli.tradeoff import tradeoff_command
@@ -56,6 +57,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench calibrate user-dp --epsilon 8    the noise that a proven guarantee needs
   uedp-bench bound --members A --nonmembers B the epsilon that an attack's scores refute
   uedp-bench tradeoff vickrey --source NAME   inference error against utility of replaced words
+  uedp-bench plant SPEC.yaml --out planted    canaries for a model that is trained elsewhere
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
   uedp-bench doctor                           what is installed, and what does not work
   uedp-bench show RUN --out runs              one result in plain words
@@ -103,6 +105,7 @@ app.command("show")(show_command)
 app.command("doctor")(doctor_command)
 app.command("new")(new_command)
 app.command("check")(check_command)
+app.command("plant")(plant_command)
 app.add_typer(bound.app, name="bound")
 app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")
