@@ -22,7 +22,7 @@ from uedp_bench.harness.spec import parse_spec
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [str(file.relative_to(ROOT)) for file in FILES]
-OF_THE_READER = {"CONTRIBUTING.md": "my-spec.yaml"}
+OF_THE_READER = {"CONTRIBUTING.md": "my-spec.yaml", "docs/tutorials/own-data.md": "chat.yaml"}
 """Specs that a page leaves to its reader."""
 
 SPEC = re.compile(r"^`(\S+\.yaml)`:\n\n```yaml\n(.*?)^```", re.M | re.S)
