@@ -37,6 +37,15 @@ def below(error: InputError, owner: str) -> InputError:
     return error
 
 
+def only(error: InputError, names: Sequence[str]) -> InputError:
+    """The error without settings of other names than these, which no `--set` gives."""
+    if isinstance(error, SeveralInputError):
+        return SeveralInputError(only(each, names) for each in error.errors)
+    if any(each.partition("=")[0] not in names for each in error.mends):
+        error.mends = ()
+    return error
+
+
 def mends_of(params: type[BaseModel], problem: Any) -> tuple[str, ...]:
     """Settings that mend a problem of pydantic; none where nobody can know.
 

@@ -35,8 +35,10 @@ def complaints(capsys, *arguments: str) -> tuple[list[str], list[str]]:
     assert run_cli(["run", *arguments]) == 2
     err = capsys.readouterr().err
     assert "Traceback" not in err
-    mends = [shlex.split(found) for found in re.findall("  mend: (.*)", err)]
-    return re.findall("error: (.*)", err), [s for each in mends for s in each if s != "--set"]
+    mends = [shlex.split(found) for found in re.findall("; mend: (.*)", err)]
+    return re.findall("^error: (.*)", err, re.M), [
+        s for each in mends for s in each if s != "--set"
+    ]
 
 
 def test_all_are_said_and_what_is_suggested_mends_them(tmp_path: Path, capsys) -> None:
@@ -53,6 +55,16 @@ def test_all_are_said_and_what_is_suggested_mends_them(tmp_path: Path, capsys) -
         spec = apply_setting(spec, *parse_setting(mend))
     assert {run.mechanism[0].name for run in expand(spec)} == {"noiseless", "user-dp", "dp-sgd"}
     assert not (tmp_path / "out").exists()
+
+
+def test_settings_mend_what_settings_can_say(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(json.dumps({"mechanisms": ["noiseless"], "seeds": [-1], "delta": 2, "a": 1}))
+    errors, mends = complaints(capsys, str(file))
+    assert (len(errors), mends) == (3, ["delta=1e-05"])
+    file.write_text(json.dumps({"mechanisms": ["noiseless"], "clients": {"count": 0}}))
+    errors, mends = complaints(capsys, str(file))
+    assert (len(errors), mends) == (1, ["clients.count=1"])
 
 
 def test_mistakes_of_flags_and_of_the_spec_are_said_together(tmp_path: Path, capsys) -> None:

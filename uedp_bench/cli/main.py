@@ -188,9 +188,8 @@ def _shown(path: object) -> str:
 def _complain_of(error: InputError) -> int:
     """Says everything that is wrong with an input, each with the settings that mend it."""
     for one in error.errors if isinstance(error, SeveralInputError) else (error,):
-        _complain(str(one), 2)
-        if one.mends:
-            typer.echo(f"  mend: {plain(flags(one.mends), MOST_SAID)}", err=True)
+        mends = f"; mend: {flags(one.mends)}" if one.mends else ""
+        _complain(f"{one}{mends}", 2)
     return 2
 
 

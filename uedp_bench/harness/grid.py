@@ -214,7 +214,10 @@ def client_axes(spec: Spec) -> list[Clients | None]:
         raise InputError("clients: a list is empty: a grid needs at least one value")
     found: list[Clients | None] = []
     for values in itertools.product(*options):
-        made = parse_params(Clients, dict(zip(spec.clients, values, strict=True)), "clients")
+        try:
+            made = parse_params(Clients, dict(zip(spec.clients, values, strict=True)), "clients")
+        except InputError as error:
+            raise below(error, "clients") from None
         found.append(Clients.model_validate(made.model_dump()))
     return found
 

@@ -11,6 +11,7 @@ from uedp_bench import registry
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.component import parse_params
 from uedp_bench.errors import InputError, UnknownNameError
+from uedp_bench.mending import only
 from uedp_bench.selection import Selection
 
 NO_MODEL = "none"
@@ -93,7 +94,10 @@ def parse_spec(data: Mapping[str, Any]) -> Spec:
             if many in values:
                 raise InputError(f"spec has both {one!r} and {many!r}: give one of them")
             values[many] = [values.pop(one)]
-    spec = parse_params(Spec, values, "spec")
+    try:
+        spec = parse_params(Spec, values, "spec")
+    except InputError as error:
+        raise only(error, ("delta",)) from None
     if not isinstance(spec, Spec):
         raise TypeError(f"{type(spec).__name__} is no Spec")
     return spec
