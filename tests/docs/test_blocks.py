@@ -8,6 +8,7 @@ authors of components run in tests of their own.
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,62 @@ def test_every_run_that_a_page_shows_can_be_planned(page, tmp_path, monkeypatch,
 def test_runs_are_found_on_many_pages():
     assert len(SHOWN) > 40
     assert sum(map(len, SHOWN.values())) > 80
+
+
+# ------------------------------------------------------------------------------------ Python blocks
+
+HERE = re.compile(r"^ *python - <<'END'\n(.*?)^ *END$", re.M | re.S)
+BLOCK = re.compile(r"(<!-- [^\n]* -->\n)?^ *```python\n(.*?)^ *```", re.M | re.S)
+NOT_RUN = {
+    "docs/models.md": "makes networks of 120 million weights",
+    "docs/user-entity.md": "calibrates for seconds; tests of its results do as well",
+    "docs/mechanisms/dp-ftrl.md": "factorises for seconds; tests of the factorisation do as well",
+}
+"""Pages whose scripts take long, and why."""
+
+IN_PART = {
+    "docs/audits.md": "names lists of scores that the reader has",
+    "docs/registry.md": "shows where the decorator stands",
+    "docs/registry/checks.md": "imports the reader's own mechanism",
+    "docs/registry/mechanism-that-trains.md": "shows a part of a mechanism",
+}
+"""Pages with a block that is no whole script, and why; what it imports is tested."""
+
+TESTED = {"docs/python.md": "test_python_page.py"}
+SCRIPTS = [
+    (page, at, textwrap.dedent(code))
+    for page in PAGES
+    if page not in NOT_RUN
+    for at, code in enumerate(
+        [
+            *HERE.findall((ROOT / page).read_text("utf-8")),
+            *(
+                code
+                for marked, code in BLOCK.findall((ROOT / page).read_text("utf-8"))
+                if not marked and page not in IN_PART and page not in TESTED
+            ),
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize(("page", "at", "code"), SCRIPTS, ids=[f"{p}-{n}" for p, n, _ in SCRIPTS])
+def test_a_script_prints_numbers_that_its_page_has(page, at, code, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    exec(compile(code, page, "exec"), {"__name__": page})  # noqa: S102
+    printed = re.findall(r"\d+\.\d+", capsys.readouterr().out)
+    told = re.findall(r"\d+\.\d+", (ROOT / page).read_text("utf-8"))
+    assert [number for number in printed if not any(rounds(number, said) for said in told)] == []
+
+
+def rounds(number: str, said: str) -> bool:
+    """True if what a page says is the number, or its first three digits or more."""
+    places = len(said.partition(".")[2])
+    return number == said or (places >= 3 and f"{float(number):.{places}f}" == said)
+
+
+def test_each_page_that_is_left_out_has_such_a_block():
+    assert len(SCRIPTS) >= 8
+    for page in (*NOT_RUN, *IN_PART, *TESTED):
+        text = (ROOT / page).read_text("utf-8")
+        assert HERE.search(text) or BLOCK.search(text), f"{page} has no script any more"
