@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.files.printable import plain
-from uedp_bench.leaderboard.loading import Loaded
+from uedp_bench.leaderboard.loading import Copy, Loaded
 from uedp_bench.results import Result
 
 _Shown = TypeVar("_Shown")
@@ -34,9 +34,7 @@ def without_culprits(
     except UedpBenchError:
         raise
     except Exception as reason:
-        said = {
-            copy.result.id: _trouble(copy.result, copy.place) for copy in loaded.copies.values()
-        }
+        said = {copy.result.id: _trouble(copy) for copy in loaded.copies.values()}
         kept = [result for result in loaded.results if not said[result.id]]
         if len(kept) == len(said):
             raise InputError(f"these results cannot be shown together: {_told(reason)}") from None
@@ -48,16 +46,17 @@ def without_culprits(
         raise InputError(f"these results cannot be shown together: {_told(reason)}") from None
 
 
-def _trouble(result: Result, place: str) -> str:
+def _trouble(copy: Copy) -> str:
     """Why a result cannot be shown; empty where it can."""
     from uedp_bench.leaderboard.site import render_alone
     from uedp_bench.leaderboard.table import aggregate, to_text
 
     try:
+        result = copy.whole()
         render_alone(result)
         to_text(aggregate([result]))
     except Exception as reason:
-        return f"{plain(place)}: cannot be shown: {_told(reason)}"
+        return f"{plain(copy.place)}: cannot be shown: {_told(reason)}"
     return ""
 
 

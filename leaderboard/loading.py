@@ -9,6 +9,7 @@ from pathlib import Path
 
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.headline import disagreements
+from uedp_bench.leaderboard.short_results import Shared
 from uedp_bench.leaderboard.sources import Folder, Found, Source
 from uedp_bench.results import Result
 
@@ -18,15 +19,32 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Copy:
-    """A result, and where it was read: the path of a file, or the name of an MLflow run."""
+    """A result, and where it was read: the path of a file, or the name of an MLflow run.
+
+    Attributes:
+        result: the whole of it, or what tables show (`short_results.short`).
+        place: where it was read.
+        version: another one means another content; empty where that is not known.
+        again: reads the whole of a short one.
+    """
 
     result: Result
     place: str
+    version: str = ""
+    again: Callable[[], Result] | None = None
+
+    def whole(self) -> Result:
+        """The whole result.
+
+        Raises:
+            InputError: if its file is not what it was.
+        """
+        return self.result if self.again is None else self.again()
 
     @cached_property
     def content(self) -> str:
         """The whole result, without its place in MLflow."""
-        return self.result.model_copy(update={"tracking": {}}).model_dump_json()
+        return self.whole().model_copy(update={"tracking": {}}).model_dump_json()
 
 
 @dataclass(frozen=True)
@@ -69,10 +87,12 @@ class Loader:
 
     Args:
         sources: in any order; it does not matter for what is loaded.
+        short: keep of each file what tables show; `Copy.whole` reads the rest again.
     """
 
-    def __init__(self, sources: Iterable[Source]) -> None:
-        self._sources = tuple(sources)
+    def __init__(self, sources: Iterable[Source], *, short: bool = False) -> None:
+        self._sources, self._short = tuple(sources), short
+        self._shared = Shared()
         self._known: dict[str, tuple[Hashable, Copy | str | None]] = {}
         self._loaded = Loaded({})
 
@@ -113,13 +133,19 @@ class Loader:
 
     def _copies(self, source: Source, found: Sequence[Found]) -> Iterator[Copy | str | None]:
         """The copy of each file, or what is wrong with it; None where there is none."""
-        read = source.read([one for one in found if self._signature(one) != one.signature])
+        new = [one for one in found if self._signature(one) != one.signature]
+        read = source.read_short(found, new) if self._short else source.read(new)
         for one in found:
             if self._signature(one) == one.signature:
                 yield self._known[one.place][1]
             else:
                 outcome = next(read)
-                yield Copy(outcome, one.place) if isinstance(outcome, Result) else outcome
+                yield self._copy(source, one, outcome) if isinstance(outcome, Result) else outcome
+
+    def _copy(self, source: Source, one: Found, result: Result) -> Copy:
+        again = source.again(one) if self._short else None
+        result = result if again is None else self._shared.shared(result)
+        return Copy(result, one.place, repr(one.signature), again)
 
     def _signature(self, one: Found) -> Hashable:
         return self._known[one.place][0] if one.place in self._known else None

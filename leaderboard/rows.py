@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,8 +24,12 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Stat(_Frozen):
-    """Mean over `n` seeds with its 95 % Student interval; None and None for one seed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stat:
+    """Mean over `n` seeds with its 95 % Student interval; None and None for one seed.
+
+    Thousands of rows have dozens of them: a model of pydantic takes ten times the memory.
+    """
 
     value: Number
     low: Number | None = None
@@ -111,8 +117,14 @@ class Row(_Frozen):
 _Specified = TypeVar("_Specified", Row, Result)
 
 
+Known = dict[str, tuple[list[Result], Row]]
+"""Rows that were made before, by group, with the results that they were made of."""
+
+
 def aggregate(
-    results: Sequence[Result], paths: Mapping[str, Path | str] | None = None
+    results: Sequence[Result],
+    paths: Mapping[str, Path | str] | None = None,
+    known_rows: Known | None = None,
 ) -> list[Row]:
     """One row a group, sorted by task, source, model, then by the headline metric.
 
@@ -123,6 +135,8 @@ def aggregate(
     Args:
         results: in any order.
         paths: of their files, by id.
+        known_rows: of a call before with the same paths; rows of the same results are not made
+            again, and the new ones are kept in it.
     """
     specs = {_spec(r) for r in results if r.status == "finished"}
     # A failed run that never saw its corpus joins the other seeds of its spec.
@@ -134,8 +148,18 @@ def aggregate(
         elif _spec(result) not in specs:
             group = known.get(_spec(result, seed=0), result.group)
             groups.setdefault(group, []).append(result)
-    rows = [_row(group, paths or {}) for group in groups.values()]
-    return sorted(rows, key=_order)
+    known_rows = {} if known_rows is None else known_rows
+    for gone in known_rows.keys() - groups.keys():
+        del known_rows[gone]
+    for name, found in groups.items():
+        if name not in known_rows or not _same(known_rows[name][0], found):
+            known_rows[name] = found, _row(found, paths or {})
+    return sorted((known_rows[name][1] for name in groups), key=_order)
+
+
+def _same(first: Sequence[Result], second: Sequence[Result]) -> bool:
+    """True if they are the same objects."""
+    return len(first) == len(second) and all(map(operator.is_, first, second))
 
 
 def select(
@@ -267,8 +291,7 @@ def _possible(kind: str, name: str, stat: Stat) -> Stat:
     known = metric(kind, name)
     if stat.low is None or stat.high is None or not known.low <= stat.value <= known.high:
         return stat
-    ends = {"low": max(stat.low, known.low), "high": min(stat.high, known.high)}
-    return stat.model_copy(update=ends)
+    return replace(stat, low=max(stat.low, known.low), high=min(stat.high, known.high))
 
 
 def _stat(values: list[float]) -> Stat | None:

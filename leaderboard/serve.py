@@ -70,7 +70,8 @@ class LiveSite:
         loaded = self._loader.load(progress)
         if loaded is self._loaded:
             return []
-        built, left_out = without_culprits(loaded, self._site.update)
+        update = partial(self._site.update, copies=loaded.copies)
+        built, left_out = without_culprits(loaded, update)
         self._loaded = loaded
         trouble = [f"left out: {line}" for line in (*loaded.problems, *left_out)]
         trouble += [f"note: {note}" for note in loaded.notes]

@@ -21,16 +21,18 @@ from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from uedp_bench.leaderboard.first_rows import first_rows
+from uedp_bench.leaderboard.former_pages import FormerPages
 from uedp_bench.leaderboard.front.links import links
 from uedp_bench.leaderboard.front.page import front_context
 from uedp_bench.leaderboard.glossary.page import glossary_context
 from uedp_bench.leaderboard.index_page import metric_columns, page_data, run_page
-from uedp_bench.leaderboard.loading import Progress
+from uedp_bench.leaderboard.loading import Copy, Progress
 from uedp_bench.leaderboard.public_results import published
-from uedp_bench.leaderboard.rows import Row, aggregate
+from uedp_bench.leaderboard.rows import Known, Row, aggregate
 from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.site_folder import SiteFolder
 from uedp_bench.leaderboard.table import to_csv, to_json
@@ -77,6 +79,7 @@ def build(
     *,
     force: bool = False,
     progress: Progress | None = None,
+    copies: Mapping[str, Copy] = MappingProxyType({}),
 ) -> Built:
     """Writes the site of some results.
 
@@ -85,12 +88,14 @@ def build(
         out: the site's folder; made where it does not exist.
         force: write into a folder that holds files of others, too; these stay.
         progress: is told how many files are done.
+        copies: where results were read, by id: the rest of short ones is read there again, and
+            pages of results that have not changed since the last build are not made again.
 
     Raises:
         ValueError: if a result's id is no safe name of a file.
         InputError: if `out` holds other files than a site of ours.
     """
-    return Site(out, force=force).update(results, progress)
+    return Site(out, force=force).update(results, progress, copies)
 
 
 def render_alone(result: Result) -> None:
@@ -105,6 +110,42 @@ def render_alone(result: Result) -> None:
     _run(public, rows[0], False).encode()
 
 
+@dataclass(frozen=True)
+class _RunPage:
+    """What the page of a run is made of.
+
+    Attributes:
+        result: as the site shows it; it may be short.
+        row: that it is in.
+        copy: where it was read, if that is known.
+    """
+
+    result: Result
+    row: Row
+    copy: Copy | None
+
+    @property
+    def content(self) -> str:
+        """Another one means another result; empty where nobody knows."""
+        return "" if self.copy is None else self.copy.version
+
+    def same(self, other: _RunPage) -> bool:
+        """True if both are made of the same."""
+        return (self.result, self.row, self.content) == (other.result, other.row, other.content)
+
+    def render(self, live: bool) -> str:
+        """The page."""
+        if self.copy is None or self.copy.again is None:
+            return _run(self.result, self.row, live)
+        return _run(published(self.copy.whole()), self.row, live)
+
+
+def _public(result: Result) -> Result:
+    """What the site shows of a result: often the result itself, which then takes no more memory."""
+    public = published(result)
+    return result if public == result else public
+
+
 class Site:
     """A site that is written again and again; what has not changed is not rendered again.
 
@@ -117,34 +158,61 @@ class Site:
     def __init__(self, out: Path, *, live: bool = False, force: bool = False) -> None:
         self._out, self._live, self._force = out, live, force
         self._published: dict[str, tuple[Result, Result]] = {}
-        self._pages: dict[str, tuple[Result, Row]] = {}
+        self._pages: dict[str, _RunPage] = {}
+        self._known_rows: Known = {}
         self.versions: dict[str, str] = {}
         """A text for each file that changes when its content does."""
 
-    def update(self, results: Sequence[Result], progress: Progress | None = None) -> Built:
+    def update(
+        self,
+        results: Sequence[Result],
+        progress: Progress | None = None,
+        copies: Mapping[str, Copy] = MappingProxyType({}),
+    ) -> Built:
         """Writes the site of these results; see `build`."""
         by_id = self._public(results)
-        rows = aggregate(list(by_id.values()), {name: run_page(name) for name in by_id})
+        paths = {name: run_page(name) for name in by_id}
+        rows = aggregate(list(by_id.values()), paths, self._known_rows)
         shown = {run.id: row for row in rows for run in row.runs}
-        pages = {run_page(name): (by_id[name], row) for name, row in shown.items()}
+        pages = {
+            run_page(name): _RunPage(by_id[name], row, copies.get(name))
+            for name, row in shown.items()
+        }
         files = self._files(rows, by_id, pages)
         folder = SiteFolder(self._out, files, force=self._force)
-        for at, (name, text) in enumerate(files.items(), start=1):
-            if name not in pages or self._pages.get(name) != pages[name]:
-                self._write(folder, name, text())
-            if progress is not None:
-                progress(at, len(files))
+        with FormerPages(self._out, pages if not self._live else {}) as former:
+            for at, (name, text) in enumerate(files.items(), start=1):
+                if name in pages:
+                    self._write_page(folder, former, name, pages[name])
+                else:
+                    self._write(folder, name, text())
+                if progress is not None:
+                    progress(at, len(files))
         removed = folder.close()
         self._pages = pages
         self.versions = {name: self.versions[name] for name in files}
         return Built(len(rows), len(shown), tuple(files), tuple(folder.written), tuple(removed))
+
+    def _write_page(
+        self, folder: SiteFolder, former: FormerPages, name: str, page: _RunPage
+    ) -> None:
+        """Writes the page of a run, unless it is known to be there as it would be made."""
+        if name in self._pages and self._pages[name].same(page):
+            return
+        version = former.version(name, page.row, page.content)
+        if version is None:
+            text = page.render(self._live)
+            self._write(folder, name, text)
+            former.made(name, page.row, page.content, text)
+        else:
+            self.versions[name] = version
 
     def _public(self, results: Sequence[Result]) -> dict[str, Result]:
         """What the site shows of each result; the same object as long as the result is the same."""
         known = self._published
         self._published = {
             one.id: known[one.id] if one.id in known and known[one.id][0] is one
-            else (one, published(one))
+            else (one, _public(one))
             for one in sorted(results, key=lambda one: one.id)
         }  # fmt: skip
         return {name: public for name, (_, public) in self._published.items()}
@@ -153,7 +221,7 @@ class Site:
         self,
         rows: Sequence[Row],
         results: Mapping[str, Result],
-        pages: Mapping[str, tuple[Result, Row]],
+        pages: Mapping[str, _RunPage],
     ) -> dict[str, Callable[[], str]]:
         """How to make every file; the index is the last: it leads to all others."""
         waiting = self._live and not rows
@@ -161,7 +229,7 @@ class Site:
         front = _waiting if waiting else partial(_front, rows)
         return {
             **_assets(),
-            **{name: partial(_run, *page, self._live) for name, page in sorted(pages.items())},
+            **{name: partial(page.render, self._live) for name, page in sorted(pages.items())},
             "results.json": partial(to_json, rows),
             "results.csv": partial(to_csv, rows),
             "glossary.html": partial(_glossary, rows, self._live),

@@ -11,8 +11,11 @@ from time import monotonic
 from typing import Protocol
 
 from uedp_bench.errors import InputError
+from uedp_bench.files.printable import plain
 from uedp_bench.harness.result_files import logged_result, stored_result
 from uedp_bench.harness.tracking_reading import logged_results, logged_runs
+from uedp_bench.leaderboard.folder_index import LEAST, FolderIndex
+from uedp_bench.leaderboard.short_results import as_text, of_text, short
 from uedp_bench.results import Result
 
 COPIES = {"mlartifacts", "mlruns"}
@@ -50,6 +53,20 @@ class Source(Protocol):
     def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
         """The outcome of each, in their order."""
 
+    def read_short(self, there: Sequence[Found], found: Sequence[Found]) -> Iterator[Outcome]:
+        """As `read`, each result as `short_results.short` has it.
+
+        Args:
+            there: all that there is now.
+            found: those of them that are read.
+        """
+
+    def again(self, found: Found) -> Callable[[], Result] | None:
+        """How to read the whole of it again; None where it is kept in memory.
+
+        The call raises `InputError` if it is not what it was.
+        """
+
 
 @dataclass(frozen=True)
 class Folder:
@@ -81,10 +98,9 @@ class Folder:
         found = []
         for path in self._files():
             try:
-                stat = path.stat()
+                signature = _signature(path)
             except FileNotFoundError:  # replaced or removed in this moment
                 continue
-            signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             found.append(Found(str(path), str(path), signature))
         return found
 
@@ -98,6 +114,35 @@ class Folder:
         """See `Source`."""
         for one in found:
             yield _outcome(partial(stored_result, Path(one.name)))
+
+    def read_short(self, there: Sequence[Found], found: Sequence[Found]) -> Iterator[Outcome]:
+        """See `Source`; a large folder has an index."""
+        if len(there) < LEAST:
+            yield from map(_shortened, self.read(found))
+            return
+        with FolderIndex(self.path, "results") as index:
+            index.keep(os.path.relpath(one.name, self.path) for one in there)
+            for one in found:
+                path = os.path.relpath(one.name, self.path)
+                known = of_text(index.get(path, one.signature))
+                if known is not None:
+                    yield known
+                    continue
+                (outcome,) = map(_shortened, self.read([one]))
+                if isinstance(outcome, Result):
+                    index.put(path, one.signature, as_text(outcome))
+                yield outcome
+
+    def again(self, found: Found) -> Callable[[], Result]:
+        """See `Source`."""
+        return partial(self._again, found)
+
+    def _again(self, found: Found) -> Result:
+        path = Path(found.name)
+        result = stored_result(path)
+        if _signature(path) != found.signature:
+            raise InputError(f"{plain(found.place)}: has changed since it was read")
+        return result
 
 
 class Experiment:
@@ -139,6 +184,24 @@ class Experiment:
                 yield None
             else:
                 yield _outcome(partial(logged_result, text, f"result.json of {one.place}"))
+
+    def read_short(self, there: Sequence[Found], found: Sequence[Found]) -> Iterator[Outcome]:
+        """See `Source`; what was logged stays whole: to ask a server for a page takes too long."""
+        return self.read(found)
+
+    def again(self, found: Found) -> None:
+        """See `Source`."""
+        return
+
+
+def _signature(path: Path) -> Hashable:
+    """Another one means another content: a file that is written anew is another one."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _shortened(outcome: Outcome) -> Outcome:
+    return short(outcome) if isinstance(outcome, Result) else outcome
 
 
 def _outcome(read: Callable[[], Result]) -> Outcome:

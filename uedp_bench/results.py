@@ -29,7 +29,14 @@ from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.clients import Clients
 from uedp_bench.component import at
 from uedp_bench.errors import InputError
-from uedp_bench.files.json_files import MOST_SHOWN, FormError, faults, file_text, parse
+from uedp_bench.files.json_files import (
+    MOST_SHOWN,
+    FormError,
+    faults,
+    file_text,
+    may_have_faults,
+    parse,
+)
 from uedp_bench.files.output_folder import write_atomically
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import MOST_PATH_SHOWN, shown_path
@@ -329,7 +336,7 @@ def parse_result(text: str, where: str) -> Result:
         parsed = parse(text)
         for name in parsed.twice:
             raise FormError(f"'{plain(name, MOST_SHOWN)}' is there twice in one object")
-        for place, what in faults(parsed.value):
+        for place, what in faults(parsed.value) if may_have_faults(text) else ():
             raise FormError(f"{plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
         return Result.model_validate(migrated(parsed.value))
     except ValidationError as error:

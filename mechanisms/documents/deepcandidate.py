@@ -12,6 +12,7 @@ from uedp_bench.accounting.events import Claim
 from uedp_bench.accounting.published_systems import DeepCandidate as System
 from uedp_bench.errors import InputError
 from uedp_bench.files.array_cache import load_arrays, save_arrays
+from uedp_bench.files.cache_folder import cache_folder
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.mechanisms.documents.candidates import (
     PROJECTIONS,
@@ -34,7 +35,6 @@ from uedp_bench.mechanisms.documents.sentence_mechanism import (
     Documents,
 )
 from uedp_bench.mechanisms.documents.tukey_depth import Depth, TukeyDepth
-from uedp_bench.text.entities import cache_folder
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray

@@ -75,8 +75,9 @@ class SanitizedFile(NamedTuple):
             said += "; `uedp-bench data export` writes the rows with their ids"
         elif planted:
             said += (
-                f"; attacks planted {planted:,} of these rows: sanitise the file that "
-                "`uedp-bench plant` writes for this spec and seed, or leave out attacks that plant"
+                f"; attacks planted {planted:,} of these rows: sanitise what `uedp-bench data "
+                "export SPEC --seed SEED` writes for this spec and seed, or leave out attacks that "
+                "plant"
             )
         else:
             said += f"; a tool may leave rows out: {_OWNER}.missing=drop publishes the others"

@@ -15,6 +15,7 @@ from uedp_bench.files.json_files import (
     FormError,
     faults,
     file_text,
+    may_have_faults,
     parse,
 )
 
@@ -92,3 +93,20 @@ def test_no_path_of_a_file_reaches_a_terminal_through_a_message(tmp_path: Path):
     with pytest.raises(FormError) as caught:
         parse('{"\x1b[31m": 1}')
     assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["NaN", "-Infinity", "1e400", "1E+0400", "1" + "0" * 250 + "e99", "1" + "0" * 310 + ".5",
+     '"\\ud800"', '"\\uDfff"', '"\ud800"'],
+)  # fmt: skip
+def test_a_text_with_faults_is_always_looked_into(value: str) -> None:
+    text = f'{{"a": [{value}]}}'
+    assert list(faults(parse(text).value))
+    assert may_have_faults(text)
+
+
+def test_usual_texts_have_no_faults() -> None:
+    text = '{"a": 1.5e-300, "b": "x \u00e4 inf", "c": 123456789012345678901234567890, "d": 1e99}'
+    assert not may_have_faults(text)
+    assert not list(faults(parse(text).value))

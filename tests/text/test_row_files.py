@@ -55,3 +55,24 @@ def test_the_command_writes_the_rows_of_a_source(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert {row["split"] for row in rows} == {"train", "valid", "test"}
     assert [row["id"] for row in rows] == [str(at) for at in range(len(rows))]
+
+
+def test_the_rows_of_a_spec_have_what_its_attacks_plant(tmp_path: Path) -> None:
+    sizes = "{users: 60, valid_users: 1, test_users: 2, public_users: 20}"
+    spec = tmp_path / "mine.yaml"
+    spec.write_text(
+        f"task: next-word\nsource: {{name: embedded, params: {sizes}}}\nmodel: lstm-small\n"
+        "mechanisms: [{name: sanitized-elsewhere, params: {path: not-there-yet.csv}}]\n"
+        "attacks: [{name: secret-sharer, params: {p_u: [0.2], p_e: [0.5], canaries: 2}}]\n"
+    )
+    planted = []
+    for seed in (1, 2):
+        file = tmp_path / f"rows{seed}.csv"
+        command = ["data", "export", str(spec), "--seed", str(seed), "--out", str(file)]
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+        ids = [row["id"] for row in csv.DictReader(file.open(encoding="utf-8"))]
+        assert len({*ids}) == len(ids)
+        planted.append({name for name in ids if name.startswith("planted-")})
+    assert all(planted)
+    assert planted[0].isdisjoint(planted[1])

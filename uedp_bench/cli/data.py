@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from uedp_bench.cli.console import AsJson, PluginFiles, console, print_json
 from uedp_bench.errors import InputError
 from uedp_bench.harness.settings import parse_setting
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -102,40 +105,81 @@ def describe_command(
 
 @app.command("export")
 def export_command(
-    source: Annotated[str, typer.Argument(help="Name of a source (uedp-bench list sources).")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE|SPEC",
+            help="Name of a source (uedp-bench list sources), or a YAML spec: then with what its "
+            "attacks plant.",
+        ),
+    ],
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="FILE", help="File to write: .jsonl or .csv; none is there."),
+        typer.Option("--out", metavar="FILE", help="A new file to write: .jsonl or .csv."),
     ],
     path: Annotated[
         Path | None, typer.Option("--path", help="The source's parameter `path`.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of the source."),
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the source, or the spec."),
     ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Of the run whose attacks plant (of a spec).")
+    ] = 1,
     plugin: PluginFiles = None,
 ) -> None:
     """Write the private rows with their ids, for a tool that sanitises them elsewhere.
 
-    Give that tool this file, and what it makes of it to the mechanism sanitized-elsewhere. A run
-    must have the same source with the same parameters: they say which row has which id. Columns:
-    id, split, user, text.
+    Give that tool this file, and what it makes of it to the mechanism sanitized-elsewhere. The run
+    must have the same source, and where a spec was given, the same attacks and seed: they say
+    which row has which id. Columns: id, split, user, text.
 
     \b
     uedp-bench data export embedded --out rows.jsonl
     uedp-bench data export text --path mail.csv --set user_column=sender --out rows.csv
+    uedp-bench data export mail.yaml --seed 1 --out rows.jsonl
     """  # noqa: D301
     from uedp_bench.registry import load_plugins, sources
     from uedp_bench.text.row_files import write_rows
 
     load_plugins(plugin or [])
-    values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
-    if path is not None:
-        values["path"] = path
-    corpus = sources.create(source, values).load()
+    if source.endswith((".yaml", ".yml")):
+        if path is not None:
+            raise InputError("--path: of a spec, say --set source.path=PATH")
+        corpus = _planted(source, settings or [], seed)
+    else:
+        values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
+        if path is not None:
+            values["path"] = path
+        corpus = sources.create(source, values).load()
     written = write_rows(corpus, out)
     console().print(f"{written:,} rows written to {out}", markup=False, highlight=False)
+
+
+def _planted(spec: str, settings: list[str], seed: int) -> Corpus:
+    """The corpus of a spec's run with this seed, with what its attacks plant."""
+    from uedp_bench.harness.components import build
+    from uedp_bench.harness.grid import expand
+    from uedp_bench.harness.planting import load_data, plant
+    from uedp_bench.harness.spec import Ref, apply_setting, parse_spec
+    from uedp_bench.harness.spec_files import read_spec
+
+    asked = parse_spec(read_spec(spec))
+    for text in settings:
+        asked = apply_setting(asked, *parse_setting(text))
+    # The mechanism has no say in what is planted, and its file is not there yet.
+    run, *others = expand(
+        asked.model_copy(update={"mechanisms": [[Ref(name="noiseless")]], "seeds": [seed]})
+    )
+    same = {"source", "attacks", "clients"}
+    if any(other.model_dump(include=same) != run.model_dump(include=same) for other in others):
+        raise InputError(
+            f"{spec} stands for runs with different rows: give one value for each parameter of the "
+            "source and the attacks"
+        )
+    parts = build(run)
+    return plant(parts.attacks, parts.sources, load_data(parts.sources), seed, run.clients).corpus
 
 
 def _parameter(text: str) -> tuple[str, Any]:

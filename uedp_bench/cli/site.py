@@ -71,7 +71,11 @@ def build_command(
         built, left_out = without_culprits(
             loaded,
             lambda results: build(
-                select(results, task, source), out, force=force, progress=progress
+                select(results, task, source),
+                out,
+                force=force,
+                progress=progress,
+                copies=loaded.copies,
             ),
         )
     tell(loaded, left_out)

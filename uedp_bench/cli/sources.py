@@ -75,7 +75,7 @@ def loader_of(
     where = uri or os.environ.get("MLFLOW_TRACKING_URI") or default_uri(OWN)
     found: list[Source] = [Folder(folder, may_come) for folder in dict.fromkeys(folders or ())]
     found += [Experiment(name, where) for name in dict.fromkeys(experiments or ())]
-    return Loader(found)
+    return Loader(found, short=True)
 
 
 def tell(loaded: Loaded, left_out: Sequence[str] = ()) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +23,7 @@ from uedp_bench.component import Params, at
 from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
 from uedp_bench.errors import InputError, MissingExtraError, nearest
 from uedp_bench.files.array_cache import load_arrays, save_arrays
+from uedp_bench.files.cache_folder import cache_folder
 from uedp_bench.text.listed_names import listed_names
 from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
@@ -216,12 +216,6 @@ def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
     found = Detection(types, np.array(table, dtype=np.int64).reshape(-1, 4))
     _save(file, found)
     return found
-
-
-def cache_folder() -> Path:
-    """Where detected entities are kept: `$UEDP_BENCH_CACHE`, else `~/.cache/uedp-bench`."""
-    given = os.environ.get("UEDP_BENCH_CACHE")
-    return Path(given) if given else Path.home() / ".cache" / "uedp-bench"
 
 
 def _key(texts: Sequence[str], params: DetectionParams) -> str:

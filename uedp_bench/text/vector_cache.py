@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from uedp_bench.corpus import BoolArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.files.array_cache import load_arrays, save_arrays
-from uedp_bench.text.entities import cache_folder
+from uedp_bench.files.cache_folder import cache_folder
 
 if TYPE_CHECKING:
     from uedp_bench.model import FeatureArray

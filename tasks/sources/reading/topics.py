@@ -18,8 +18,8 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import FloatArray
 from uedp_bench.errors import InputError
 from uedp_bench.files.array_cache import load_arrays, save_arrays
+from uedp_bench.files.cache_folder import cache_folder
 from uedp_bench.randomness.streams import shared_stream
-from uedp_bench.text.entities import cache_folder
 
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else
 _WORD = r"[^\W\d_]{3,}"

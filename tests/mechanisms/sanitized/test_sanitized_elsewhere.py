@@ -111,7 +111,7 @@ def test_planted_rows_need_a_file_that_was_made_after_the_planting(tmp_path: Pat
     """A file with the text that stood there before would show no canary, and so no leak."""
     planted = replace(corpus(), texts=("the secret is 7", *TEXTS[1:]), entities=Spans.none(),
                       origin=np.array([-1, 1, 2, 3]))  # fmt: skip
-    with pytest.raises(InputError, match=r"attacks planted 1 of these rows.*uedp-bench plant"):
+    with pytest.raises(InputError, match=r"attacks planted 1 of these rows.*data export SPEC"):
         published(tmp_path, SAID, planted)
     texts = {**SAID, row_ids(planted)[0]: "the secret is 7"}
     out, run = published(tmp_path, texts, planted)
