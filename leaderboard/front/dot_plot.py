@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from uedp_bench.leaderboard.cell_text import number
 
+LONG_LABEL = 44
+"""Characters of a label from which on it is cut: the page of the run has all parameters."""
+
 
 @dataclass(frozen=True)
 class Dot:
@@ -31,6 +34,14 @@ class Dot:
     page: str = ""
     tone: str = "plain"
     aside: str = ""
+
+    @property
+    def short(self) -> str:
+        """The label without the last of its parameters where there are many."""
+        if len(self.label) <= LONG_LABEL:
+            return self.label
+        kept = self.label[:LONG_LABEL].rpartition(", ")[0]
+        return f"{kept}, …)" if "(" in kept else f"{self.label[: LONG_LABEL - 2]} …"
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,9 @@ uedp.compareData = (function () {
   /** A guarantee with its δ; refusals, refutations and infinities say why. */
   function guarantee(found) {
     const text = found.notion === "metric-dp" ? `${found.text} per unit of distance` : found.text;
-    const whole = found.status === "refused" ? text : `${text}, δ = ${delta(found.delta)}`;
+    const nothing = found.status === "given" && found.epsilon === Infinity;
+    const conditions = nothing ? ": no protection" : `, δ = ${delta(found.delta)}`;
+    const whole = found.status === "refused" ? text : text + conditions;
     const why = found.status !== "given" || found.epsilon === Infinity ? found.reason : "";
     return [{ text: whole }, ...(why ? [{ text: why, aside: true }] : [])];
   }

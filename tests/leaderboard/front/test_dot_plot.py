@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot, Mark, spread
+from uedp_bench.leaderboard.front.dot_plot import LONG_LABEL, Dot, DotPlot, Mark, spread
 
 
 def plot(*values, marks=()):
@@ -35,6 +35,13 @@ def test_intervals_end_with_the_axis_and_marks_stand_on_it():
     assert (alone.left, alone.width) == (alone.at, 0.0)
     assert one.lines[0][1] > alone.at
     assert [placed.at for placed in plot(5.0).placed] == [50.0]
+
+
+def test_a_long_label_is_cut_between_parameters():
+    long = "user-dp (" + ", ".join(f"parameter{at}={at}" for at in range(9)) + ")"
+    assert Dot(long, 1.0, "").short == "user-dp (parameter0=0, parameter1=1, …)"
+    assert Dot("user-dp (rounds=3)", 1.0, "").short == "user-dp (rounds=3)"
+    assert len(Dot("x" * 99, 1.0, "").short) == LONG_LABEL
 
 
 def test_the_subject_stays_where_there_are_too_many():

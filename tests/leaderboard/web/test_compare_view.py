@@ -270,6 +270,8 @@ def test_rows_are_picked_with_the_keyboard_and_the_link_restores_them(site, visi
     assert page.get_by_role("list", name="Rows compared").locator("strong").all_inner_texts() == [
         "1 · uedp", "2 · noiseless",
     ]  # fmt: skip
+    proven = line(page, "Means", "proven ε (user, add-or-remove)")
+    assert proven[1].startswith("∞ user: no protection")
     page.get_by_role("button", name="Remove 1 · uedp").press("Enter")
     page.get_by_text("Add a second row to test it").wait_for()
     page.get_by_role("button", name="Remove 1 · noiseless").press("Enter")

@@ -96,6 +96,15 @@ def test_phones_scroll_tables_and_not_the_page(runs, visit, name):
         .filter(one => one.scrollWidth > one.clientWidth).length""")
     assert wide > 0
     assert page.locator("[data-figure]").first.bounding_box()["width"] < 390
+    # Metrics and samples are cards there: whoever reads them scrolls nothing sideways.
+    assert page.locator(".readings").count() > 0
+    assert (
+        page.evaluate("""[...document.querySelectorAll('.cards-on-phones')]
+        .filter(one => one.scrollWidth > one.parentElement.clientWidth
+                       || one.parentElement.scrollWidth > one.parentElement.clientWidth)
+        .map(one => one.innerText)""")
+        == []
+    )
 
 
 def test_the_spec_and_the_command_are_copied(runs, visit):
