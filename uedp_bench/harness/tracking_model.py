@@ -126,7 +126,7 @@ def _card(model: str, run_id: str, result: Result) -> str:
 
 
 def _digest(folder: Path) -> str:
-    """Of the names and contents of all files."""
+    """The digest of the names and contents of all files."""
     found = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file():

@@ -32,9 +32,9 @@ class CheckpointParams(Params):
     labels: tuple[str, ...] | None = Field(
         default=None,
         min_length=1,
-        description="of a classifier or tagger: names of its classes in its order, where its "
-        "configuration (id2label) does not name them as the source does; of a tagger O, B-TYPE and "
-        "I-TYPE",
+        description="names of the classes of a classifier or tagger in its order, where its "
+        "configuration (id2label) does not name them as the source does; those of a tagger are O, "
+        "B-TYPE and I-TYPE",
     )
     max_length: int | None = Field(
         default=None,

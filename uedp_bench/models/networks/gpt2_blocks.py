@@ -138,7 +138,7 @@ def _block(block: Any) -> tuple[tuple[Tensor, ...], Attention] | None:
 
 
 _WEIGHTS = 12
-"""Of a block, each before its shift: norm, all of attention, its output, norm, wide, back."""
+"""Weights of a block, each before its shift: norm, attention, its output, norm, wide, back."""
 
 
 class _Transformer(torch.autograd.Function):

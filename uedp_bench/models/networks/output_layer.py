@@ -127,7 +127,7 @@ class _OutputNats(torch.autograd.Function):
 
 
 class _Wanted(NamedTuple):
-    """Of which there are to be gradients.
+    """What there are to be gradients of.
 
     Attributes:
         features, weight, bias: of these.
