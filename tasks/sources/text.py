@@ -50,8 +50,8 @@ class TextFileParams(ColumnParams):
     encoding: str = Field(
         default="utf-8",
         exclude_if=at("utf-8"),
-        description="of the file's text, by its name in Python: utf-8 (with or without a byte "
-        "order mark), cp1252, latin-1, utf-16",
+        description="encoding of the file's text, by its name in Python: utf-8 (with or without a "
+        "byte order mark), cp1252, latin-1, utf-16",
     )
     delimiter: str | None = Field(
         default=None,

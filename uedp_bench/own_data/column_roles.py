@@ -158,7 +158,7 @@ def roles_of(
 
 
 def _tokens_and_tags(lists: list[str], columns: Mapping[str, Sequence[Any]]) -> tuple[str, str]:
-    """Of columns with lists, the one with most different values has the tokens."""
+    """The columns of tokens and of tags: tokens have the most different values."""
 
     def variety(name: str) -> int:
         return len({str(item) for value in columns[name][:500] for item in _items(value)})

@@ -59,7 +59,7 @@ class FileFacts:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Of the source `text`; what is at its default is left out."""
+        """Parameters of the source `text`; what is at its default is left out."""
         found: dict[str, Any] = {"path": str(self.path)}
         if not self.by_ending:
             found["file_format"] = self.file_format

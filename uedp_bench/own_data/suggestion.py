@@ -43,7 +43,7 @@ class Suggestion:
         task, model: components.
         mechanisms: compositions that are compared, each with its parts.
         attacks: that apply.
-        delta: of every guarantee.
+        delta: that of all guarantees.
         sizes: of the training split after cuts, the largest of all seeds.
         left_out: what was not suggested, and why.
     """

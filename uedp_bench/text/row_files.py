@@ -13,7 +13,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import shown_path
 
 COLUMNS = ("id", "split", "user", "text")
-"""Of the file: the row's id, its split, the number of its user (-1 for none), its text."""
+"""Columns of the file: the row's id, its split, the number of its user (-1 for none), its text."""
 
 ENDINGS = (".jsonl", ".csv")
 """Kinds of files that are written."""
