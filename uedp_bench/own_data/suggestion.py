@@ -22,6 +22,10 @@ TASKS = ("next-word", "text-classification", "tagging")
 
 EPSILON = 8.0
 SEEDS = (1, 2, 3)
+PUBLIC_STEPS, PUBLIC_BATCH = 150, 64
+"""Steps of training on public rows, at least, and rows of one; a model that has not begun to learn
+from public text learns nothing under noise."""
+
 MANY = 100_000
 """From so many users or records on, delta is smaller than one in as many."""
 
@@ -102,20 +106,21 @@ def suggest(task: str, corpus: Corpus, found: Measured, sizes: Sizes) -> Suggest
     )
     delta = 1e-5 if stats.rows < MANY else 1e-6
     mechanisms, none = _mechanisms(task, stats, sizes, delta, public=found.public > 0)
-    model, learnt = _learnt(task, sizes, public=found.public > 0)
+    model, learnt = _learnt(task, sizes, found.public)
     return Suggestion(learnt, model, mechanisms, attacks, delta, stats, (*left_out, *none))
 
 
-def _learnt(task: str, sizes: Sizes, *, public: bool) -> tuple[Part, Part]:
-    """Model and task."""
+def _learnt(task: str, sizes: Sizes, public: int) -> tuple[Part, Part]:
+    """Model and task, where so many rows are public."""
     params: dict[str, Any] = {"max_tokens": sizes.max_tokens}
     says = [f"rows are cut after {sizes.max_tokens} tokens"]
     if task != "tagging":
         params["preprocessing"] = "paper"
         says.append("preprocessing 'paper': lower case, no punctuation; 'none' keeps text as it is")
     if public:
-        params["pretraining_epochs"] = 3
-        says.append("the model reads public rows three times before any private one")
+        epochs = -(-PUBLIC_STEPS * PUBLIC_BATCH // public)
+        params["pretraining_epochs"] = max(3, min(20, epochs))
+        says.append("the model reads public rows some times before any private one")
     else:
         params["vocabulary"] = "private"
         says.append("no public text: the vocabulary is private, so no epsilon is proven")
