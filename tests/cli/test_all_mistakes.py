@@ -35,7 +35,7 @@ def complaints(capsys, *arguments: str) -> tuple[list[str], list[str]]:
     assert run_cli(["run", *arguments]) == 2
     err = capsys.readouterr().err
     assert "Traceback" not in err
-    mends = [shlex.split(found) for found in re.findall("; mend: (.*)", err)]
+    mends = [shlex.split(found) for found in re.findall("[;?] mend: (.*)", err)]
     return re.findall("^error: (.*)", err, re.M), [
         s for each in mends for s in each if s != "--set"
     ]

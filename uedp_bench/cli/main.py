@@ -138,7 +138,8 @@ def run_cli(arguments: Sequence[str]) -> int:
         _check_text(arguments)
         code = command.main(list(arguments), prog_name="uedp-bench", standalone_mode=False)
     except InputError as error:
-        return _complain_of(error)
+        runs = list(arguments[:1]) == ["run"]
+        return _complain_of(error) if runs else _complain(str(error), 2)
     except UedpBenchError as error:
         return _complain(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
@@ -186,10 +187,12 @@ def _shown(path: object) -> str:
 
 
 def _complain_of(error: InputError) -> int:
-    """Says everything that is wrong with an input, each with the settings that mend it."""
+    """Says everything that is wrong with a spec, a line each, with the settings that mend it."""
     for one in error.errors if isinstance(error, SeveralInputError) else (error,):
-        mends = f"; mend: {flags(one.mends)}" if one.mends else ""
-        _complain(f"{one}{mends}", 2)
+        said = str(one)
+        if one.mends:
+            said += f"{'' if said.endswith('?') else ';'} mend: {flags(one.mends)}"
+        _complain(said, 2)
     return 2
 
 
