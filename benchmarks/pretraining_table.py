@@ -3,7 +3,8 @@
     python benchmarks/pretraining_table.py leaderboard/results/reproductions/private-pretraining \\
       [--plot docs/reproductions/private-pretraining.svg]
 
-Exposure is the mean over secrets, of all layouts unless one is named, in bits.
+Exposure is the mean over secrets of all seeds, of all layouts unless one is named, in bits, with
+half of its 95 % interval over secrets; words and nats have it over seeds (Student's t both).
 """
 
 from __future__ import annotations
@@ -18,15 +19,22 @@ from uedp_bench.accounting.accountants.basic_composition import group_delta
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result
 from uedp_bench.statistics.exposure import exposure_ceiling
+from uedp_bench.statistics.intervals import seed_estimate
 
 ATTACK = "secret-sharer"
 
 
-def arms(folder: Path) -> dict[str, Result]:
+Arms = Mapping[str, Sequence[Result]]
+"""Results by what trained them, one for each seed."""
+
+
+def arms(folder: Path) -> dict[str, list[Result]]:
     """Finished results by what trained them: without noise, by epsilon from above, public text."""
-    found = [r for r in load_results([folder]) if r.status == "finished"]
-    named = {_name(result): result for result in found}
-    return dict(sorted(named.items(), key=lambda item: _epsilon(item[1]), reverse=True))
+    found: dict[str, list[Result]] = {}
+    for result in load_results([folder]):
+        if result.status == "finished":
+            found.setdefault(_name(result), []).append(result)
+    return dict(sorted(found.items(), key=lambda item: _epsilon(item[1][0]), reverse=True))
 
 
 def _epsilon(result: Result) -> float:
@@ -38,25 +46,38 @@ def _name(result: Result) -> str:
     return f"ε = {_epsilon(result):.3g}" if mechanism.name == "dp-sgd" else mechanism.name
 
 
-def secrets(result: Result) -> list[Mapping[str, Any]]:
-    """What is known of each secret that was ranked."""
-    found: list[Mapping[str, Any]] = result.details[ATTACK]["canaries"]
-    return found
+def secrets(results: Iterable[Result]) -> list[Mapping[str, Any]]:
+    """What is known of each secret that was ranked, in all seeds."""
+    return [row for result in results for row in result.details[ATTACK]["canaries"]]
 
 
-def exposure(rows: Iterable[Mapping[str, Any]], copies: float, layout: str = "") -> float:
-    """Mean bits of the secrets that so many rows hold; NaN where none is ranked."""
-    bits = [
+def bits(rows: Iterable[Mapping[str, Any]], copies: float, layout: str = "") -> list[float]:
+    """Exposure of each secret that so many rows hold."""
+    return [
         float(row["exposure"])
         for row in rows
         if row["copies"] == copies and layout in ("", row["layout"])
     ]
-    return math.fsum(bits) / len(bits) if bits else math.nan
 
 
-def copies_of(result: Result) -> list[float]:
+def mean_of(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and half of its 95 % interval (Student's t); NaN where there are too few."""
+    if not values:
+        return math.nan, math.nan
+    found = seed_estimate(values)
+    half = math.nan if found.high is None else found.high - found.value
+    return found.value, half
+
+
+def exposure(rows: Iterable[Mapping[str, Any]], copies: float, layout: str = "") -> float:
+    """Mean bits of the secrets that so many rows hold; NaN where none is ranked."""
+    return mean_of(bits(rows, copies, layout))[0]
+
+
+def copies_of(found: Arms) -> list[float]:
     """How often secrets were planted."""
-    return sorted({row["copies"] for row in result.details[ATTACK]["by_occurrences"]})
+    first = next(iter(found.values()))[0]
+    return sorted({row["copies"] for row in first.details[ATTACK]["by_occurrences"]})
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -66,43 +87,45 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         print(f"| {' | '.join(row)} |")
 
 
-def _bits(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.2f}"
+def _shown(values: Sequence[float], digits: int = 2) -> str:
+    mean, half = mean_of(values)
+    if math.isnan(mean):
+        return "–"
+    return f"{mean:.{digits}f}" + ("" if math.isnan(half) else f" ±{half:.{digits}f}")
 
 
-def print_arms(found: Mapping[str, Result]) -> None:
+def print_arms(found: Arms) -> None:
     """What each model predicts, and how exposed secrets are by occurrences."""
-    copies = copies_of(next(iter(found.values())))
+    copies = copies_of(found)
     head = ["", "words right, %", "nats a piece", *(f"n = {n:g}" for n in copies), "extracted, %"]
     rows = []
-    for name, result in found.items():
-        utility, leak = result.utility, result.leakage[ATTACK]
-        cells = [f"{100 * utility['accuracy'].value:.1f}"]
-        cells += [f"{math.log(utility['pseudo_perplexity_piece'].value):.2f}"]
-        cells += [_bits(exposure(secrets(result), n)) for n in copies]
-        rows.append([name, *cells, f"{100 * leak['extracted_filling'].value:.0f}"])
+    for name, results in found.items():
+        right = [100 * result.utility["accuracy"].value for result in results]
+        nats = [math.log(result.utility["pseudo_perplexity_piece"].value) for result in results]
+        cells = [_shown(right, 1), _shown(nats)]
+        cells += [_shown(bits(secrets(results), n)) for n in copies]
+        rate = [100 * one.leakage[ATTACK]["extracted_filling"].value for one in results]
+        rows.append([name, *cells, f"{mean_of(rate)[0]:.0f}"])
     _table(head, rows)
 
 
-def print_layouts(result: Result) -> None:
+def print_layouts(results: Sequence[Result], copies: Sequence[float]) -> None:
     """Exposure by layout, of the model without noise."""
-    copies = copies_of(result)
-    layouts = dict.fromkeys(row["layout"] for row in result.details[ATTACK]["by_occurrences"])
+    layouts = dict.fromkeys(row["layout"] for row in secrets(results))
     rows = [
-        [layout, *(_bits(exposure(secrets(result), n, layout)) for n in copies)]
-        for layout in layouts
+        [layout, *(_shown(bits(secrets(results), n, layout)) for n in copies)] for layout in layouts
     ]
     _table(["", *(f"n = {n:g}" for n in copies)], rows)
 
 
-def print_ceilings(found: Mapping[str, Result]) -> None:
+def print_ceilings(found: Arms) -> None:
     """The most that the mean exposure can be, by the proven epsilon of a sentence."""
-    private = {name: result for name, result in found.items() if name.startswith("ε")}
+    private = {name: results[0] for name, results in found.items() if name.startswith("ε")}
     first = next(iter(found.values()))
-    limit = first.leakage[ATTACK]["exposure_limit"].value
-    groups = first.details[ATTACK]["by_occurrences"]
+    limit = first[0].leakage[ATTACK]["exposure_limit"].value
+    groups = [row for result in first for row in result.details[ATTACK]["by_occurrences"]]
     rows = []
-    for n in (n for n in copies_of(first) if n):
+    for n in (n for n in copies_of(found) if n):
         users = [group["users"] for group in groups if group["copies"] == n and group["scored"]]
         cells = [f"{n:g}", f"{math.fsum(users) / len(users):.0f}"]
         for result in private.values():
@@ -113,19 +136,23 @@ def print_ceilings(found: Mapping[str, Result]) -> None:
     _table(["sentences", "documents", *private], rows)
 
 
-def plot(found: Mapping[str, Result], path: Path) -> None:
-    """Exposure against occurrences, one line for each model."""
+def plot(found: Arms, path: Path) -> None:
+    """Exposure against occurrences with 95 % intervals, one line for each model."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     mpl.rcParams.update({"svg.hashsalt": "exposure", "font.size": 8, "svg.fonttype": "none"})
     figure = Figure(figsize=(5.0, 3.2), layout="constrained")
     panel = figure.subplots()
-    first = next(iter(found.values()))
-    copies = copies_of(first)
-    for (name, result), marker in zip(found.items(), "osd^vx", strict=False):
-        y = [exposure(secrets(result), n) for n in copies]
-        panel.plot(range(len(copies)), y, marker=marker, markersize=4, label=name)
+    copies = copies_of(found)
+    for number, ((name, results), marker) in enumerate(zip(found.items(), "osd^vx", strict=False)):
+        known = [mean_of(bits(secrets(results), n)) for n in copies]
+        # Side by side, so that no bar hides another.
+        x = [at + 0.07 * (number - (len(found) - 1) / 2) for at in range(len(copies))]
+        y, half = zip(*known, strict=True)
+        panel.errorbar(x, y, yerr=half, marker=marker, markersize=4, capsize=2, label=name,
+                       linewidth=1, elinewidth=0.8)  # fmt: skip
+    first = next(iter(found.values()))[0]
     limit = first.leakage[ATTACK]["exposure_limit"].value
     panel.axhline(limit, color="0.6", linestyle=":", label="limit")
     panel.axhline(1 / math.log(2), color="0.6", linestyle="--", label="nothing leaks")
@@ -140,7 +167,7 @@ def main(folder: Path, picture: Path | None = None) -> None:
     found = arms(folder)
     print_arms(found)
     print()
-    print_layouts(found["noiseless"])
+    print_layouts(found["noiseless"], copies_of(found))
     print()
     print_ceilings(found)
     if picture is not None:

@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 from tiny import MODEL, SOURCE, SPIES, flags, plugged
@@ -16,6 +17,7 @@ from uedp_bench.cli.grid_run import Options
 from uedp_bench.cli.main import run_cli
 from uedp_bench.files.output_folder import only_process
 from uedp_bench.results import read_result
+from uedp_bench.workbench.releases import load_release
 
 DP = ["--mechanism", "user-dp", "--set", "mechanism.rounds=2",
       "--set", "mechanism.users_per_round=10"]  # fmt: skip
@@ -207,6 +209,9 @@ def test_an_unreachable_tracking_server_hides_no_result(tmp_path, capsys):
 
 
 def test_another_tracking_server_gets_what_is_finished_already(tmp_path, capsys):
+    """Its release too, as a model that is the folder of a run."""
+    from mlflow.tracking import MlflowClient
+
     out, arguments = tmp_path / "out", flags(tmp_path / "out", *DP)
     assert run(capsys, *arguments)[0] == 0
     arguments.remove("--no-tracking")
@@ -215,7 +220,12 @@ def test_another_tracking_server_gets_what_is_finished_already(tmp_path, capsys)
         uri = f"sqlite:///{tmp_path}/{name}"
         assert run(capsys, *arguments, "--tracking-uri", uri)[0] == 0
         assert results(out)[0].tracking["tracking_uri"] == uri
-    assert len(results(out)) == 1
+    (result,) = results(out)
+    client = MlflowClient(uri)
+    (output,) = client.get_run(result.tracking["mlflow_run_id"]).outputs.model_outputs
+    model = client.get_logged_model(output.model_id)
+    folder = Path(unquote(urlparse(model.artifact_location).path))
+    assert load_release(folder).events == result.events
 
 
 # --------------------------------------------------------------------------------------- bad input

@@ -216,3 +216,14 @@ def test_from_scratch_and_pretrained_contradict() -> None:
         models.create("bert", {"frozen": True, "configuration": "tiny"})
     with pytest.raises(TypeError, match="no fixed features"):
         models.create("bert", {"configuration": "tiny"}).features(["a"], "cpu")
+
+
+def test_micro_has_two_layers_as_wide_as_those_of_tiny() -> None:
+    layers = []
+    for name in ("micro", "tiny"):
+        model = models.create("bert", {"configuration": name})
+        words = model.vocabulary(["a few words"], origin="public", private=False)
+        network: Any = model.build_masked(words, seed=1)
+        config = network.encoder.network.config
+        layers.append((config.num_hidden_layers, config.hidden_size, config.intermediate_size))
+    assert layers == [(2, 128, 256), (4, 128, 512)]
