@@ -125,7 +125,7 @@ def export_command(
         typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the source, or the spec."),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Of the run whose attacks plant (of a spec).")
+        int, typer.Option("--seed", min=0, help="Seed of the run whose attacks plant.")
     ] = 1,
     plugin: PluginFiles = None,
 ) -> None:
