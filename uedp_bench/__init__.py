@@ -25,6 +25,7 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.workbench.guarantees import calibrate as calibrate
     from uedp_bench.workbench.releases import SavedRun as SavedRun
     from uedp_bench.workbench.releases import attack as attack
+    from uedp_bench.workbench.releases import load_checkpoint as load_checkpoint
     from uedp_bench.workbench.releases import load_corpus as load_corpus
     from uedp_bench.workbench.releases import load_release as load_release
     from uedp_bench.workbench.releases import load_run as load_run
@@ -44,6 +45,7 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
     "uedp_bench.workbench.releases": (
         "SavedRun",
         "attack",
+        "load_checkpoint",
         "load_corpus",
         "load_release",
         "load_run",

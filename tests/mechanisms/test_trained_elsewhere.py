@@ -75,6 +75,9 @@ def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
     claimed, proven = over.guarantees
     assert (claimed.accountant, claimed.epsilon, claimed.unit) == (DECLARED, 8.0, "user")
     assert proven.notion == "none" and "no event here" in proven.reason
+    corpus = ub.load_corpus("text", **over.spec.source.params)
+    again = ub.attack(where / "40", corpus, "membership").metrics["auc"]
+    assert again.value == pytest.approx(over.leakage["membership"]["auc"].value)
     assert "public-only" not in over.floors  # the model that came is no model before training
 
 

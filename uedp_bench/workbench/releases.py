@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench import registry
+from uedp_bench.accounting.declared_claim import DeclaredClaim
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.components import build
@@ -87,8 +88,35 @@ def load_run(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> Saved
     return SavedRun(result, _release(where, result), there.corpus, there.planted)
 
 
+def load_checkpoint(
+    where: Path | str, corpus: Corpus, *, task: str = "next-word", **parameters: Any
+) -> Release:
+    """A model that `transformers` saved, as attacks ask it; nothing is trained.
+
+    Args:
+        where: folder or hub id, with its tokenizer.
+        corpus: whose split `train` it was trained on; of classifiers and taggers, its classes.
+        task: that such a model learns: "next-word", "masked-language-model",
+            "text-classification" or "tagging".
+        parameters: of the model `checkpoint`, such as `labels`.
+
+    Raises:
+        InputError: if the folder holds another kind of model, its weights are not those of its
+            configuration, or its classes are not those of the corpus.
+    """
+    kind = registry.tasks.get(task)
+    model = registry.models.create("checkpoint", {"pretrained": str(where), **parameters})
+    if kind.models is None or not isinstance(model, kind.models):
+        raise InputError(f"the task {task} learns no model that transformers saves as a folder")
+    live = kind.create({}, model=model)
+    visible = corpus.only("train", "valid", "public")
+    (learner,) = live.stages(visible, live.vocabulary(visible), Run(1, counted_sizes(corpus)))
+    release: Release = learner.release(learner.module)
+    return release.showing(events=DeclaredClaim().events())
+
+
 def attack(
-    release: Release,
+    release: Release | Path | str,
     corpus: Corpus,
     name: str,
     *,
@@ -98,13 +126,16 @@ def attack(
 ) -> Leakage:
     """Attacks a release: of a run, or a model of your own behind the capabilities of a release.
 
+    A folder or hub id is a language model that `transformers` saved; for a classifier, a tagger or
+    a masked language model, give what `load_checkpoint` returns.
+
     An attack that plants before training needs what it planted (`SavedRun.planted`). One that only
     tells who trained from who did not reads that from the splits: rows of `train` are members, and
     rows of `held_out` are not. Nothing is trained for it, so an attack that compares with models
     of its own does without them (`membership` of a classifier: give `shadow_models=0`).
 
     Args:
-        release: under attack.
+        release: under attack, or where a causal language model is.
         corpus: its rows, with all splits.
         name: of the attack.
         planted: what the attack had planted before the release was trained.
@@ -116,6 +147,8 @@ def attack(
         CapabilityError: if the release has nothing that the attack asks.
     """
     live: Attack[Any] = registry.attacks.create(name, parameters)
+    if isinstance(release, Path | str):
+        release = load_checkpoint(release, corpus)
     reason = lacks(live.needs, release) or withheld(live.needs, release)
     reason = reason or live.refuses(release, corpus) or live.refuses_events(release.events)
     if reason is not None:

@@ -1,0 +1,60 @@
+"""The tutorial's commands and its training run as printed, smaller, and refute what it claims."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import ROOT, commands, example
+
+from tests.support import checkpoints as made
+from uedp_bench.cli.main import run_cli
+
+PAGE = "docs/tutorials/audit-a-checkpoint.md"
+SMALLER = (
+    ("p_u: [0.05]", "p_u: [0.02]"),
+    ("users: 250", "users: 130"),
+    ("public_users: 60", "public_users: 20"),
+)
+HERE = ["--workers", "0", "--no-tracking"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(file.read_text()) for file in folder.glob("runs/*/result.json")]
+
+
+def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant, attack, splits = commands(PAGE)
+    (spec,) = re.findall(r"```yaml\n# audit.yaml\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
+    for printed, small in SMALLER:
+        assert printed in spec
+        spec = spec.replace(printed, small)
+    Path("audit.yaml").write_text(spec)
+    assert run_cli(plant) == 0, capsys.readouterr().err
+    training = example("train.py", PAGE)
+    assert "range(120)" in training
+    Path("train.py").write_text(training.replace("range(120)", "range(60)"))
+    runpy.run_path("train.py")
+    assert run_cli([*attack, *HERE]) == 0, capsys.readouterr().err
+    (audited,) = results(here)
+    claim = audited["guarantees"][0]
+    assert (claim["status"], claim["accountant"]) == ("refuted", "declared by the user")
+    made.write_rows(
+        Path("rows.csv"),
+        [{"text": text, "split": split} for at, split in enumerate(("train", "held_out", "test"))
+         for text in made.sentences(12, at)],
+    )  # fmt: skip
+    assert run_cli([*splits, *HERE]) == 0, capsys.readouterr().err
+    assert any("auc" in found["leakage"].get("membership", {}) for found in results(here))
