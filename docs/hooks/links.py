@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -27,6 +28,7 @@ TOP_PAGES = {
 
 _FENCE = re.compile(r"^ *(```+|~~~+)")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+_LOADED = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["']?(https?:[^"' >]+)""")
 _UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".toml": "toml"}
 
@@ -66,6 +68,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{image}[{text}]({relative}{hash_}{anchor})"
 
     return outside_code(markdown, lambda text: _LINK.sub(resolved, text))
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Refuses a page that would load something from another host."""
+    if found := loaded_from_elsewhere(output):
+        raise PluginError(f"{page.file.src_uri} loads {', '.join(found)}: put a copy into docs/")
+    return output
+
+
+def loaded_from_elsewhere(html: str) -> list[str]:
+    """Addresses on other hosts that a browser asks when it opens a page."""
+    return _LOADED.findall(html)
 
 
 def repository(config: MkDocsConfig) -> Path:

@@ -1,0 +1,58 @@
+"""Links that leave docs/ lead somewhere in the site, and pages load nothing from other hosts."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from examples import ROOT
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+
+@pytest.fixture(scope="module")
+def links() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("links", ROOT / "docs" / "hooks" / "links.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def seen(links: ModuleType, text: str, at: str = "tutorials/some.md") -> str:
+    """What a page says in the site."""
+    config = MkDocsConfig()
+    config.load_dict({"site_name": "x", "docs_dir": str(ROOT / "docs"), "plugins": []})
+    config.validate()
+    config.plugins._current_plugin = "test"  # as while a hook is called
+    pages = {at: text, "data.md": "# Data\n", "mechanisms/index.md": "# Mechanisms\n"}
+    files = Files([File.generated(config, name, content=said) for name, said in pages.items()])
+    page = SimpleNamespace(file=files.get_file_from_path(at))
+    return links.on_page_markdown(text, page, config, links.on_files(files, config))
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("[a](../data.md#labels)", "[a](../data.md#labels)"),
+        ("[a](../../README.md#install)", "[a](../project/overview.md#install)"),
+        ("[a](../../LICENSE)", "[a](../files/LICENSE.md)"),
+        ("[a](../../leaderboard/results)", "a"),
+        ("[all](../mechanisms)", "[all](../mechanisms/index.md)"),
+        ("[a](../nowhere.md)", "[a](../nowhere.md)"),  # which a strict build refuses
+        ("[a](https://example.org/b)", "[a](https://example.org/b)"),
+        ("```\n[a](../../LICENSE)\n```\n", "```\n[a](../../LICENSE)\n```\n"),
+    ],
+)
+def test_a_link_leads_to_what_the_site_has(links, written, shown):
+    assert seen(links, written) == shown
+
+
+def test_what_a_page_would_load_from_elsewhere_is_found(links):
+    assert links.loaded_from_elsewhere('<script src="https://a.org/x.js"></script>') == [
+        "https://a.org/x.js"
+    ]
+    assert links.loaded_from_elsewhere("<link rel=stylesheet href=http://a.org/x.css>")
+    assert not links.loaded_from_elsewhere('<a href="https://a.org">a</a><img src="x.png">')
