@@ -249,5 +249,5 @@ def answer(
     if code == 2:
         *notes, last = complaint.splitlines()
         assert last.startswith("error: "), complaint
-        assert all(line.startswith(("left out: ", "note: ")) for line in notes), complaint
+        assert all(line.startswith(("left out: ", "note: ", "error: ")) for line in notes), complaint
     return code, said, complaint
