@@ -249,5 +249,6 @@ def answer(
     if code == 2:
         *notes, last = complaint.splitlines()
         assert last.startswith("error: "), complaint
-        assert all(line.startswith(("left out: ", "note: ", "error: ")) for line in notes), complaint
+        known = ("left out: ", "note: ", "error: ")
+        assert all(line.startswith(known) for line in notes), complaint
     return code, said, complaint
