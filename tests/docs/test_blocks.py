@@ -23,7 +23,7 @@ from uedp_bench.harness.spec import parse_spec
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [str(file.relative_to(ROOT)) for file in FILES]
-OF_THE_READER = {"CONTRIBUTING.md": "my-spec.yaml", "docs/tutorials/own-data.md": "chat.yaml"}
+NOT_THERE_YET = {"CONTRIBUTING.md": "my-spec.yaml", "docs/tutorials/own-data.md": "chat.yaml"}
 """Specs that a page leaves to its reader."""
 
 SPEC = re.compile(r"^`(\S+\.yaml)`:\n\n```yaml\n(.*?)^```", re.M | re.S)
@@ -58,7 +58,7 @@ def test_every_run_that_a_page_shows_can_be_planned(page, tmp_path, monkeypatch,
     with plugged(*plugins):
         for command in SHOWN[page]:
             done, said = run_cli(command), capsys.readouterr().err
-            if (own := OF_THE_READER.get(page)) and own in command:
+            if (own := NOT_THERE_YET.get(page)) and own in command:
                 assert f"no spec '{own}'" in said
                 continue
             assert done == 0, (command, said)
@@ -89,7 +89,12 @@ IN_PART = {
 }
 """Pages with a block that is no whole script, and why; what it imports is tested."""
 
-TESTED = {"docs/python.md": "test_python_page.py"}
+TESTED = {
+    "docs/python.md": "test_python_page.py",
+    "docs/tutorials/audit-a-checkpoint.md": "test_audit_a_checkpoint_tutorial.py",
+}
+"""Pages whose scripts run in a test of their own."""
+
 SCRIPTS = [
     (page, at, textwrap.dedent(code))
     for page in PAGES
@@ -126,4 +131,5 @@ def test_each_page_that_is_left_out_has_such_a_block():
     assert len(SCRIPTS) >= 8
     for page in (*NOT_RUN, *IN_PART, *TESTED):
         text = (ROOT / page).read_text("utf-8")
+        assert page not in TESTED or (Path(__file__).parent / TESTED[page]).exists()
         assert HERE.search(text) or BLOCK.search(text), f"{page} has no script any more"
