@@ -23,6 +23,7 @@ from uedp_bench.results import (
     Result,
     RunError,
     RunSpec,
+    Sample,
     SkippedAttack,
 )
 
@@ -75,6 +76,7 @@ def everything(seed: int = 1, word: str = "plain") -> Result:
         lower_bounds=_bounds(word),
         leakage=_leakage(seed, word),
         details=details(word),
+        samples={word: (Sample(private=f"private {word}", seen=f"seen {word}", read=word),)},
         skipped_attacks=(SkippedAttack(name="reidentify", reason=f"nothing published {word}"),),
         events=_events(word),
         pretraining={"rows": 1234, "epochs": 2, "note": word},
