@@ -18,8 +18,8 @@ def boards(rows: Sequence[Row]) -> list[list[Row]]:
     found: dict[tuple[str, ...], list[Row]] = {}
     # Rows that failed before their fingerprints were known join a board of the same source.
     for row in sorted(rows, key=lambda row: not row.seeds):
-        alike = (board for board in found.values() if not row.seeds and _alike(row, board[0]))
-        board = next(alike, None)
+        others = () if row.seeds else found.values()
+        board = next((board for board in others if _alike(row, board[0])), None)
         if board is None:
             found[_key(row)] = board = found.get(_key(row), [])
         board.append(row)
