@@ -23,7 +23,7 @@ from uedp_bench.saved_state import state_of
 ROUNDS = {"rounds": 6, "users_per_round": 4}
 ADAPTIVE = {"clip_policy": "adaptive", "server_optimizer": "yogi"}
 SPLIT = {"epochs": 3, "batch_size": 10, "dimension": 4, "epsilon": 1.0}
-NEVER_TRAINED = {"public-only"}
+NEVER_TRAINED = {"public-only", "trained-elsewhere"}
 CLIENTS = Clients(count=3, by="random")
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
