@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot, Mark, spread
@@ -82,14 +83,19 @@ def _refuted(board: Board, row: Row, claim: Guarantee, bound: LowerBound) -> Fin
         "A claim that does not hold",
         (
             f"{row.label} claims ε = ", number(claim.epsilon),
-            f" for {UNITS[claim.unit]}. The attack {bound.attack} shows that ε is at least ",
-            number(sure), f" ({SURE} sure): the claim does not hold.",
+            f" for {UNITS[claim.unit]}{_by_whom(claim)}. The attack {bound.attack} shows that ε is "
+            "at least ", number(sure), f" ({SURE} sure): the claim does not hold.",
         ),
         DotPlot(f"ε for {UNITS[claim.unit]}, lower is more protection", tuple(dots)),
         board,
         (row,),
         math.inf if claim.epsilon <= 0 else sure / claim.epsilon,
     )  # fmt: skip
+
+
+def _by_whom(claim: Guarantee) -> str:
+    """Says of a claim that it is no paper's, where that is so."""
+    return f" ({DECLARED})" if claim.accountant == DECLARED else ""
 
 
 # ---------------------------------------------------------------------------------------- exposure
@@ -257,9 +263,10 @@ def _idle(board: Board) -> Iterator[Finding]:
         known = leading_metric(row)
         parts = (
             "At the ε = ", number(claims[0].epsilon),
-            f" that it claims for {UNITS[claims[0].unit]}, {called[row.group]} learns nothing of "
-            f"{where(board)}: {known.label} ", leading_text(row),
-            f", where {FLOORS.get(name, name)} reaches ", value_text(known, floor), ".",
+            f" that it claims for {UNITS[claims[0].unit]}{_by_whom(claims[0])}, "
+            f"{called[row.group]} learns nothing of {where(board)}: {known.label} ",
+            leading_text(row), f", where {FLOORS.get(name, name)} reaches ",
+            value_text(known, floor), ".",
         )  # fmt: skip
         plot = _utilities(board, {row.group: "subject"}, _floors(row, (name,)))
         strength = math.inf if better <= 0 else worse / better

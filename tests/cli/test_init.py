@@ -37,6 +37,9 @@ def test_init_writes_a_spec_and_never_over_one(
     code, _, err = run(capsys, "init", file, "--task", "next-word")
     assert (code, Path("Mailbox Export.yaml").read_text()) == (2, before)
     assert "is there already: --force writes over it" in err
+    Path(file).rename("-mine.csv")  # a name that a command line takes for options
+    assert "run ./-mine.yaml --out runs/-mine --dry" in run(capsys, "init", "./-mine.csv")[1]
+    Path("-mine.csv").rename(file)
     assert run(capsys, "init", file, "--out", "new/mine.yaml", "--user", "none")[0] == 0
     assert "user_column" not in Path("new/mine.yaml").read_text()
 

@@ -13,8 +13,10 @@ from urllib.parse import unquote, urlparse
 import pytest
 from logged_results import result_of
 
+from uedp_bench.accounting.events import DECLARED
+from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.errors import TrackingError
-from uedp_bench.harness import tracking, tracking_client, tracking_model
+from uedp_bench.harness import tracking, tracking_client, tracking_model, tracking_values
 from uedp_bench.harness.tracking import log_result
 from uedp_bench.harness.tracking_grid import GRID, Grid, GridRun
 from uedp_bench.harness.tracking_model import Uploads
@@ -111,6 +113,16 @@ def test_infinity_is_a_tag_and_never_a_huge_metric(log, client):
     assert data.tags["epsilon.proven.user.add-or-remove"] == "7.5"
     assert all(value < 1e300 for value in data.metrics.values())
     assert not any("user-entity" in name or "signal" in name for name in data.metrics)
+
+
+def test_a_tag_says_which_epsilon_is_declared_or_refuted():
+    claim = Guarantee(kind="claimed", notion="dp", unit="user", adjacency="add-or-remove",
+                      epsilon=1.0, delta=0.0, accountant=DECLARED, status="refuted")  # fmt: skip
+    other = claim.model_copy(update={"epsilon": 9.0, "accountant": "pld", "status": "given"})
+    result = result_of("aa77").model_copy(update={"guarantees": (claim, other)})
+    assert tracking_values.tags(result)["epsilon.claimed.user.add-or-remove"] == (
+        "1 (declared by the user, refuted), 9"
+    )
 
 
 def test_logging_again_returns_the_same_run_and_a_changed_result_updates_it(log, client):

@@ -106,6 +106,7 @@ def test_few_users_are_said_and_rows_are_the_unit(tmp_path: Path) -> None:
     found, data = spec_of(mail(tmp_path, users=5))
     assert "user_column" not in data["source"]["params"]
     assert "only 5 users" in "\n".join(found.guesses)
+    assert "(--user 'Sent From' insists)" in "\n".join(found.guesses)
 
 
 def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
@@ -114,6 +115,7 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
     for name, content, message in (
         ("empty.csv", b"  \n", "is empty"),
         ("sheet.csv", b"PK\x03\x04\0\0\0", "is no text"),
+        ("short.csv.gz", gzip.compress(b"text,user\n" * 99)[:-12], "damaged or cut short"),
         ("numbers.csv", b"a,b\n1,2\n3,4\n", "no column holds text"),
     ):
         (tmp_path / name).write_bytes(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uedp_bench.accounting.events import DECLARED
 from uedp_bench.cli.console import console, print_json
 from uedp_bench.errors import InputError
 
@@ -82,11 +83,15 @@ def _cells(one: SettingForecast) -> tuple[str, ...]:
 
 def _epsilon(one: SettingForecast, kind: str) -> str:
     found = [each for each in one.guarantees if each.kind == kind]
-    return ", ".join(f"{_number(each)} {each.unit}" for each in found) or "none"
+    return ", ".join(f"{_number(each)} {each.unit}{_declared(each)}" for each in found) or "none"
 
 
 def _number(guarantee: Guarantee) -> str:
     return "inf" if guarantee.epsilon == float("inf") else f"{guarantee.epsilon:.4g}"
+
+
+def _declared(guarantee: Guarantee) -> str:
+    return f" ({DECLARED})" if guarantee.accountant == DECLARED else ""
 
 
 def _notes(one: SettingForecast) -> list[str]:

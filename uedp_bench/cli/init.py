@@ -79,9 +79,9 @@ def init_command(
     }  # fmt: skip
     given = {role: name for role, name in named.items() if name is not None}
     folder = f"runs/{target.stem}"
-    spec = first_spec(
-        path, given, task=task, public=tuple(public or ()), names=(str(target), folder)
-    )
+    # A command line takes a name that begins with a dash for an option.
+    name = f"./{target}" if str(target).startswith("-") else str(target)
+    spec = first_spec(path, given, task=task, public=tuple(public or ()), names=(name, folder))
     echo("found")
     for line in spec.found:
         echo(f"  {line}")
@@ -90,7 +90,7 @@ def init_command(
         echo(f"  {line}")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(spec.text, encoding="utf-8")
-    command = f"uedp-bench run {shlex.quote(str(target))} --out {shlex.quote(folder)}"
+    command = f"uedp-bench run {shlex.quote(name)} --out {shlex.quote(folder)}"
     names = ", ".join(part.name for part in spec.suggestion.mechanisms)
     echo(f"wrote {target}: {names}; seeds 1, 2, 3")
     echo(f"next: {command} --dry-run    what would happen, and how long it takes")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uedp_bench.accounting.events import DECLARED
 from uedp_bench.cli.console import AsJson, echo, print_json
 from uedp_bench.errors import InputError, nearest, shown
 
@@ -80,7 +81,8 @@ def lines(result: Result) -> Iterator[str]:
     yield "\nguarantee"
     for given in result.guarantees or ():
         epsilon = "no epsilon" if math.isinf(given.epsilon) else f"epsilon {given.epsilon:.4g}"
-        why = f": {given.reason}" if given.reason else ""
+        why = f" ({DECLARED})" if given.accountant == DECLARED else ""
+        why += f": {given.reason}" if given.reason else ""
         yield f"  {given.kind:{WIDE}}{epsilon} for {given.unit}, delta {given.delta:g}{why}"
     if not result.guarantees:
         yield "  none: private rows were not used"

@@ -7,6 +7,8 @@ import math
 import re
 from typing import Any
 
+from uedp_bench.accounting.events import DECLARED
+from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.harness.identity import second_source
 from uedp_bench.results import Result, RunSpec
 
@@ -38,9 +40,18 @@ def tags(result: Result) -> dict[str, str]:
     if commit := result.provenance.get("commit"):
         out["mlflow.source.git.commit"] = str(commit)
     for found in result.guarantees:
-        value = "refused" if found.status == "refused" else f"{found.epsilon:g}"
-        out[mlflow_name(f"epsilon.{found.kind}.{found.unit}.{found.adjacency}")] = value
+        name = mlflow_name(f"epsilon.{found.kind}.{found.unit}.{found.adjacency}")
+        out[name] = ", ".join([*filter(None, [out.get(name)]), _epsilon(found)])
     return out
+
+
+def _epsilon(found: Guarantee) -> str:
+    """An epsilon as it may be repeated: nobody takes one that is refuted or declared for proven."""
+    if found.status == "refused":
+        return "refused"
+    said: list[str] = [DECLARED] if found.accountant == DECLARED else []
+    said += [found.status] if found.status == "refuted" else []
+    return f"{found.epsilon:g}" + (f" ({', '.join(said)})" if said else "")
 
 
 def metrics(result: Result) -> list[tuple[str, float, int]]:

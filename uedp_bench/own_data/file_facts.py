@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import re
+import zlib
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
@@ -91,8 +92,11 @@ def look_at(path: Path) -> FileFacts:
     with open_regular(path, "init") as raw:
         start = raw.read(LOOKED_AT)
     if start[:2] == GZIP_MAGIC:
-        with open_regular(path, "init") as raw, gzip.GzipFile(fileobj=raw) as unpacked:
-            start = unpacked.read(LOOKED_AT)
+        try:
+            with open_regular(path, "init") as raw, gzip.GzipFile(fileobj=raw) as unpacked:
+                start = unpacked.read(LOOKED_AT)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError(f"{where} is damaged or cut short ({error})") from error
     if not start.strip():
         raise InputError(f"{where} is empty")
     named = _named(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +118,7 @@ def _with_users(origin: Origin, corpus: Corpus, given: Mapping[Role, str]) -> Or
         return origin
     return origin.with_params(
         f"only {users} users are in the column {name!r}: too few to hold some out, so every row "
-        f"counts as a user of its own (--user {name} insists)",
+        f"counts as a user of its own (--user {shlex.quote(name)} insists)",
         user_column=None,
     )
 

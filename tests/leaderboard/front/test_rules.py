@@ -7,6 +7,7 @@ import math
 import pytest
 from board_results import INVENTED, bound, promise, seeds
 
+from uedp_bench.accounting.events import DECLARED
 from uedp_bench.leaderboard.boards import boards
 from uedp_bench.leaderboard.front import rules
 from uedp_bench.leaderboard.rows import aggregate
@@ -44,6 +45,13 @@ def test_a_refuted_claim_has_its_number_and_the_bound_that_no_chance_fails():
     assert dots.pop("at least, 85 % sure") == "3.00"
     assert dots == {"claimed": "0.50", "at least, 99.9999 % sure": "1.50"}
     assert [row.label for row in one.rows] == ["uedp"]
+
+
+def test_a_claim_that_a_user_declared_is_no_claim_of_a_paper():
+    claim = promise("claimed", 0.5, status="refuted", reason="audit", accountant=DECLARED)
+    row = seeds("it", 500.0, guarantees=(claim,), lower_bounds=(bound(3.0, 1.5),))
+    (one,) = found(rules.refuted_claims, row)
+    assert "for a person (declared by the user). The attack" in one.sentence
 
 
 def test_a_claim_that_stands_is_none_whatever_attacks_found():
