@@ -62,6 +62,10 @@ def test_settings_mend_what_settings_can_say(tmp_path: Path, capsys) -> None:
     file.write_text(json.dumps({"mechanisms": ["noiseless"], "seeds": [-1], "delta": 2, "a": 1}))
     errors, mends = complaints(capsys, str(file))
     assert (len(errors), mends) == (3, ["delta=1e-05"])
+    file.write_text(json.dumps({"mechanisms": ["noiseless"], "delta": 2, "task": "next-wrd"}))
+    typed = ["--set", "delta=3", "--set", mends[0]]  # as who adds it to what was typed before
+    errors, _ = complaints(capsys, str(file), *typed)
+    assert len(errors) == 1 and "next-wrd" in errors[0]
     file.write_text(json.dumps({"mechanisms": ["noiseless"], "clients": {"count": 0}}))
     errors, mends = complaints(capsys, str(file))
     assert (len(errors), mends) == (1, ["clients.count=1"])

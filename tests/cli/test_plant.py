@@ -141,6 +141,20 @@ def test_coins_of_other_data_or_other_canaries_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("change", "said"),
+    [({"key": "guess"}, "key: String should match"), ({"key": "0" * 32}, "changed the file")],
+)
+def test_a_file_of_coins_that_somebody_changed_is_refused(
+    planted: Path, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "coins.json").write_text(json.dumps(coins(planted) | change))
+    spec = yaml.safe_load((planted / "attack.yaml").read_text())
+    spec["mechanisms"][0]["params"]["coins"] = str(tmp_path / "coins.json")
+    with pytest.raises(ub.UedpBenchError, match=said):
+        ub.run(spec, out=tmp_path, workers=0)
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--set", "attack.audit.retrainings=4"], "attack.audit.retrainings=0"),

@@ -230,11 +230,12 @@ def run_command(
     if seeds is not None:
         data.pop("seed", None)
         data["seeds"] = _seeds(seeds)
+    typed_in = _delta_out(data, settings or [])
     wanted = parse_spec(data)
     if path is not None:
         wanted = apply_setting(wanted, ("source", "path"), str(path))
     problems = Problems()
-    for typed in settings or []:
+    for typed in typed_in:
         with problems.gathered():
             wanted = _applied(wanted, *parse_setting(typed))
     if problems.found:
@@ -254,6 +255,18 @@ def run_command(
         dry_run(wanted.model_dump(), options, as_json)
         return
     benchmark(wanted.model_dump(), options, as_json)
+
+
+def _delta_out(data: dict[str, Any], settings: list[str]) -> list[str]:
+    """The settings but those of a delta that a later one replaces, as it does that of the data.
+
+    A spec with a bad delta is refused before any setting is applied to it, and so could be mended
+    by none.
+    """
+    deltas = [at for at, typed in enumerate(settings) if typed.partition("=")[0] == "delta"]
+    if deltas:
+        data.pop("delta", None)
+    return [typed for at, typed in enumerate(settings) if at not in deltas[:-1]]
 
 
 def _applied(spec: Spec, path: tuple[str, ...], value: Any) -> Spec:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
@@ -40,7 +40,7 @@ class Coins(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     format: Literal[1] = 1
     version: str = __version__
-    key: str
+    key: str = Field(pattern=f"^[0-9a-f]{{{KEY_BITS // 4}}}$")
     attacks: tuple[ComponentSpec, ...]
     data: str
     corpus: str
@@ -60,8 +60,9 @@ class Coins(BaseModel):
         again = {name: value.model_dump(mode="json") for name, value in planted.items()}
         if corpus.fingerprint != self.corpus or again != dict(self.planted):
             raise InputError(
-                f"{where}: version {self.version} of this package threw these coins, and planting "
-                "again gives another corpus: use that version"
+                f"{where}: planting again gives other coins. Either somebody changed the file, or "
+                f"version {self.version} of this package, which threw them, plants otherwise: use "
+                "that version"
             )
 
 
@@ -89,7 +90,8 @@ def read_coins(path: Path) -> Coins:
     try:
         return Coins.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        said = str(error).strip().splitlines()[0]
+        first = error.errors(include_input=False)[0]
+        said = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
         raise InputError(f"{path} holds no coins of `uedp-bench plant`: {said}") from None
 
 
