@@ -15,6 +15,8 @@ import uedp_bench as ub
 from tests.support import checkpoints as made
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.errors import InputError
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
 from uedp_bench.models.checkpoint import Checkpoint
 
 BIO = ("O", "B-PER", "I-PER")
@@ -79,6 +81,13 @@ def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
     again = ub.attack(where / "40", corpus, "membership").metrics["auc"]
     assert again.value == pytest.approx(over.leakage["membership"]["auc"].value)
     assert "public-only" not in over.floors  # the model that came is no model before training
+
+
+def test_one_model_is_no_sample_of_trainings() -> None:
+    model = {"name": "checkpoint", "params": {"pretrained": "there"}}
+    fields = {"mechanisms": ["trained-elsewhere"], "model": model, "seeds": [1, 2, 3]}
+    with pytest.raises(InputError, match=r"same at every seed.*--seeds 1"):
+        expand(parse_spec(fields))
 
 
 def test_a_classifier_answers_as_it_does_in_transformers_its_classes_found_by_name(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
@@ -52,6 +52,7 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
             *(axes(ref, registry.mechanisms) for ref in composition)
         )
     ]
+    _check_seeds(spec.seeds, mechanisms)
     attacks = list(itertools.product(*(axes(ref, registry.attacks) for ref in spec.attacks)))
     grid = itertools.product(
         spec.seeds, tasks, sources, models, client_axes(spec), attacks, mechanisms
@@ -64,6 +65,23 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
     ]  # fmt: skip
     unique = {run.model_dump_json(): run for run in runs}
     return list(unique.values())
+
+
+def _check_seeds(seeds: Sequence[int], mechanisms: Iterable[Sequence[ComponentSpec]]) -> None:
+    """Refuses several seeds of a model that is there: they would pass for several trainings.
+
+    Raises:
+        InputError: naming the mechanism.
+    """
+    if len({*seeds}) == 1:
+        return
+    for name, params in {part.name: part.params for parts in mechanisms for part in parts}.items():
+        if getattr(registry.mechanisms.create(name, params), "elsewhere", None) is not None:
+            raise InputError(
+                f"{name} releases a model that is there, the same at every seed: "
+                f"{len({*seeds})} seeds would look like as many trainings, with no spread between "
+                f"them. Give one seed (--seeds {seeds[0]})"
+            )
 
 
 def _selection(spec: Spec, mechanisms: Sequence[ComponentSpec]) -> Selection | None:
