@@ -109,6 +109,14 @@ def test_few_users_are_said_and_rows_are_the_unit(tmp_path: Path) -> None:
     assert "(--user 'Sent From' insists)" in "\n".join(found.guesses)
 
 
+def test_text_without_words_for_secrets_has_a_spec_without_them(tmp_path: Path) -> None:
+    file = tmp_path / "chat.csv"
+    file.write_text("text\n" + "".join(f"你好 我 去 {row} 了 吗\n" for row in range(90)))
+    found, data = spec_of(file)
+    assert [part["name"] for part in data["attacks"]] == ["membership"]
+    assert "left out: secret-sharer: the public split has" in "\n".join(found.guesses)
+
+
 def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="10 rows are too few"):
         spec_of(reviews(tmp_path, rows=10))

@@ -101,7 +101,8 @@ def suggest(task: str, corpus: Corpus, found: Measured, sizes: Sizes) -> Suggest
         found: measured on it.
         sizes: that fit.
     """
-    attacks, left_out = _attacks(task, found, sizes)
+    wanted, left_out = _attacks(task, found, sizes)
+    attacks, unplanted = _that_plant(wanted, corpus)
     live = tuple(registry.attacks.create(part.name, dict(part.params)) for part in attacks)
     counted = [counted_sizes(plant_all(live, corpus, seed)[0]) for seed in SEEDS]
     stats = CorpusStats(
@@ -110,7 +111,24 @@ def suggest(task: str, corpus: Corpus, found: Measured, sizes: Sizes) -> Suggest
     delta = 1e-5 if stats.rows < MANY else 1e-6
     mechanisms, none = _mechanisms(task, stats, sizes, delta, public=found.public > 0)
     model, learnt = _learnt(task, sizes, found.public)
-    return Suggestion(learnt, model, mechanisms, attacks, delta, stats, (*left_out, *none))
+    return Suggestion(
+        learnt, model, mechanisms, attacks, delta, stats, (*left_out, *unplanted, *none)
+    )
+
+
+def _that_plant(
+    wanted: tuple[Part, ...], corpus: Corpus
+) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    """The attacks that can plant in these rows, and why the others cannot."""
+    found, reasons = [], []
+    for part in wanted:
+        try:
+            plant_all((registry.attacks.create(part.name, dict(part.params)),), corpus, SEEDS[0])
+        except InputError as error:
+            reasons.append(str(error))
+        else:
+            found.append(part)
+    return tuple(found), tuple(reasons)
 
 
 def _learnt(task: str, sizes: Sizes, public: int) -> tuple[Part, Part]:
