@@ -19,7 +19,7 @@ quickstart: install  ## six mechanisms on the embedded corpus: the table, a few 
 	$(BIN)/uedp-bench quickstart
 
 # Tests start dozens of processes that import the package: they compile it once, whatever the shell says.
-test: install-test  ## the test suite, one process a core
+test: install-test  ## the test suite, one process more than there are cores
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: install-test  ## lint, format, types

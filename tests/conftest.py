@@ -32,6 +32,12 @@ def pytest_configure() -> None:
             )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: many tests wait for browsers and processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of public data sets beside the checkout (or $UEDP_BENCH_DATA)."""

@@ -166,6 +166,7 @@ from uedp_bench.release import WordChannel as WordChannel
 from uedp_bench.release import capability as capability
 from uedp_bench.results import Estimate as Estimate
 from uedp_bench.results import LowerBound as LowerBound
+from uedp_bench.results import Sample as Sample
 from uedp_bench.run_context import Progress as Progress
 from uedp_bench.run_context import Retrain as Retrain
 from uedp_bench.run_context import Run as Run

@@ -8,7 +8,7 @@ import pytest
 from tiny import runs
 
 from uedp_bench.errors import InputError
-from uedp_bench.harness import scheduler
+from uedp_bench.harness import known_rows
 from uedp_bench.harness.named_files import check_files
 from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.models.marian import Marian, MarianParams
@@ -17,7 +17,7 @@ from uedp_bench.models.marian import Marian, MarianParams
 def test_a_translator_that_is_not_there_is_refused_before_data_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduler, "load_data", lambda sources: pytest.fail("data were read"))
+    monkeypatch.setattr(known_rows, "load_data", lambda sources: pytest.fail("data were read"))
     (spec,) = runs(
         "noiseless", source="parallel-embedded", task="translation",
         model={"name": "marian", "params": {"pretrained": str(tmp_path / "opus")}},

@@ -29,9 +29,6 @@ PUBLIC_STEPS, PUBLIC_BATCH = 150, 64
 """Steps of training on public rows, at least, and rows of one; a model that has not begun to learn
 from public text learns nothing under noise."""
 
-LEAST_WORDS = 20
-"""Of public text, twice or more: enough for the first words of eight secrets and what follows."""
-
 MANY = 100_000
 """From so many users or records on, delta is smaller than one in as many."""
 
@@ -170,17 +167,14 @@ def _attacks(task: str, found: Measured, sizes: Sizes) -> tuple[tuple[Part, ...]
     if task == "next-word":
         params["reference_rows"] = max(1, min(1000, found.public))
         says = "was this user's text trained on? it holds out users, and trains one other model"
-        membership = Part("membership", params, (says,))
-        if found.vocabulary < LEAST_WORDS:
-            return (membership,), (
-                f"secret-sharer: public text repeats {found.vocabulary} different words, and "
-                f"secrets are made of at least {LEAST_WORDS}",
-            )
         shares = sorted({min(1.0, round(n / users, 5)) for n in (2, 10)})
         planted = {"p_u": shares, "p_e": [1.0], "canaries": 4, "entity_canaries": 0,
                    "word_pool": 200, "references": 512}  # fmt: skip
         what = f"plants secrets in the text of about 2 and 10 of {users} users, and looks for them"
-        return (membership, Part("secret-sharer", planted, (what,))), ()
+        return (
+            Part("membership", params, (says,)),
+            Part("secret-sharer", planted, (what,)),
+        ), ()
     params |= {"shadow_models": 2, "shadow_mechanism": "none"}
     says = "was this user's text trained on? it holds out some users, and trains two other models"
     return (Part("membership", params, (says,)),), ()

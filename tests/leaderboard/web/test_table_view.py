@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -213,7 +214,7 @@ def test_numbers_are_those_of_the_command_line(small, visit):
     for percent, scale in ((False, 1.0), (True, 100.0)):
         found = page.evaluate(
             "([percent, stats]) => stats.map(one => uedp.stat({percent}, one))",
-            [percent, [stat.model_dump() for stat in stats]],
+            [percent, [asdict(stat) for stat in stats]],
         )
         # The wire turns -0.0 into 0.
         assert [text.removeprefix("-") for text in found] == [
