@@ -42,6 +42,9 @@ def test_init_writes_a_spec_and_never_over_one(
     Path("-mine.csv").rename(file)
     assert run(capsys, "init", file, "--out", "new/mine.yaml", "--user", "none")[0] == 0
     assert "user_column" not in Path("new/mine.yaml").read_text()
+    code, _, err = run(capsys, "init", file, "--out", "new/mine.yaml/below.yaml")
+    assert code == 2
+    assert "--out new/mine.yaml/below.yaml cannot be written" in err
 
 
 def test_a_dry_run_says_what_would_happen_and_leaves_nothing(tmp_path: Path, capsys) -> None:

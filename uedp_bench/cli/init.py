@@ -88,8 +88,11 @@ def init_command(
     echo("guessed")
     for line in spec.guesses:
         echo(f"  {line}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(spec.text, encoding="utf-8")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(spec.text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out {target} cannot be written: {error.strerror}") from None
     command = f"uedp-bench run {shlex.quote(name)} --out {shlex.quote(folder)}"
     names = ", ".join(part.name for part in spec.suggestion.mechanisms)
     echo(f"wrote {target}: {names}; seeds 1, 2, 3")
