@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import elsewhere
 import numpy as np
@@ -23,35 +22,14 @@ from elsewhere import InAnotherProcess, adaptive_plan, complain, die
 from learners import NetworkLearner, flat, learner_with_dropout, run_of
 from tiny import flags
 from toy import toy_run
+from trainings import ROUNDS, TRAININGS
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
-from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
-from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.results import read_result
-from uedp_bench.run_context import Diary, Run, Speed
+from uedp_bench.run_context import Diary, Speed
 from uedp_bench.training.federated import train_federated
 from uedp_bench.transcript import MessageLog
-
-ROUNDS = {"rounds": 3, "users_per_round": 9}
-
-
-def _adaptive(learner: Any, run: Run) -> Any:
-    trained = train_federated(adaptive_plan(), learner, run)
-    return trained.module, trained.rounds
-
-
-def _of(mechanism: Any) -> Callable[[Any, Run], Any]:
-    return lambda learner, run: mechanism.train(learner, learner.corpus, run)
-
-
-TRAININGS: dict[str, Callable[[Any, Run], Any]] = {
-    "user-dp": _of(UserDP.create({**ROUNDS, "local_epochs": 2, "local_batch_size": 1})),
-    "two-level": _of(UeDPSpread.create({**ROUNDS, "noise_multiplier": 1.0})),
-    "dp-sgd": _of(DPSGD.create({"steps": 3, "batch_size": 6})),
-    "adaptive": _adaptive,
-}
 
 
 @pytest.mark.parametrize("name", list(TRAININGS))

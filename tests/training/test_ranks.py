@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,13 +15,12 @@ from elsewhere import InAnotherProcess, adaptive_plan, complain
 from learners import NetworkLearner, flat, run_of
 from model_learners import learner_of_model
 from toy import ToyLearner, toy_run
+from trainings import TRAININGS as SAME
+from trainings import trained_by
 
 from uedp_bench import rank_group, row_losses
 from uedp_bench.errors import InputError
-from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
-from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
-from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.run_context import Diary, Run
 from uedp_bench.training import executors, ranks
 from uedp_bench.training.bounds import Limits
@@ -34,7 +33,6 @@ from uedp_bench.training.round_query import RoundQuery
 from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup
 from uedp_bench.transcript import MessageLog
 
-ROUNDS = {"rounds": 3, "users_per_round": 9}
 FORKED = multiprocessing.get_context("fork")  # a fresh process would import torch for seconds
 LOCAL = LocalTraining(epochs=2, batch_size=1, learning_rate=0.3)
 
@@ -77,22 +75,10 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             assert other.exitcode == 0
 
 
-def _adaptive(learner: Any, run: Run) -> Any:
-    trained = train_federated(adaptive_plan(), learner, run)
-    return trained.module, trained.rounds
-
-
-def _of(mechanism: Any) -> Callable[[Any, Run], Any]:
-    return lambda learner, run: mechanism.train(learner, learner.corpus, run)
-
-
-TRAININGS: dict[str, Callable[[Any, Run], Any]] = {
-    "user-dp": _of(UserDP.create({**ROUNDS, "local_epochs": 2, "local_batch_size": 1})),
-    "two-level": _of(UeDPSpread.create({**ROUNDS, "noise_multiplier": 1.0})),
-    "dp-sgd": _of(DPSGD.create({"steps": 3, "batch_size": 6})),
-    "adaptive": _adaptive,
+TRAININGS = {
+    **SAME,
     # Each client draws its rows and its noise for itself, on the rank that computes it.
-    "federated-dp-sgd": _of(
+    "federated-dp-sgd": trained_by(
         FederatedDPSGD.create({"rounds": 2, "local_steps": 2, "batch_size": 2})
     ),
 }

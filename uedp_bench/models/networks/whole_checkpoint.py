@@ -225,26 +225,22 @@ def classifier_of(where: str, labels: Sequence[str] | None) -> CheckpointClassif
         InputError: as `whole_network`, and if its last layer is not a linear one on one vector.
     """
     network = whole_network(where, "classifier")
-    tokens, lengths = _probe(network)
-    with torch.no_grad():
-        before = network(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+    probe = _probe(network)  # before its head is taken off
     head = _head(network, where, labels)
     module = CheckpointClassifier(network, head)
     with torch.no_grad():
-        _check_split(before, module(tokens, lengths), head)
+        _check_split(probe.logits, module(probe.tokens, probe.lengths), head)
     return module
 
 
 def tagger_of(where: str, labels: Sequence[str] | None) -> CheckpointTagger:
     """The saved tagger of a folder, in two parts; arguments and errors as `classifier_of`."""
     network = whole_network(where, "tagger")
-    tokens, lengths = _probe(network)
-    with torch.no_grad():
-        before = network(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+    probe = _probe(network)  # before its head is taken off
     head = _head(network, where, labels)
     module = CheckpointTagger(network, head)
     with torch.no_grad():
-        _check_split(before, module.last_layer(tokens, lengths)[0], head)
+        _check_split(probe.logits, module.last_layer(probe.tokens, probe.lengths)[0], head)
     return module
 
 
@@ -283,9 +279,19 @@ def _put(network: Any, layer: nn.Module, other: nn.Module) -> None:
     network.set_submodule(name, other)
 
 
-def _probe(network: Any) -> tuple[Tensor, Tensor]:
-    size = int(network.config.vocab_size)
-    return (torch.arange(1, 6) % size)[None], torch.tensor([5])
+class _Probe(NamedTuple):
+    """One row of tokens, and what the whole network says of it."""
+
+    tokens: Tensor
+    lengths: Tensor
+    logits: Tensor
+
+
+def _probe(network: Any) -> _Probe:
+    tokens = (torch.arange(1, 6) % int(network.config.vocab_size))[None]
+    with torch.no_grad():
+        logits = network(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+    return _Probe(tokens, torch.tensor([5]), logits)
 
 
 def _check_split(before: Tensor, z: Tensor, head: _Head) -> None:
