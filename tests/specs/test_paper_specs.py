@@ -31,6 +31,14 @@ PAPER: dict[str, Printed] = {
     "paper/uedp-conll2003-gpt2": {("uedp", "f_E+"): 0.20},
 }
 
+# Quick specs of UeDP, with the number of runs of a seed.
+UEDP = {
+    "paper/uedp-conll2003-quick": 17,
+    "paper/uedp-audit-quick": 2,
+    "paper/uedp-sampling-quick": 9,
+    "paper/uedp-gpt2-quick": 9,
+}
+
 # Specs of mechanisms on text and on representations, with the number of runs of a seed.
 PRIVATE_TEXT = {
     "paper/uedp-ag-news-bert": 4,
@@ -103,7 +111,8 @@ def claims_of(run: RunSpec) -> dict[tuple[str, str], tuple[Any, float]]:
 
 
 def test_every_paper_spec_is_checked() -> None:
-    known = set(PAPER) | set(PRIVATE_TEXT) | set(TAGGERS) | set(TRANSLATORS) | set(PRETRAINING)
+    known = set(PAPER) | set(UEDP) | set(PRIVATE_TEXT) | set(TAGGERS)
+    known |= set(TRANSLATORS) | set(PRETRAINING)
     assert set(NAMES) == known
 
 
@@ -163,6 +172,28 @@ def test_constants_claim_what_the_paper_prints(name: str, tmp_path: Path) -> Non
         )
         assert round(epsilon, 2) <= printed <= round(after_one_more, 2), key
         assert epsilon == pytest.approx(printed, abs=0.008)
+
+
+@pytest.mark.parametrize("name", UEDP)
+def test_quick_specs_of_uedp_build_every_run(name: str) -> None:
+    runs = expand(spec_of(name, **{"source.path": "x"}).model_copy(update={"seeds": [1]}))
+    assert len(runs) == UEDP[name]
+    for run in runs:
+        claims_of(run)
+
+
+def test_rounds_of_the_quick_spec_claim_what_figure_6_begins_with() -> None:
+    """Half a unit of epsilon and one, for UeDP and for user-level DP alike."""
+    runs = expand(spec_of("paper/uedp-conll2003-quick", **{"source.path": "x"}))
+    found = {
+        (run.mechanism[-1].name, run.mechanism[-1].params["rounds"]): claims_of(run)
+        for run in runs
+        if run.mechanism[-1].params.get("noise_multiplier") == 2.0
+        and run.mechanism[-1].params.get("estimator", "f_E+") == "f_E+"
+    }
+    epsilons = {key: epsilon for key, claims in found.items() for _, epsilon in claims.values()}
+    wanted = {("uedp", 42): 0.5, ("uedp", 282): 1.0, ("user-dp", 171): 1.0}
+    assert epsilons == pytest.approx(wanted, abs=5e-3)
 
 
 @pytest.mark.parametrize("name", PRIVATE_TEXT)
