@@ -34,7 +34,7 @@ PAPER: dict[str, Printed] = {
 # Quick specs of UeDP, with the number of runs of a seed.
 UEDP = {
     "paper/uedp-conll2003-quick": 17,
-    "paper/uedp-audit-quick": 2,
+    "paper/uedp-audit-quick": 5,
     "paper/uedp-sampling-quick": 9,
     "paper/uedp-gpt2-quick": 9,
 }
