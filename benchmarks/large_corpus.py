@@ -1,0 +1,294 @@
+"""What a large corpus costs: CPU seconds and memory by phase, from a parquet file to its scores.
+
+A file of so many rows and users is generated, the same one at every call. One process describes it
+(`uedp-bench data describe`); another loads it, plants canaries, makes a vocabulary of public text,
+trains two rounds of user-dp in which one user in a hundred takes part, and scores the test rows.
+
+Memory is told twice: `rss` is all that the process holds at most, with the pages of files that are
+mapped into it, and `own` is what is its own alone. The system takes pages of files back whenever
+others need them, and leaves them where nobody does.
+
+    OMP_NUM_THREADS=1 python benchmarks/large_corpus.py [--rows 1000000] [--users 100000] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WORDS, SHORTEST, LONGEST = 6_000, 6, 20
+PUBLIC_ROWS, SHARE, AT_ONCE = 20_000, 0.01, 100_000
+STEPS = ("describe", "run")
+FILE, PUBLIC = "mail.parquet", "public.txt"
+
+
+def generate(folder: Path, rows: int, users: int, *, names: bool = False) -> None:
+    """Writes the parquet file and the public text, with little memory.
+
+    Rows stand in the order in which they were sent: those of a user are all over the file.
+
+    Args:
+        folder: to write into.
+        rows: of the parquet file.
+        users: of whom each has one row at least, and most have about `rows / users`.
+        names: a column `names` says where a row mentions somebody.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(18)
+    words = _words(rng)
+    (folder / PUBLIC).write_text(
+        "\n".join(_texts(rng, words, PUBLIC_ROWS)[0].to_pylist()) + "\n", encoding="utf-8"
+    )
+    activity = rng.gamma(2.0, size=users)
+    activity = np.cumsum(activity / activity.sum())
+    fields = [("text", pa.string()), ("author", pa.string()), ("subject", pa.string())]
+    if names:
+        kind = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("type", pa.string())])
+        fields.append(("names", pa.list_(kind)))
+    schema = pa.schema(fields)
+    with pq.ParquetWriter(folder / FILE, schema) as file:
+        for first in range(0, rows, AT_ONCE):
+            size = min(AT_ONCE, rows - first)
+            drawn = np.searchsorted(activity, rng.random(size)).clip(max=users - 1)
+            everyone = np.arange(first, first + size)
+            drawn = np.where(everyone < users, everyone, drawn)
+            authors = pa.array([f"author-{user:07d}" for user in drawn.tolist()])
+            texts, ends = _texts(rng, words, size)
+            columns = [texts, authors, _texts(rng, words, size)[0]]
+            if names:
+                there = rng.random(size) < 0.1
+                columns.append(_mentions(there, ends, schema.field("names").type))
+            file.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+def _words(rng: np.random.Generator) -> Any:
+    """(words,) invented ones, the frequent ones short."""
+    import pyarrow as pa
+
+    letters = "etaoinshrdlucmwfgypbvk"
+    made: dict[str, None] = {}
+    while len(made) < WORDS:
+        length = 2 + len(made) // 1000 + int(rng.integers(0, 4))
+        made["".join(letters[i] for i in rng.integers(0, len(letters), size=length))] = None
+    return pa.array([*made])
+
+
+def _texts(rng: np.random.Generator, words: Any, rows: int) -> tuple[Any, Any]:
+    """(rows,) texts of words whose frequencies fall as in English, and the end of the first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = rng.integers(SHORTEST, LONGEST + 1, size=rows)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    weights = np.cumsum(1.0 / (np.arange(WORDS) + 2.7))
+    drawn = np.searchsorted(weights, rng.random(offsets[-1]) * weights[-1]).clip(max=WORDS - 1)
+    flat = words.take(pa.array(drawn))
+    ends = pc.utf8_length(flat.take(pa.array(offsets[:-1]))).to_numpy()
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), flat), " "), ends
+
+
+def _mentions(there: Any, ends: Any, kind: Any) -> Any:
+    """(rows,) lists of one mention, the first word of a row, or of none."""
+    import pyarrow as pa
+
+    rows = [
+        [{"start": 0, "end": end, "type": "PER"}] if here else []
+        for here, end in zip(there.tolist(), ends.tolist(), strict=True)
+    ]
+    return pa.array(rows, type=kind)
+
+
+class Phases:
+    """CPU seconds and memory of what happens between two marks."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, dict[str, float]] = {}
+        self._own, self._stop = 0, threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self._note("imports", usage.ru_utime + usage.ru_stime)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Measures what is inside."""
+        self._own = 0
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")  # the kernel begins anew to look for the peak
+        start = time.process_time()
+        yield
+        self._note(name, time.process_time() - start)
+
+    def _note(self, name: str, seconds: float) -> None:
+        self._own = max(self._own, _status("RssAnon"))
+        before = self.found.get(name, {"cpu": 0.0, "rss": 0.0, "own": 0.0})
+        self.found[name] = {
+            "cpu": round(before["cpu"] + seconds, 2),
+            "rss": max(before["rss"], round(_status("VmHWM") / 1000)),
+            "own": max(before["own"], round(self._own / 1000)),
+        }
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.02):
+            self._own = max(self._own, _status("RssAnon"))
+
+
+def _status(field: str) -> int:
+    """Kilobytes (1,024 bytes, as the kernel counts), as thousands of bytes."""
+    with open("/proc/self/status", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024 // 1000
+    raise RuntimeError(f"the kernel does not tell {field}")
+
+
+def spec_of(folder: Path, users: int, *, names: bool) -> dict[str, Any]:
+    """The run."""
+    source: dict[str, Any] = {
+        "path": str(folder / FILE),
+        "user_column": "author",
+        "valid": SHARE,
+        "test": SHARE,
+        "public": [str(folder / PUBLIC)],
+    }
+    if names:
+        source |= {"entities_column": "names", "entity_types": ["PER"]}
+    trained = {"rounds": 2, "users": users, "users_per_round": max(users // 100, 1)}
+    attacks = {
+        "secret-sharer": {"entity_canaries": 2 if names else 0},
+        "membership": {"held_out_fraction": 0.001, "held_out_users": 20},
+    }
+    return {
+        "task": {"name": "next-word"},
+        "source": {"name": "text", "params": source},
+        "mechanisms": [[{"name": "user-dp", "params": trained}]],
+        "attacks": [{"name": name, "params": params} for name, params in attacks.items()],
+        "seeds": [1],
+    }
+
+
+def step(name: str, folder: Path, users: int, names: bool) -> dict[str, Any]:
+    """One step, in this process."""
+    import torch
+
+    import uedp_bench.training.federated as engine
+    from uedp_bench.harness.components import build_sources
+    from uedp_bench.harness.execution import Execution
+    from uedp_bench.harness.grid import expand
+    from uedp_bench.harness.identity import Identity
+    from uedp_bench.harness.meter import Meter
+    from uedp_bench.harness.planting import load_data
+    from uedp_bench.harness.preparing import prepare
+    from uedp_bench.harness.protecting import protect
+    from uedp_bench.harness.scoring import score
+    from uedp_bench.harness.spec import parse_spec
+    from uedp_bench.run_context import no_progress
+    from uedp_bench.text.describe_data import describe
+
+    torch.set_num_threads(1)
+    phase = Phases()
+    (spec,) = expand(parse_spec(spec_of(folder, users, names=names)))
+    sources = build_sources(spec)
+    with phase("load"):
+        data = load_data(sources)
+    with phase("fingerprint"):
+        fingerprint = data.fingerprint
+    if name == "describe":
+        with phase("describe"):
+            told = describe(data.corpus, "text").to_dict()
+        return {"phases": phase.found, "fingerprint": fingerprint, "rows": told["rows"]}
+    how, meter = Execution(folder / "out", device="cpu"), Meter(no_progress)
+    with phase("plant"):
+        known = Identity.of(spec, fingerprint)
+        ready = prepare(spec, how, (sources, data), known, meter)
+    with phase("vocabulary"):
+        parts, whole = ready.parts, ready.there.corpus
+        vocabulary = parts.task.vocabulary(whole.only("public"))
+    train = engine.train_federated
+
+    def rounds(*given: Any) -> Any:
+        before.__exit__(None, None, None)
+        with phase("two rounds"):
+            return train(*given)
+
+    engine.train_federated = rounds
+    before = phase("before the rounds")
+    before.__enter__()
+    made = protect(parts, whole, ready.run, vocabulary)
+    with phase("score"):
+        scored = score(ready, made)
+    perplexity = scored.utility["perplexity"].value
+    out = {"phases": phase.found, "fingerprint": fingerprint, "perplexity": round(perplexity, 6)}
+    floors = {"unigram_perplexity", "bigram_perplexity", "constant_accuracy"}
+    out |= {one: round(scored.utility[one].value, 6) for one in sorted(floors)}
+    out["planted"] = ready.there.corpus.fingerprint
+    return out
+
+
+def run(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """One step in a process of its own, with a cache of its own."""
+    command = [sys.executable, __file__, "--step", name, "--keep", str(folder)]
+    command += ["--users", str(given.users), *(["--names"] if given.names else [])]
+    environment = os.environ | {"UEDP_BENCH_CACHE": str(folder / "cache")}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def measure(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """All steps, in their order."""
+    if not (folder / FILE).is_file():
+        generate(folder, given.rows, given.users, names=given.names)
+    found: dict[str, Any] = {"rows": given.rows, "users": given.users}
+    found["file megabytes"] = round((folder / FILE).stat().st_size / 1e6, 1)
+    for name in given.steps:
+        found[name] = run(name, folder, given)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--users", type=int, default=100_000)
+    parser.add_argument("--names", action="store_true", help="one row in ten mentions somebody")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--keep", type=Path, help="folder to work in, which is kept")
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS)
+    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.step:
+        print(json.dumps(step(given.step, given.keep, given.users, given.names)))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        found = measure(folder, given)
+    if given.json:
+        print(json.dumps(found))
+        return
+    print(f"{given.rows:,} rows, {given.users:,} users, {found['file megabytes']} MB of parquet")
+    for name in given.steps:
+        print(f"{name}:")
+        for phase, values in found[name]["phases"].items():
+            print(f"  {phase:20} {values['cpu']:8.2f} CPU s {values['rss']:7,.0f} MB at most, "
+                  f"{values['own']:7,.0f} MB its own")  # fmt: skip
+        print("  " + ", ".join(f"{k} {v}" for k, v in found[name].items() if k != "phases"))
+
+
+if __name__ == "__main__":
+    main()
