@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import Layer, Mention, Spans, normalise_surface
+from uedp_bench.corpus import Layer, Mention, Spans, normalise_surface, replaced_texts
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def pool_words(corpus: Corpus, size: int) -> tuple[tuple[str, ...], str, list[st
     """
     split = "public" if corpus.where("public").any() else "train"
     notes = [PRIVATE_WORDS] if split == "train" else []
-    rows = np.flatnonzero(corpus.where(split)).tolist()
-    return frequent_words((corpus.texts[row] for row in rows), size), split, notes
+    return frequent_words(corpus.only(split).texts, size), split, notes
 
 
 def true_types(corpus: Corpus) -> tuple[str, ...]:
@@ -121,12 +120,12 @@ def replace_rows(
     changed = np.zeros(len(corpus), dtype=bool)
     changed[rows] = True
     new = dict(zip(rows.tolist(), texts, strict=True))
-    out = tuple(new.get(row, text) for row, text in enumerate(corpus.texts))
+    out = replaced_texts(corpus.texts, rows, texts)
     true, found = list(mentions), _detected(corpus, new)
     silent = corpus.blank(changed)
     targets, layers = silent.targets, dict(silent.layers)
     if targets is not None:
-        targets = tuple(new.get(row, target) for row, target in enumerate(targets))
+        targets = replaced_texts(targets, rows, texts)
     if "gold" in layers:
         layers["gold"] = _labelled(layers["gold"], out, changed, true, true_types(corpus))
     acted = [*silent.entities.mentions(), *(true if found is None else found)]

@@ -128,8 +128,9 @@ class Phases:
     def __call__(self, name: str) -> Iterator[None]:
         """Measures what is inside."""
         self._own = 0
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # the kernel begins anew to look for the peak
+        Path("/proc/self/clear_refs").write_text(
+            "5", encoding="ascii"
+        )  # the kernel begins anew to look for the peak
         start = time.process_time()
         yield
         self._note(name, time.process_time() - start)
@@ -150,7 +151,7 @@ class Phases:
 
 def _status(field: str) -> int:
     """Kilobytes (1,024 bytes, as the kernel counts), as thousands of bytes."""
-    with open("/proc/self/status", encoding="ascii") as lines:
+    with Path("/proc/self/status").open(encoding="ascii") as lines:
         for line in lines:
             if line.startswith(f"{field}:"):
                 return int(line.split()[1]) * 1024 // 1000

@@ -8,6 +8,7 @@ import numpy as np
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.clients import clients_of
+from uedp_bench.corpus import some_texts
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.mechanisms.noiseless import Noiseless
 
@@ -52,7 +53,7 @@ def _send_text(corpus: Corpus, run: Run) -> None:
 
     dealt, train = clients_of(corpus), corpus.where("train")
     for client in np.unique(dealt[train]).tolist():
-        texts = [corpus.texts[row] for row in np.flatnonzero(train & (dealt == client))]
+        texts = some_texts(corpus.texts, np.flatnonzero(train & (dealt == client)))
         size = sum(len(text.encode()) for text in texts)
         run.send(
             "text", AsRead(np.array(texts), size), sender=f"client {client}", receiver="server",

@@ -80,7 +80,7 @@ class PrivateRows:
             tokens=tuple(tokens) or None,
             labels=tuple(labels) or None,
             label_names=corpus.label_names if labels and one_each else (),
-            texts=corpus.texts,
+            texts=tuple(corpus.texts),
             users=corpus.users,
             groups=corpus.groups,
         )

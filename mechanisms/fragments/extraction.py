@@ -117,8 +117,8 @@ class PhraseMechanism(PublishingMechanism[Q]):
         public = np.flatnonzero(corpus.where("public"))
         out = corpus.take(np.concatenate([public, rows]))
         told = corpus.targets or ("",) * len(corpus)
-        texts = [corpus.texts[row] for row in public]
-        targets = [told[row] for row in public]
+        texts = [corpus.texts[row] for row in public.tolist()]
+        targets = [told[row] for row in public.tolist()]
         of_nobody = np.arange(len(out)) >= len(public)
         out = out.with_texts([*texts, *self._tagged([text for text, _ in phrases])])
         return replace(

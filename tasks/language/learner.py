@@ -10,7 +10,13 @@ import numpy as np
 from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.learner import Batch, Learner, Losses, Schedule
 from uedp_bench.model import FeatureModule
-from uedp_bench.tasks.tokens.rows import IGNORED, Preprocessing, TextRows, encode_targets
+from uedp_bench.tasks.tokens.rows import (
+    IGNORED,
+    Preprocessing,
+    RowsOnDemand,
+    TextRows,
+    encode_targets,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -34,7 +40,8 @@ class LanguageModelLearner(Learner):
         schedule: of the stage on public rows, how to train it; None for the private stage.
 
     Attributes:
-        truncated: rows that lost targets to `max_tokens` or to the model's own limit.
+        truncated: rows that lost targets to `max_tokens` or to the model's own limit; None where
+            nobody counts them, for rows that stay in a file are encoded when they are asked for.
     """
 
     def __init__(
@@ -60,15 +67,17 @@ class LanguageModelLearner(Learner):
         # A row's inputs are as many as its targets; the model's limit counts begin and end.
         limits = [max_tokens, None if (own := model.max_length()) is None else own - 1]
         limit = min((value for value in limits if value is not None), default=None)
-        rows = encode_targets(corpus.texts, vocabulary, preprocessing)
-        self.truncated = sum(limit is not None and len(row) > limit for row in rows)
-        self._rows = TextRows.build([row[:limit] for row in rows], vocabulary)
-        self.row_size = int(self._rows.lengths.max(initial=1)) * vocabulary.size
-
-    @property
-    def tokens(self) -> int:
-        """Targets of all rows."""
-        return len(self._rows.flat)
+        self.truncated: int | None = None if limit else 0
+        self._rows: TextRows | RowsOnDemand
+        if corpus.stored:
+            self._rows = RowsOnDemand(corpus.texts, vocabulary, preprocessing, limit)
+            longest = self._rows.longest
+        else:
+            rows = encode_targets(corpus.texts, vocabulary, preprocessing)
+            self.truncated = sum(limit is not None and len(row) > limit for row in rows)
+            self._rows = TextRows.build([row[:limit] for row in rows], vocabulary)
+            longest = int(self._rows.lengths.max(initial=1))
+        self.row_size = longest * vocabulary.size
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """`tokens` and `targets` (rows, longest of these rows) and dropout `seeds` (rows,)."""

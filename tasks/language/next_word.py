@@ -21,7 +21,13 @@ from uedp_bench.task import Task
 from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.tasks.language.ngrams import NGramModel
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
-from uedp_bench.tasks.tokens.rows import Preprocessing, TextRows, encode_targets, prepare
+from uedp_bench.tasks.tokens.rows import (
+    Preprocessing,
+    TextRows,
+    encode_targets,
+    prepare,
+    rows_in_parts,
+)
 from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
 
 if TYPE_CHECKING:
@@ -194,13 +200,10 @@ class NextWord(Task[NextWordParams]):
         """
         key = corpus, vocabulary.fingerprint
         if self._last is None or self._last[0][0] is not corpus or self._last[0][1] != key[1]:
-            one, two = (self.ngrams(n, corpus, vocabulary) for n in (1, 2))
-            train = encode_targets(
-                corpus.only("train").texts, vocabulary, self.params.preprocessing
-            )
-            flat = TextRows.build(train, vocabulary)
-            most = np.bincount(flat.flat[_known(flat, vocabulary)]).argmax()
-            self._last = key, (one.nats(rows), two.nats(rows), int(most))
+            model = self.ngrams(2, corpus, vocabulary)
+            outside = -1 if vocabulary.unknown is None else vocabulary.unknown
+            most = model.most_frequent(outside)
+            self._last = key, (model.nats(rows, 1), model.nats(rows), most)
         return self._last[1]
 
     def load(self, folder: Path) -> Release:
@@ -214,14 +217,15 @@ class NextWord(Task[NextWordParams]):
 
         Without validation rows, every tenth training row chooses the weights instead.
         """
-        train, valid = (
-            encode_targets(corpus.only(split).texts, vocabulary, self.params.preprocessing)
-            for split in ("train", "valid")
-        )
-        if not valid and len(train) > 1:
-            train, valid = [row for i, row in enumerate(train) if i % 10], train[::10]
-        rows = (TextRows.build(targets, vocabulary) for targets in (train, valid))
-        return NGramModel(order, vocabulary.size, *rows)
+        train, valid = (corpus.only(split).texts for split in ("train", "valid"))
+        if not len(valid) and len(train) > 1:
+            tenth = np.arange(len(train)) % 10 == 0
+            rows = corpus.only("train")
+            train, valid = (rows.take(np.flatnonzero(which)).texts for which in (~tenth, tenth))
+        how = self.params.preprocessing
+        counted = rows_in_parts(train, vocabulary, how)
+        chosen_on = TextRows.build(encode_targets(valid, vocabulary, how), vocabulary)
+        return NGramModel(order, vocabulary.size, counted, chosen_on)
 
     def ngram_perplexity(self, order: int, corpus: Corpus, vocabulary: Vocabulary) -> float:
         """Perplexity per word of an n-gram model on the test rows."""
@@ -253,7 +257,8 @@ class NextWord(Task[NextWordParams]):
             score_rows=run.speed.score_rows,
             schedule=schedule,
         )
-        run.count({"rows_truncated": learner.truncated})
+        if learner.truncated is not None:
+            run.count({"rows_truncated": learner.truncated})
         return learner
 
 

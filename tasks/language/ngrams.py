@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,9 @@ import numpy as np
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.tokens.rows import TextRows
+
+MOST_TABLE = 2**23
+"""Sequences that are counted in a table of all that are possible (64 MB)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,15 +22,45 @@ class _Counts:
     codes: IntArray
     counts: IntArray
 
-    @staticmethod
-    def build(codes: IntArray) -> _Counts:
-        return _Counts(*np.unique(codes, return_counts=True))
+    def summed(self) -> _Counts:
+        """Each code once."""
+        codes, place = np.unique(self.codes, return_inverse=True)
+        counts = np.zeros(len(codes), dtype=np.int64)
+        np.add.at(counts, place, self.counts)
+        return _Counts(codes, counts)
+
+    def histories(self, size: int) -> _Counts:
+        """Counts of the sequences without their last token."""
+        return _Counts(self.codes // size, self.counts).summed()
 
     def of(self, codes: IntArray) -> FloatArray:
         if not len(self.codes):
             return np.zeros(len(codes))
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         return np.where(self.codes[at] == codes, self.counts[at], 0).astype(np.float64)
+
+
+class _Adding:
+    """Counts codes below `most`, part by part: in a table while that is small, else sorted."""
+
+    def __init__(self, most: int) -> None:
+        small = most <= MOST_TABLE
+        self._table = np.zeros(most, dtype=np.int64) if small else None
+        self._found = _Counts(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def add(self, codes: IntArray) -> None:
+        if self._table is not None:
+            self._table += np.bincount(codes, minlength=len(self._table))
+            return
+        here, before = _Counts(*np.unique(codes, return_counts=True)), self._found
+        both = np.concatenate([before.codes, here.codes])
+        self._found = _Counts(both, np.concatenate([before.counts, here.counts])).summed()
+
+    def counts(self) -> _Counts:
+        if self._table is None:
+            return self._found
+        seen = np.flatnonzero(self._table)
+        return _Counts(seen, self._table[seen])
 
 
 class NGramModel:
@@ -40,7 +74,8 @@ class NGramModel:
     Args:
         order: longest sequence, 1 for unigrams.
         vocabulary_size: V.
-        train, valid: rows to count, and to choose the weights on.
+        train: rows to count, all at once or part by part; they are gone over once.
+        valid: rows to choose the weights on.
 
     Attributes:
         weights: a_2, a_3, ...
@@ -50,24 +85,45 @@ class NGramModel:
             count.
     """
 
-    def __init__(self, order: int, vocabulary_size: int, train: TextRows, valid: TextRows) -> None:
+    def __init__(
+        self,
+        order: int,
+        vocabulary_size: int,
+        train: TextRows | Iterable[TextRows],
+        valid: TextRows,
+    ) -> None:
         if order < 1 or vocabulary_size**order >= 2**63:
             raise InputError(f"order is {order}: sequences of {vocabulary_size} tokens need 1 or "
                              "more and fewer than 2^63 of them")  # fmt: skip
-        if not len(train.flat):
+        self._size, self._tokens = vocabulary_size, 0
+        parts = [train] if isinstance(train, TextRows) else train
+        counted = [_Adding(vocabulary_size**n) for n in range(1, order + 1)]
+        for part in parts:
+            self._tokens += len(part.flat)
+            for n, adding in enumerate(counted, start=1):
+                adding.add(self._codes(part, n))
+        if not self._tokens:
             raise InputError("the floor model has no training tokens: the split 'train' is empty")
-        self._size = vocabulary_size
-        self._tokens = len(train.flat)
-        codes = [self._codes(train, n) for n in range(1, order + 1)]
-        self._sequences = [_Counts.build(code) for code in codes]
-        self._histories = [_Counts.build(code // vocabulary_size) for code in codes]
+        self._sequences = [adding.counts() for adding in counted]
+        self._histories = [found.histories(vocabulary_size) for found in self._sequences]
         self.weights: list[float] = []
         for n in range(2, order + 1):
             self.weights.append(self._fit(n, valid))
 
-    def nats(self, rows: TextRows) -> FloatArray:
-        """(tokens,) negative log-probability of every target of the rows."""
-        return -np.log(self._probability(len(self._sequences), rows))
+    def nats(self, rows: TextRows, order: int | None = None) -> FloatArray:
+        """(tokens,) negative log-probability of every target of the rows.
+
+        Args:
+            rows: to score.
+            order: of the model that scores them, up to that of this one, which it is by default.
+        """
+        return -np.log(self._probability(order or len(self._sequences), rows))
+
+    def most_frequent(self, without: int) -> int:
+        """The most frequent token in training, other than one; the smallest of several."""
+        found = self._sequences[0]
+        known = found.codes != without
+        return int(found.codes[known][found.counts[known].argmax()])
 
     def _codes(self, rows: TextRows, n: int) -> IntArray:
         """(tokens,) number of the n tokens that end at each target, begin tokens before the row."""

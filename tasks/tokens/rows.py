@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, FloatArray, IntArray, some_texts
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
@@ -18,6 +18,12 @@ Preprocessing = Literal["none", "paper"]
 
 IGNORED = -100
 """Target of padded positions; the default `ignore_index` of torch's cross-entropy."""
+
+LOOKED_AT = 10_000
+"""Rows of a text in a file that are looked at to know how long rows are."""
+
+ROWS_AT_ONCE = 65_536
+"""Rows whose tokens are in memory together where all are counted."""
 
 _PUNCTUATION = re.compile(r"(?P<unknown>(?<!\S)<unk>(?!\S))|[^\w\s]|_")
 
@@ -87,6 +93,47 @@ class TextRows:
         """(rows,) sums of token values (tokens,), or counts of those that are true."""
         numbers = np.asarray(values, dtype=np.float64)
         return np.add.reduceat(numbers, self.offsets[:-1]) if len(self) else np.empty(0)
+
+
+class RowsOnDemand:
+    """Target tokens of texts that stay in a file: a row is encoded when it is asked for.
+
+    Args:
+        texts: of the rows.
+        vocabulary: their tokens.
+        how: texts are preprocessed.
+        limit: targets of a row after so many are left out; None for all.
+
+    Attributes:
+        longest: targets of the longest of some rows (`LOOKED_AT`), at even distances: how many rows
+            are computed side by side depends on it, and nothing that is private.
+    """
+
+    def __init__(
+        self, texts: Sequence[str], vocabulary: Vocabulary, how: Preprocessing, limit: int | None
+    ) -> None:
+        self._texts, self._vocabulary, self._how, self._limit = texts, vocabulary, how, limit
+        some = np.unique(np.linspace(0, len(texts) - 1, LOOKED_AT).astype(np.int64))
+        self.longest = int(self._rows(some).lengths.max(initial=1)) if len(texts) else 1
+
+    def padded(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """See `TextRows.padded`."""
+        different, place = np.unique(rows, return_inverse=True)
+        return self._rows(different).padded(place)
+
+    def _rows(self, rows: IntArray) -> TextRows:
+        texts = some_texts(self._texts, rows)
+        encoded = encode_targets(texts, self._vocabulary, self._how)
+        return TextRows.build([row[: self._limit] for row in encoded], self._vocabulary)
+
+
+def rows_in_parts(
+    texts: Sequence[str], vocabulary: Vocabulary, how: Preprocessing
+) -> Iterator[TextRows]:
+    """The target tokens of texts, some thousand rows after the other."""
+    for first in range(0, len(texts), ROWS_AT_ONCE):
+        part = list(texts[first : first + ROWS_AT_ONCE])
+        yield TextRows.build(encode_targets(part, vocabulary, how), vocabulary)
 
 
 def encode_targets(

@@ -11,6 +11,7 @@ from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_ids import row_ids
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans, normalise_surface
+from uedp_bench.corpus.stored_texts import StoredTexts, replaced_texts, some_texts
 from uedp_bench.corpus.table import (
     COLUMNS,
     CONTENT,
@@ -39,9 +40,12 @@ __all__ = [
     "Piece",
     "Rewriting",
     "Spans",
+    "StoredTexts",
     "concatenate",
     "dense_ids",
     "normalise_surface",
     "or_alone",
+    "replaced_texts",
     "row_ids",
+    "some_texts",
 ]

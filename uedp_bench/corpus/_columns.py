@@ -17,6 +17,12 @@ import numpy as np
 
 from uedp_bench.corpus.row_index import BoolArray, IntArray
 from uedp_bench.corpus.spans import Layer, LostSpans, Spans
+from uedp_bench.corpus.stored_texts import (
+    StoredTexts,
+    joined_texts,
+    replaced_texts,
+    taken_texts,
+)
 from uedp_bench.errors import InputError
 
 Facts = Mapping[str, tuple[str, ...]]
@@ -29,7 +35,7 @@ K = TypeVar("K", bound="Kind")
 class Texts:
     """The texts of two corpora that are joined, and how many rows the first has."""
 
-    all: tuple[str, ...]
+    all: Sequence[str]
     shift: int
 
 
@@ -100,16 +106,20 @@ class TextColumn(Kind):
     def check(self, value: Sequence[str], name: str, rows: int) -> None:
         _check_length(len(value), name, rows)
 
-    def take(self, value: Sequence[str], rows: IntArray, users: IntArray) -> tuple[str, ...]:
-        return tuple(value[i] for i in rows.tolist())
+    def take(self, value: Sequence[str], rows: IntArray, users: IntArray) -> Sequence[str]:
+        return taken_texts(value, rows)
 
-    def join(self, first: Sequence[str], second: Sequence[str], texts: Texts) -> tuple[str, ...]:
-        return (*first, *second)
+    def join(self, first: Sequence[str], second: Sequence[str], texts: Texts) -> Sequence[str]:
+        return joined_texts(first, second)
 
-    def blank(self, value: Sequence[str], rows: BoolArray, users: IntArray) -> tuple[str, ...]:
-        return tuple("" if rows[row] else text for row, text in enumerate(value))
+    def blank(self, value: Sequence[str], rows: BoolArray, users: IntArray) -> Sequence[str]:
+        silent = np.flatnonzero(rows)
+        return replaced_texts(value, silent, [""] * len(silent))
 
     def digest(self, value: Sequence[str], digest: hashlib._Hash) -> None:
+        if self.seen and isinstance(value, StoredTexts):
+            value.add_to(digest)
+            return
         for text in value if self.seen else ():
             digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
 
@@ -189,8 +199,9 @@ class SpansColumn(Kind):
         for spans in (first, second):
             if spans.lost:
                 return spans
-        moved = [(row + texts.shift, *rest) for row, *rest in second.mentions()]
-        return Spans.build(texts.all, [*first.mentions(), *moved])  # type: ignore[list-item]
+        moved = second.table()
+        moved[:, 0] += texts.shift
+        return Spans.build(texts.all, np.concatenate([first.table(), moved]))
 
     def blank(self, value: Spans, rows: BoolArray, users: IntArray) -> Spans:
         return value.outside(rows)
@@ -307,7 +318,8 @@ class UserColumn(Kind):
 
 
 def _digest_whole(numbers: Any, digest: hashlib._Hash) -> None:
-    digest.update(np.ascontiguousarray(numbers, dtype=np.int64).tobytes() + b"|")
+    digest.update(np.ascontiguousarray(numbers, dtype=np.int64).data)  # not a copy of it
+    digest.update(b"|")
 
 
 def _check_length(found: int, name: str, rows: int) -> None:

@@ -27,9 +27,15 @@ class Index:
     @staticmethod
     def build(keys: IntArray, rows: IntArray, size: int) -> Index:
         """Index of (key, row) pairs; each pair is kept once, negative keys are left out."""
-        pairs = np.unique(np.stack([keys, rows], axis=1)[keys >= 0], axis=0).reshape(-1, 2)
-        counts = np.bincount(pairs[:, 0], minlength=size)
-        return Index(np.concatenate([[0], np.cumsum(counts)]), pairs[:, 1].copy())
+        inside = keys >= 0
+        if not inside.all():
+            keys, rows = keys[inside], rows[inside]
+        if len(keys) and (np.diff(rows) <= 0).any():  # else every row stands there once, in order
+            width = int(rows.max()) + 1
+            keys, rows = np.divmod(np.unique(keys * width + rows), width)
+        counts = np.bincount(keys, minlength=size)
+        order = np.argsort(keys, kind="stable")
+        return Index(np.concatenate([[0], np.cumsum(counts)]), rows[order])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

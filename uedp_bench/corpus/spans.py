@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 
 from uedp_bench.corpus.row_index import BoolArray, IntArray
+from uedp_bench.corpus.stored_texts import AT_ONCE, some_texts
 from uedp_bench.errors import CapabilityError, InputError
 
 Mention = tuple[int, int, int, int]
@@ -41,22 +42,28 @@ class Spans:
         return len(self.row)
 
     @staticmethod
-    def build(texts: Sequence[str], mentions: Iterable[Mention]) -> Spans:
+    def build(texts: Sequence[str], mentions: Iterable[Mention] | IntArray) -> Spans:
         """Spans of (row, start, end, type index) mentions; entity ids follow first appearance.
+
+        Args:
+            texts: of all rows.
+            mentions: in any order, (mentions, 4) where they are an array.
 
         Raises:
             InputError: if a span is empty, reversed or reaches outside its text.
         """
-        table = np.array(sorted(mentions), dtype=np.int64).reshape(-1, 4)
+        given = mentions if isinstance(mentions, np.ndarray) else list(mentions)
+        table = np.array(given, dtype=np.int64).reshape(-1, 4)
+        table = table[np.lexsort(table.T[::-1])]
         ids: dict[tuple[int, str], int] = {}
         entity = np.empty(len(table), dtype=np.int64)
-        for i, (at, first, last, kind) in enumerate(table.tolist()):
-            if not 0 <= first < last <= len(texts[at]):
+        for i, (text, at, first, last, kind) in enumerate(_with_texts(texts, table)):
+            if not 0 <= first < last <= len(text):
                 raise InputError(
                     f"entity span ({first}, {last}) of row {at} is not inside its text of "
-                    f"{len(texts[at])} characters"
+                    f"{len(text)} characters"
                 )
-            entity[i] = ids.setdefault((kind, normalise_surface(texts[at][first:last])), len(ids))
+            entity[i] = ids.setdefault((kind, normalise_surface(text[first:last])), len(ids))
         row, start, end, kind_of = (column.copy() for column in table.T)
         return Spans(row, start, end, kind_of, entity)
 
@@ -70,10 +77,13 @@ class Spans:
         """True where a publisher did not carry them, so that nobody knows where they are."""
         return False
 
+    def table(self) -> IntArray:
+        """(spans, 4) row, start, end and type index, as `build` takes them."""
+        return np.stack([self.row, self.start, self.end, self.type], axis=1)
+
     def mentions(self) -> list[Mention]:
         """(row, start, end, type index) of every span, as `build` takes them."""
-        table = np.stack([self.row, self.start, self.end, self.type], axis=1)
-        return [(row, start, end, kind) for row, start, end, kind in table.tolist()]
+        return [(row, start, end, kind) for row, start, end, kind in self.table().tolist()]
 
     def chosen(self, which: IntArray | BoolArray) -> Spans:
         """Some of the spans, in their order; ids of entities are kept."""
@@ -97,6 +107,14 @@ class Spans:
     def outside(self, rows: BoolArray) -> Spans:
         """The spans of the rows (rows,) that are not marked."""
         return self.chosen(~rows[self.row])
+
+
+def _with_texts(texts: Sequence[str], table: IntArray) -> Iterator[tuple[str, int, int, int, int]]:
+    """Each mention of a table (mentions, 4), with the text of its row."""
+    for begin in range(0, len(table), AT_ONCE):
+        part = table[begin : begin + AT_ONCE]
+        for text, mention in zip(some_texts(texts, part[:, 0]), part.tolist(), strict=True):
+            yield text, *mention
 
 
 class LostSpans(Spans):

@@ -24,6 +24,7 @@ from uedp_bench.corpus._columns import (
 from uedp_bench.corpus.alignment import Alignment
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, Mention, Spans
+from uedp_bench.corpus.stored_texts import StoredTexts, joined_texts
 from uedp_bench.errors import CapabilityError, InputError, nearest
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class Corpus:
     """Texts with the users, entities, labels and private attributes that belong to them.
 
     Attributes:
-        texts: (rows,) the text of each row; tokenised sources join tokens by single spaces.
+        texts: (rows,) the text of each row; tokenised sources join tokens by single spaces. Those
+            of a large file stay in it: go over them in order, or ask `some_texts` for many at once.
         groups: ids (rows,) per kind of group, dense from 0, -1 for none; "user" is always there.
         split: (rows,) index into `SPLITS`.
         entities: mentions that count as entities; `entity_types` declares their types.
@@ -93,7 +95,7 @@ class Corpus:
         InputError: if arrays do not have one entry a row, or "user" is missing.
     """
 
-    texts: tuple[str, ...]
+    texts: Sequence[str]
     groups: Mapping[str, IntArray]
     split: IntArray
     entities: Spans = field(default_factory=Spans.none)
@@ -103,12 +105,12 @@ class Corpus:
     attributes: Mapping[str, IntArray] = field(default_factory=dict)
     attribute_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     origin: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    targets: tuple[str, ...] | None = None
+    targets: Sequence[str] | None = None
     vectors: FloatArray | None = None
     detector: DetectionParams | None = None
     layers: Mapping[str, Layer] = field(default_factory=dict)
     records: tuple[Facts, ...] | None = None
-    ids: tuple[str, ...] | None = None
+    ids: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.texts)
@@ -126,6 +128,11 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def stored(self) -> bool:
+        """True if its texts stay in a file: read those that are needed, and no others."""
+        return isinstance(self.texts, StoredTexts)
 
     @property
     def users(self) -> IntArray:
@@ -240,7 +247,7 @@ class Corpus:
         layers = {} if alignment is None else self.layers
         return replace(
             self,
-            texts=tuple(texts),
+            texts=texts if isinstance(texts, StoredTexts) else tuple(texts),
             entities=entities,
             entity_types=self.entity_types if entity_types is None else entity_types,
             layers={n: alignment.layer(layer, texts) for n, layer in layers.items() if alignment},
@@ -321,7 +328,7 @@ def concatenate(first: Corpus, second: Corpus) -> Corpus:
     ]
     if declared[0] != declared[1]:
         raise InputError("corpora that declare different groups or classes do not concatenate")
-    texts = Texts((*first.texts, *second.texts), len(first))
+    texts = Texts(joined_texts(first.texts, second.texts), len(first))
     both: dict[str, Any] = {}
     for column in COLUMNS:
         sides = getattr(first, column.name), getattr(second, column.name)

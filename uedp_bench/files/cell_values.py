@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from uedp_bench.errors import InputError, shown
 
@@ -58,12 +58,26 @@ def check_texts(values: Sequence[str | None], where: str) -> None:
         InputError: with the first row, and how many there are.
     """
     bad = [row for row, value in enumerate(values) if value and NOT_TEXT.search(value)]
-    if not bad:
-        return
-    value = values[bad[0]] or ""
+    if bad:
+        refuse_no_texts(values[bad[0]] or "", len(bad), bad[0], len(values), where)
+
+
+def refuse_no_texts(value: str, count: int, first: int, rows: int, where: str) -> NoReturn:
+    """Says that some values of a column cannot be written as text.
+
+    Args:
+        value: the first of them.
+        count: of them.
+        first: row of the first, from 0.
+        rows: of the column.
+        where: the source and the column.
+
+    Raises:
+        InputError: always.
+    """
     null = (NOT_TEXT.search(value) or [""])[0] == "\0"
     what = "a null character" if null else "half of a character (a lone surrogate)"
     raise InputError(
-        f"{where}: {len(bad)} {'row has' if len(bad) == 1 else 'rows have'} {what}, which no text "
-        f"has; the first is row {bad[0] + 1} of {len(values)}: {shown(value)}"
+        f"{where}: {count} {'row has' if count == 1 else 'rows have'} {what}, which no text "
+        f"has; the first is row {first + 1} of {rows}: {shown(value)}"
     )

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from uedp_bench.errors import InputError, MissingExtraError, shown
-from uedp_bench.files.json_tables import read_objects
-from uedp_bench.files.printable import plain
-from uedp_bench.files.regular_files import open_regular, shown_path
-from uedp_bench.files.text_files import MOST_LINE, open_text
+import numpy as np
 
-MOST_ROWS, MOST_BYTES_A_ROW = 10_000_000, 64
-"""A parquet file names its number of rows; past the first number, it is believed where the file has
-this many bytes for a thousand of them."""
+from uedp_bench.errors import InputError, shown
+from uedp_bench.files.arrow_columns import ArrowColumns
+from uedp_bench.files.json_tables import read_objects
+from uedp_bench.files.regular_files import shown_path
+from uedp_bench.files.text_files import MOST_LINE, open_text
 
 TableFormat = Literal["csv", "tsv", "jsonl", "json", "parquet", "lines"]
 
@@ -67,6 +64,8 @@ class Layout(NamedTuple):
 
 def taken(columns: Columns, rows: Sequence[int]) -> Columns:
     """Some rows, which stand where they stood."""
+    if isinstance(columns, ArrowColumns):
+        return columns.taken(np.array(rows, dtype=np.int64))
     values = {name: [column[row] for row in rows] for name, column in columns.items()}
     if not isinstance(columns, FileColumns):
         return values
@@ -108,7 +107,9 @@ def read_table(path: Path, parameter: str, layout: Layout | None = None) -> Colu
     if kind == "lines":
         return _read_lines(path, parameter, layout.encoding)
     if kind == "parquet":
-        return _read_parquet(path, parameter)
+        from uedp_bench.files.parquet_files import read_parquet
+
+        return read_parquet(path, parameter)
     raise InputError(f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(ENDINGS))}")
 
 
@@ -152,29 +153,3 @@ def _read_delimited(path: Path, layout: Layout, usual: str, parameter: str) -> C
         except csv.Error as error:
             raise InputError(f"{where}, line {reader.line_num}: {error}") from None
     return _placed(columns, numbers, path, parameter)
-
-
-def _read_parquet(path: Path, parameter: str) -> Columns:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError("pyarrow (reads parquet)", "pip install pyarrow") from None
-    where = f"{parameter}: {shown_path(path)}"
-    try:
-        with open_regular(path, parameter) as file:
-            found = pq.ParquetFile(file)
-            rows, size = found.metadata.num_rows, os.fstat(file.fileno()).st_size
-            if rows > MOST_ROWS and size * 1000 < rows * MOST_BYTES_A_ROW:
-                raise InputError(f"{where} says that {size:,} bytes hold {rows:,} rows")
-            table = found.read()
-            names = table.column_names
-            if len(set(names)) != len(names):
-                twice = next(name for name in names if names.count(name) > 1)
-                raise InputError(f"{where} names a column twice: {shown(twice)}")
-            return {name: table.column(name).to_pylist() for name in names}
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError) as error:
-        first = plain((str(error).splitlines() or [""])[0], 200)
-        raise InputError(f"{where} is not a parquet file that can be read: {first}") from None

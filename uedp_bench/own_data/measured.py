@@ -96,7 +96,7 @@ def measure(corpus: Corpus, most_words: int) -> Measured:
         words=(float(np.median(lengths)), float(np.percentile(lengths, 95))),
         classes=classes,
         types=corpus.entity_types,
-        languages=languages(corpus.texts),
+        languages=languages(tuple(corpus.texts)),
         vocabulary=sum(count > 1 for count in counts.values()),
         unknown=unknown / max(of_train.total(), 1),
     )

@@ -106,7 +106,7 @@ def _of_file(path: Path, file: Path, given: Mapping[Role, str]) -> Origin:
     if path != file and not facts.by_ending:
         facts = replace(facts, by_ending=False)
     params = {**facts.parameters, "path": str(path)}
-    columns = read_columns(file, TextFileParams.model_validate(params), "text")
+    columns = dict(read_columns(file, TextFileParams.model_validate(params), "text"))
     found = (f"{file.name}: {facts.words}",)
     if facts.file_format == "conll":
         return _of_tokens(params, facts, found)

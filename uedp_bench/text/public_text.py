@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import SPLITS, Corpus, FloatArray, concatenate
+from uedp_bench.corpus import SPLITS, Corpus, FloatArray, Spans, concatenate
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.text.simple_sentences import simple_sentences
@@ -190,8 +190,9 @@ def _append(corpus: Corpus, texts: list[str]) -> Corpus:
         attributes=dict.fromkeys(corpus.attributes, nobody),
         ids=None if corpus.ids is None else ("",) * rows,
     )
+    without = replace(corpus, entities=Spans.none())  # else ids would be made anew
     return replace(
-        concatenate(corpus, more),
-        entities=corpus.entities,  # with the ids that they had
+        concatenate(without, more),
+        entities=corpus.entities,
         origin=np.arange(len(corpus) + rows),
     )

@@ -12,11 +12,14 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import at
-from uedp_bench.corpus import SPLITS, Corpus, Facts, IntArray, Spans, dense_ids
+from uedp_bench.corpus import SPLITS, BoolArray, Corpus, Facts, IntArray, Spans, StoredTexts
 from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.errors import InputError, Problems, nearest, shown
-from uedp_bench.files.cell_values import is_blank, texts_of
+from uedp_bench.files.arrow_columns import ArrowColumns
+from uedp_bench.files.cell_values import is_blank, refuse_no_texts, texts_of
+from uedp_bench.files.coded_values import Coded
 from uedp_bench.files.tables import Columns, taken
+from uedp_bench.files.text_store import BLANK, GOOD, NO_TEXT, NULL, States
 from uedp_bench.mending import setting
 from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources.reading.annotations import (
@@ -140,7 +143,7 @@ def corpus_of_columns(
     kept = _kept(columns, params, owner) if params.skip_blank else None
     columns = columns if kept is None else taken(columns, kept)
     words = _words(columns, params, owner)
-    texts = tuple(words.texts)
+    texts = words.texts if isinstance(words.texts, StoredTexts) else tuple(words.texts)
     ids = _ids(columns, params, owner, kept)
     users, split = _users(columns, params, owner), _split(columns, params, owner)
     known = dict(declared or {})
@@ -201,7 +204,7 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
             with problems.gathered():
                 raise InputError(said, mends=mends)
     problems.check()
-    if not len(columns[written]):
+    if not _rows(columns, params):
         raise InputError(f"{owner}: the corpus is empty: there is not one row")
     if params.records is not None and params.user_column is None:
         raise InputError(f"{owner}: records tells facts of users: give user_column as well")
@@ -213,16 +216,31 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
         )
 
 
-def _kept(columns: Columns, params: ColumnParams, owner: str) -> list[int]:
+def _kept(columns: Columns, params: ColumnParams, owner: str) -> Sequence[int]:
     """Numbers of the rows whose text, user and split are there."""
     named = (params.tokens_column or params.text_column, params.user_column, params.split_column)
-    asked = [columns[name] for name in named if name is not None]
-    kept = [
-        row for row, values in enumerate(zip(*asked, strict=True)) if not any(map(is_blank, values))
-    ]
+    asked = [name for name in named if name is not None]
+    if isinstance(columns, ArrowColumns) and params.tokens_column is None:
+        there = np.ones(columns.rows, dtype=bool)
+        for name in asked:
+            there &= ~_blanks(columns, name, owner)
+        kept: Sequence[int] = np.flatnonzero(there).tolist()
+    else:
+        values = zip(*(columns[name] for name in asked), strict=True)
+        kept = [row for row, here in enumerate(values) if not any(map(is_blank, here))]
     if not kept:
         raise InputError(f"{owner}: the corpus is empty: every row is blank")
     return kept
+
+
+def _blanks(columns: ArrowColumns, name: str, owner: str) -> BoolArray:
+    """(rows,) True where a column has nothing, or what no text has."""
+    found = columns.texts(name)
+    if found is not None:
+        return np.asarray(found.states != GOOD)
+    coded = columns.coded(name, f"{owner}: column {shown(name)}")
+    bad = [at for at, value in enumerate(coded.values) if is_blank(value)]
+    return coded.where(bad, null=True)
 
 
 def _words(columns: Columns, params: ColumnParams, owner: str) -> Words:
@@ -254,58 +272,92 @@ def _words(columns: Columns, params: ColumnParams, owner: str) -> Words:
 
 def _targets(
     columns: Columns, params: ColumnParams, split: IntArray, owner: str
-) -> tuple[str, ...] | None:
+) -> Sequence[str] | None:
     """Target texts; public rows may do without one."""
     name = params.target_column
     if name is None:
         return None
-    values = texts_of(columns[name], f"{owner}: column {shown(name)}")
-    bad = [
-        row
-        for row, value in enumerate(values)
-        if split[row] != PUBLIC and (value is None or not value.strip())
-    ]
-    if bad:
+    where = f"{owner}: column {shown(name)}"
+    values, states = _checked_texts(columns, name, where)
+    bad = np.flatnonzero(np.isin(states, (NULL, BLANK)) & (split != PUBLIC))
+    if len(bad):
         raise InputError(
-            f"{place_of(columns, bad[0], owner)}, column {shown(name)}: the target is null or "
+            f"{place_of(columns, int(bad[0]), owner)}, column {shown(name)}: the target is null or "
             f"blank ({len(bad)} such of {len(values)} rows); only public rows may have none"
         )
-    return tuple(value or "" for value in values)
+    return values
 
 
 def _records(columns: Columns, params: ColumnParams, owner: str) -> tuple[Facts, ...] | None:
     if params.records is None or params.user_column is None:
         return None
-    names = dict.fromkeys(_filled(columns, params.user_column, owner))  # in the order of their ids
-    return read_records(params.records, list(names), owner)
+    names = _coded(columns, params.user_column, owner).values  # in the order of their ids
+    return read_records(params.records, names, owner)
 
 
 def _rows(columns: Columns, params: ColumnParams) -> int:
+    if isinstance(columns, ArrowColumns):
+        return columns.rows
     return len(columns[params.tokens_column or params.text_column])
 
 
-def _filled(columns: Columns, name: str, owner: str) -> list[str]:
+def _checked_texts(columns: Columns, name: str, where: str) -> tuple[Sequence[str], States]:
+    """A column as strings, nulls empty, and what each is; those of a large file stay in it.
+
+    Raises:
+        InputError: for a value that no text can be made of.
+    """
+    found = columns.texts(name) if isinstance(columns, ArrowColumns) else None
+    if found is None:
+        values = texts_of(columns[name], where)
+        kinds = (NULL if v is None else GOOD if v.strip() else BLANK for v in values)
+        return tuple(v or "" for v in values), np.fromiter(kinds, np.int8, len(values))
+    bad = np.flatnonzero(found.states == NO_TEXT)
+    if len(bad):
+        first = int(bad[0])
+        refuse_no_texts(found.texts[first], len(bad), first, len(found.texts), where)
+    return found.texts, found.states
+
+
+def _filled(columns: Columns, name: str, owner: str) -> Sequence[str]:
     """A column as strings, none of which is null or blank."""
-    values = texts_of(columns[name], f"{owner}: column {shown(name)}")
-    bad = [row for row, value in enumerate(values) if value is None or not value.strip()]
-    if bad:
+    texts, states = _checked_texts(columns, name, f"{owner}: column {shown(name)}")
+    _refuse_blank(states != GOOD, name, owner)
+    return texts
+
+
+def _refuse_blank(blank: BoolArray, name: str, owner: str) -> None:
+    bad = np.flatnonzero(blank)
+    if len(bad):
         raise InputError(
             f"{owner}: column {shown(name)} has {len(bad)} null or blank "
             f"{'value' if len(bad) == 1 else 'values'}, the first in row {bad[0] + 1} of "
-            f"{len(values)} (the first row is 1)"
+            f"{len(blank)} (the first row is 1)"
         )
-    return [value for value in values if value is not None]
+
+
+def _coded(columns: Columns, name: str, owner: str, *, filled: bool = True) -> Coded:
+    """A column as numbers of its values; none of them is null or blank if it is to be `filled`."""
+    where = f"{owner}: column {shown(name)}"
+    if isinstance(columns, ArrowColumns):
+        found = columns.coded(name, where)
+    else:
+        found = Coded.of(texts_of(columns[name], where))
+    if filled:
+        blank = [at for at, value in enumerate(found.values) if not value.strip()]
+        _refuse_blank(found.where(blank, null=True), name, owner)
+    return found
 
 
 def _users(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
     if params.user_column is None:
         return np.arange(_rows(columns, params), dtype=np.int64)
-    return dense_ids(_filled(columns, params.user_column, owner))
+    return _coded(columns, params.user_column, owner).codes
 
 
 def _ids(
     columns: Columns, params: ColumnParams, owner: str, kept: Sequence[int] | None
-) -> tuple[str, ...] | None:
+) -> Sequence[str] | None:
     """Ids of rows, no two of them equal, and none of them as planted rows are called.
 
     Rows without ids that were left after others were taken out are known by their numbers before.
@@ -322,34 +374,33 @@ def _ids(
                 f"{place_of(columns, row, owner)}, column {shown(params.id_column)}: the id "
                 f"{shown(name)} {twice}; every row needs an id of its own"
             )
-    return tuple(ids)
+    return ids
 
 
 def _split(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
     name = params.split_column
     if name is None:
         return np.full(_rows(columns, params), TRAIN, dtype=np.int64)
-    values = _filled(columns, name, owner)
-    index = {
-        value: split_index(value, f"{owner}, column {shown(name)}")
-        for value in dict.fromkeys(values)
-    }
-    return np.array([index[value] for value in values], dtype=np.int64)
+    found = _coded(columns, name, owner)
+    where = f"{owner}, column {shown(name)}"
+    return np.array([split_index(value, where) for value in found.values])[found.codes]
 
 
 def _classes(
     columns: Columns, name: str, declared: Mapping[str, tuple[str, ...]], owner: str
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Ids (rows,) of a column's values, -1 for null, and the names that they number."""
-    values = texts_of(columns[name], f"{owner}: column {shown(name)}")
-    names = declared.get(name) or tuple(sorted({value for value in values if value is not None}))
-    index: dict[str | None, int] = {None: -1, **{value: at for at, value in enumerate(names)}}
-    for row, value in enumerate(values):
-        if value not in index:
-            near = nearest(value or "", names)
-            hint = f"did you mean {near!r}?" if near else f"declared: {', '.join(names)}"
-            raise InputError(
-                f"{owner}: column {shown(name)}, row {row + 1}: {shown(value)} is not a declared "
-                f"class; {hint}"
-            )
-    return np.array([index[value] for value in values], dtype=np.int64), names
+    found = _coded(columns, name, owner, filled=False)
+    names = declared.get(name) or tuple(sorted(found.values))
+    index = {value: at for at, value in enumerate(names)}
+    unknown = [at for at, value in enumerate(found.values) if value not in index]
+    if unknown:
+        row = int(found.where(unknown).argmax())
+        value = found.values[found.codes[row]]
+        near = nearest(value, names)
+        hint = f"did you mean {near!r}?" if near else f"declared: {', '.join(names)}"
+        raise InputError(
+            f"{owner}: column {shown(name)}, row {row + 1}: {shown(value)} is not a declared "
+            f"class; {hint}"
+        )
+    return np.array([*(index[value] for value in found.values), -1])[found.codes], names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from uedp_bench.files.arrow_columns import ArrowColumns, ArrowPart, HeldPart
 from uedp_bench.files.tables import Columns, FileColumns
 
 SPLIT = "split of the file"
@@ -14,12 +15,15 @@ DOCUMENT = "document"
 """Column with the number of the document, in files of tokens that mark documents."""
 
 
-def joined(parts: Mapping[str, Columns]) -> FileColumns:
+def joined(parts: Mapping[str, Columns]) -> Columns:
     """The rows of several files, by the split that each is.
 
     A column that a file lacks is null there. Numbers of documents start anew in each file, so that
     a document is called by its split too.
     """
+    some_large = any(isinstance(part, ArrowColumns) for part in parts.values())
+    if some_large and not any(isinstance(part, FileColumns) for part in parts.values()):
+        return ArrowColumns({split: _part(part) for split, part in parts.items()}, split=SPLIT)
     out = FileColumns("", ())
     sizes = {split: len(next(iter(columns.values()), ())) for split, columns in parts.items()}
     for split, columns in parts.items():
@@ -38,9 +42,19 @@ def joined(parts: Mapping[str, Columns]) -> FileColumns:
     return out
 
 
+def _part(columns: Columns) -> ArrowPart:
+    """The only part of a large table, or a small table as a part of one."""
+    if isinstance(columns, ArrowColumns):
+        return next(iter(columns.parts.values()))
+    return HeldPart(columns)
+
+
 def place_of(columns: Columns, row: int, owner: str, word: int = 0) -> str:
     """Where a row stands, or one of its words: file and line where they are known."""
     if isinstance(columns, FileColumns):
         where, line = columns.places[row]
         return f"{where}, line {line + (word if columns.by_word else 0)}"
+    if isinstance(columns, ArrowColumns) and len(columns.parts) > 1:
+        where, line = columns.place(row)
+        return f"{where}, line {line}"
     return f"{owner}: row {row + 1}"

@@ -1,0 +1,54 @@
+"""A column as the number of each row's value: what is needed of users, classes and splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from uedp_bench.corpus import BoolArray, IntArray
+
+
+class Coded(NamedTuple):
+    """Different values, and which of them each row has.
+
+    Attributes:
+        codes: (rows,) index into `values`, -1 for a null.
+        values: in the order in which they come first.
+    """
+
+    codes: IntArray
+    values: list[str]
+
+    @staticmethod
+    def of(values: Sequence[str | None]) -> Coded:
+        """The column of these values."""
+        ids: dict[str, int] = {}
+        codes = [-1 if value is None else ids.setdefault(value, len(ids)) for value in values]
+        return Coded(np.array(codes, dtype=np.int64), list(ids))
+
+    def taken(self, rows: IntArray) -> Coded:
+        """Some rows, with the values that are left."""
+        return Coded(self.codes[rows], self.values).in_order()
+
+    def in_order(self) -> Coded:
+        """The same with the values in the order in which they come first, and no others."""
+        there, first = np.unique(self.codes, return_index=True)
+        first, there = first[there >= 0], there[there >= 0]
+        order = there[np.argsort(first)]
+        number = np.full(len(self.values) + 1, -1, dtype=np.int64)  # the last is that of -1
+        number[order] = np.arange(len(order))
+        return Coded(number[self.codes], [self.values[at] for at in order.tolist()])
+
+    def renamed(self, values: Sequence[str]) -> Coded:
+        """The same with another name for each value; values of one name become one."""
+        known = Coded.of(values)
+        return Coded(np.append(known.codes, -1)[self.codes], known.values)
+
+    def where(self, bad: Sequence[int], *, null: bool = False) -> BoolArray:
+        """(rows,) True where a row has one of some values, or `null`."""
+        marked = np.zeros(len(self.values) + 1, dtype=bool)
+        marked[list(bad)] = True
+        marked[-1] = null
+        return marked[self.codes]
