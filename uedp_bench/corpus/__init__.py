@@ -11,7 +11,6 @@ from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_ids import row_ids
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans, normalise_surface
-from uedp_bench.corpus.stored_texts import StoredTexts, replaced_texts, some_texts
 from uedp_bench.corpus.table import (
     COLUMNS,
     CONTENT,
@@ -21,6 +20,7 @@ from uedp_bench.corpus.table import (
     dense_ids,
     or_alone,
 )
+from uedp_bench.files.stored_texts import StoredTexts, replaced_texts, some_texts
 
 __all__ = [
     "COLUMNS",

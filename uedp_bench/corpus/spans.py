@@ -9,8 +9,8 @@ from typing import NoReturn
 import numpy as np
 
 from uedp_bench.corpus.row_index import BoolArray, IntArray
-from uedp_bench.corpus.stored_texts import AT_ONCE, some_texts
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.files.stored_texts import AT_ONCE, some_texts
 
 Mention = tuple[int, int, int, int]
 """(row, start, end, type index), as `Spans.build` takes it; end exclusive."""

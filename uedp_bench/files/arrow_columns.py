@@ -7,10 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from uedp_bench.corpus import IntArray
-from uedp_bench.corpus.stored_texts import StoredTexts, TextPool
 from uedp_bench.files.cell_values import NOT_TEXT, refuse_no_texts, texts_of
-from uedp_bench.files.coded_values import Coded
+from uedp_bench.files.coded_values import Coded, IntArray
+from uedp_bench.files.stored_texts import StoredTexts, TextPool
 from uedp_bench.files.text_store import CheckedTexts, States, held_texts
 
 MOST_ROWS_HELD, MOST_BYTES_HELD = 50_000, 2**24
@@ -22,12 +21,12 @@ class ArrowPart(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many it has."""
+        """The number of its rows."""
         ...
 
     @property
     def names(self) -> Sequence[str]:
-        """Of its columns."""
+        """The names of its columns."""
         ...
 
     def column(self, name: str) -> Any:

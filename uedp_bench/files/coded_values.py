@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from uedp_bench.corpus import BoolArray, IntArray
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 class Coded(NamedTuple):

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.corpus.stored_texts import STATE, TEXT, HeldTexts, MappedTexts
 from uedp_bench.files.cache_folder import cache_folder
 from uedp_bench.files.cell_values import NOT_TEXT
+from uedp_bench.files.stored_texts import STATE, TEXT, HeldTexts, MappedTexts
 
 GOOD, NULL, BLANK, NO_TEXT = 0, 1, 2, 3
 """What a value is: a text; none at all; white space; or one with a null character."""

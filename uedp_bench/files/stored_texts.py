@@ -16,8 +16,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.corpus.row_index import IntArray
 from uedp_bench.errors import UedpBenchError
+
+IntArray = NDArray[np.int64]
 
 TEXT, STATE = "text", "state"
 """Columns of an Arrow file of texts: UTF-8 with offsets of 64 bits, and what is wrong with each."""

@@ -1,0 +1,199 @@
+"""A parquet file gives one corpus, held in memory or asked for its columns."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from uedp_bench.corpus import Corpus, StoredTexts
+from uedp_bench.errors import InputError
+from uedp_bench.files import parquet_files, text_store
+from uedp_bench.registry import sources
+
+ROWS = 400
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(text_store, "ROWS_AT_ONCE", 37)
+    monkeypatch.setattr(parquet_files, "ROWS_AT_ONCE", 37)
+    return tmp_path / "cache" / "texts"
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 0)
+
+
+def columns() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    who = [f"u{i}" for i in rng.integers(40, size=ROWS).tolist()]
+    return {
+        "text": [f"row {i} of {name} is här" for i, name in enumerate(who)],
+        "who": pa.array(who).dictionary_encode(),
+        "number": rng.integers(30, size=ROWS),
+        "topic": [None if i % 9 == 0 else ("b", "a")[i % 2] for i in range(ROWS)],
+        "part": ["train" if i % 5 else "test" for i in range(ROWS)],
+        "names": [[{"start": 0, "end": 3, "type": "X"}] if i % 4 == 0 else [] for i in range(ROWS)],
+        "to": [f"nach {i}" for i in range(ROWS)],
+        "key": [f"k{i}" for i in range(ROWS)],
+        "share": rng.random(ROWS),
+    }
+
+
+PARAMS = {
+    "user_column": "who",
+    "label_column": "topic",
+    "attribute_columns": ["number", "share"],
+    "split_column": "part",
+    "entities_column": "names",
+    "target_column": "to",
+    "id_column": "key",
+}
+
+
+def write(path: Path, **changed: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table({**columns(), **changed}), path)
+    return path
+
+
+def load(path: Path, **params: Any) -> Corpus:
+    found: Corpus = sources.create("text", {"path": path, **params}).load()
+    return found
+
+
+def same(one: Corpus, other: Corpus) -> bool:
+    return (
+        one.fingerprint == other.fingerprint
+        and one.texts == other.texts
+        and one.ids == other.ids
+        and np.array_equal(one.users, other.users)
+    )
+
+
+@pytest.mark.parametrize("params", [PARAMS, {}, {"user_column": "number", "valid": 0.2}])
+def test_the_corpus_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, params: dict[str, Any]
+) -> None:
+    (tmp_path / "public.txt").write_text("the sky is blue\nso is the sea\n")
+    given = {**params, "public": [tmp_path / "public.txt"], "public_rows": 1}
+    file = write(tmp_path / "data.parquet")
+    held = load(file, **given)
+    monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 0)
+    asked = [load(file, **given), load(file, **given)]  # the second time from the cache
+    assert not held.stored
+    assert all(corpus.stored and same(corpus, held) for corpus in asked)
+    rows = np.flatnonzero(held.where("train"))[::-3]
+    assert same(asked[0].take(rows), held.take(rows))
+    silent = np.arange(len(held)) % 3 == 0
+    assert same(asked[0].blank(silent), held.blank(silent))
+
+
+def test_blank_rows_are_left_out_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str | None] = list(columns()["text"])
+    texts[3], texts[50], texts[99], texts[120] = None, " \u3000\n", "a\0b", "日本"
+    who = [None if i == 7 else f"u{i % 30}" for i in range(ROWS)]
+    file = write(tmp_path / "data.parquet", text=texts, who=who)
+    held = load(file, user_column="who", skip_blank=True)
+    monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 0)
+    asked = load(file, user_column="who", skip_blank=True)
+    assert len(asked) == ROWS - 4
+    assert same(asked, held)
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "params"),
+    [
+        ("text", 55, None, {}),
+        ("text", 55, "\u3000", {}),
+        ("text", 55, "a\0b", {}),
+        ("who", 55, " ", {"user_column": "who"}),
+        ("who", 55, "a\0b", {"user_column": "who"}),
+        ("part", 55, "trainee", {"split_column": "part"}),
+        ("topic", 55, "c", {"label_column": "topic", "label_names": ["a", "b"]}),
+        ("to", 55, None, {"target_column": "to"}),
+        ("key", 55, "k3", {"id_column": "key"}),
+        ("share", 55, float("nan"), {"user_column": "share"}),
+    ],
+)
+def test_what_is_wrong_is_said_alike(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    column: str,
+    row: int,
+    value: Any,
+    params: dict[str, Any],
+) -> None:
+    values = list(columns()[column])
+    if column == "who":
+        values = [one.as_py() for one in values]
+    values[row] = value
+    file = write(tmp_path / "data.parquet", **{column: values})
+    with pytest.raises(InputError) as held:
+        load(file, **params)
+    monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 0)
+    with pytest.raises(InputError) as asked:
+        load(file, **params)
+    assert str(asked.value) == str(held.value)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_changed_file_is_read_anew_though_size_and_time_are_the_same(tmp_path: Path) -> None:
+    file = write(tmp_path / "data.parquet", text=[f"row {i:03d}" for i in range(ROWS)])
+    before, times = load(file).texts, os.stat(file)
+    size = file.stat().st_size
+    write(file, text=[f"raw {i:03d}" for i in range(ROWS)])
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert file.stat().st_size == size
+    assert load(file).texts[5] == "raw 005"
+    assert before[5] == "row 005"
+
+
+@pytest.mark.usefixtures("large")
+def test_a_damaged_file_of_the_cache_is_made_again(tmp_path: Path, cache: Path) -> None:
+    file = write(tmp_path / "data.parquet")
+    expected = load(file).fingerprint
+    (kept,) = cache.iterdir()
+    assert kept.stat().st_mode & 0o077 == 0  # it holds texts in clear
+    kept.write_bytes(kept.read_bytes()[:1000])
+    assert load(file).fingerprint == expected
+    assert [path.suffix for path in cache.iterdir()] == [".arrow"]
+
+
+@pytest.mark.usefixtures("large")
+def test_texts_are_held_where_nothing_can_be_written(tmp_path: Path, cache: Path) -> None:
+    file = write(tmp_path / "data.parquet")
+    cache.parent.write_text("no folder")
+    with pytest.warns(UserWarning, match="held in memory"):
+        corpus = load(file)
+    assert isinstance(corpus.texts, StoredTexts)
+    assert corpus.texts == tuple(columns()["text"])
+
+
+@pytest.mark.usefixtures("large")
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path, cache: Path) -> None:
+    bad = pa.array([b"\xff\xfe"] * ROWS).view(pa.string())
+    file = write(tmp_path / "data.parquet", text=bad)
+    with pytest.raises(InputError, match="is not a parquet file that can be read"):
+        load(file)
+    assert not list(cache.iterdir())
+
+
+def test_splits_in_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "splits"
+    write(folder / "train.parquet")
+    small = {name: values[:40] for name, values in columns().items()}
+    pq.write_table(pa.table(small), folder / "test.parquet")
+    held = load(folder, user_column="who", label_column="topic", attribute_columns=["number"])
+    monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 100)
+    asked = load(folder, user_column="who", label_column="topic", attribute_columns=["number"])
+    assert asked.stored
+    assert same(asked, held)
