@@ -148,7 +148,7 @@ def test_what_is_wrong_is_said_alike(
 @pytest.mark.usefixtures("large")
 def test_a_changed_file_is_read_anew_though_size_and_time_are_the_same(tmp_path: Path) -> None:
     file = write(tmp_path / "data.parquet", text=[f"row {i:03d}" for i in range(ROWS)])
-    before, times = load(file).texts, os.stat(file)
+    before, times = load(file).texts, file.stat()
     size = file.stat().st_size
     write(file, text=[f"raw {i:03d}" for i in range(ROWS)])
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
