@@ -44,8 +44,6 @@ def test_they_are_what_was_written(stored: StoredTexts) -> None:
     assert stored != (*TEXTS[:-1], "other")
     for row in (0, 129, 130, -1):
         assert stored[row] == TEXTS[row]
-        TEXTS[i] for i in (0, 129, 130, -1)
-    ]
     assert stored[3:9] == TEXTS[3:9]
     with pytest.raises(IndexError):
         stored[1_000]
