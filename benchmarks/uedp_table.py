@@ -1,17 +1,17 @@
 """UeDP (Lai et al. 2022) on CoNLL-2003: claimed beside proven epsilon, perplexity, leakage, audits.
 
-    python benchmarks/uedp_table.py leaderboard/results/reproductions --plots docs/reproductions
+    python benchmarks/uedp_table.py [leaderboard/results/reproductions/uedp-audit] \\
+      [--plots docs/reproductions]
 
-Reads the folders `uedp-conll2003`, `uedp-audit` and `uedp-sampling` of results. The figure of
-epsilon against rounds is computed here and reads no result. Half of the 95 % interval over seeds
-(Student's t) stands behind ±.
+Epsilon against rounds is computed here and reads no result; the rest is of the results in the
+folder, where one is given. Half of the 95 % interval over seeds (Student's t) stands behind ±.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from uedp_bench.results import Result
 from uedp_bench.statistics.intervals import seed_estimate
 
 SPREADS = (0, 1, 3, 10)
-CATEGORIES = {"PER": "person", "ORG": "organisation", "LOC": "location", "MISC": "miscellaneous"}
 Arms = dict[str, list[Result]]
 
 
@@ -43,16 +42,16 @@ FIGURE_4 = {
 }
 
 
-def arms(folder: Path, name: Callable[[Result], str]) -> Arms:
-    """Finished results by what they are called, in the order of the names."""
+def arms(folder: Path) -> Arms:
+    """Finished results by what they are called, in the order of `FIRST`."""
     found: Arms = {}
     for result in load_results([folder]):
         if result.status == "finished":
-            found.setdefault(name(result), []).append(result)
+            found.setdefault(arm_of(result), []).append(result)
     return {key: sorted(found[key], key=lambda r: r.spec.seed) for key in sorted(found, key=_order)}
 
 
-FIRST = ("noiseless", "de-identified", "user-dp", "uedp-group", "uedp, as described", "uedp, as re")
+FIRST = ("noiseless", "user-dp", "uedp-group", "uedp, as described", "uedp, as re")
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -60,23 +59,17 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def arm_of(result: Result) -> str:
-    """What a run of `paper/uedp-conll2003-quick` or `paper/uedp-audit-quick` is called."""
-    first, last = result.spec.mechanism[0], result.spec.mechanism[-1]
-    p = last.params
-    if first.name == "deidentify":
-        types = first.params["entity_types"]
-        return "de-identified: " + ("all" if types is None else CATEGORIES[types[0]])
-    if last.name == "uedp-group":
-        return f"uedp-group, ε = {p['epsilon']:g}"
-    if last.name == "user-dp":
-        if p["noise_multiplier"] == 2.0:
-            return f"user-dp, z = 2, {p['rounds']} rounds"
+    """What a run of `paper/uedp-audit-quick` is called."""
+    (one,) = result.spec.mechanism
+    p = one.params
+    if one.name == "uedp-group":
+        return f"uedp-group, ε = {p['epsilon']:g} at k = {p['protected_sentences']}"
+    if one.name == "user-dp":
         return f"user-dp, ε = {proven(result):.3g}"
-    if last.name == "uedp":
+    if one.name == "uedp":
         noise = "as described" if p["noise"] == "published" else "as released"
-        step = ", SGD" if noise == "as released" and p["server_optimizer"] == "sgd" else ""
-        return f"uedp, {noise}, {p['estimator']}, {p['rounds']} rounds{step}"
-    return last.name
+        return f"uedp, {noise}, {p['rounds']} rounds"
+    return one.name
 
 
 def claimed(result: Result) -> float:
@@ -115,10 +108,6 @@ def number(value: float) -> str:
     return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.3g}"
 
 
-def _leak(results: Sequence[Result], attack: str, metric: str) -> str:
-    return shown([r.leakage[attack][metric].value for r in results], 2)
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table in Markdown."""
     print(f"| {' | '.join(head)} |")
@@ -133,90 +122,45 @@ def perplexities(results: Sequence[Result]) -> list[float]:
     return [r.utility["perplexity"].value for r in results]
 
 
-def print_conll(found: Arms) -> None:
-    """Perplexity beside claimed and proven epsilon; then what leaks."""
-    spreads = [f"k = {k}" for k in SPREADS]
-    rows = []
-    for name, results in found.items():
-        one = results[0]
-        curve = [number(proven(one, k)) for k in SPREADS]
-        everybody = proven(one) if "uedp" in one.spec.mechanism[-1].name else math.nan
-        last = one.spec.mechanism[-1].name
-        if last == "uedp-group":
-            everybody = math.inf if math.isinf(proven(one, 945)) else proven(one, 945)
-        signal = [r.diagnostics.get("signal_to_noise", math.nan) for r in results]
-        ratio = f"{sum(signal) / len(signal):.2g}" if not math.isnan(signal[0]) else "–"
-        rows.append([name, shown(perplexities(results)), number(claimed(one)), *curve,
-                     number(everybody), ratio])  # fmt: skip
-    head = ["", "perplexity", "claimed ε", *spreads, "everybody", "signal/noise"]
-    table(head, rows)
-    head = ["", "exposure", "entity exposure", "member AUC", "user AUC"]
-    table(head, [
-        [name, _leak(results, "secret-sharer", "exposure_max_repeats"),
-         _leak(results, "secret-sharer", "exposure_entity"),
-         _leak(results, "membership", "auc"), _leak(results, "membership", "auc_user")]
-        for name, results in found.items()
-    ])  # fmt: skip
+def largest(result: Result) -> float:
+    """The largest lower bound on epsilon at 95 % that rests on the audit's coins alone."""
+    return max(b.epsilon for b in result.lower_bounds if not b.assumptions)
 
 
 def strict(result: Result) -> float:
-    """The largest lower bound on epsilon that rests on the audit's coins alone."""
+    """The same with confidence 1 - 1e-6, at a delta that allows it: what refutes a claim."""
     return max(b.strict_epsilon or 0.0 for b in result.lower_bounds if not b.assumptions)
 
 
 def print_audit(found: Arms) -> None:
-    """Claims at the audit's delta beside lower bounds."""
+    """Perplexity and claim of each arm beside what is proven, and what the audit found."""
     rows = []
     for name, results in found.items():
-        refuted = sum(g.status == "refuted" for r in results for g in r.guarantees)
+        one = results[0]
+        curve = [number(proven(one, k)) for k in SPREADS]
+        everybody = math.nan
+        if one.spec.mechanism[-1].name.startswith("uedp"):
+            everybody = proven(one, FIGURE_4["CoNLL-2003"].users - 1)
+        cells = [name, shown(perplexities(results)), number(claimed(one))]
+        rows.append([*cells, *curve, number(everybody)])
+    floors = results[0].utility
+    table(["", "perplexity", "claimed ε", *(f"k = {k}" for k in SPREADS), "everybody"], rows)
+    bigrams = floors["bigram_perplexity"].value
+    print(f"Unigrams {floors['unigram_perplexity'].value:.3g}, bigrams {bigrams:.3g}.\n")
+    rows = []
+    for name, results in found.items():
+        ratio = [r.diagnostics.get("signal_to_noise", math.nan) for r in results]
+        claims = [g for r in results for g in r.guarantees if g.kind == "claimed"]
+        refuted = sum(claim.status == "refuted" for claim in claims)
         rows.append([
-            name, _leak(results, "audit", "auc"), number(claimed(results[0])),
-            ", ".join(f"{strict(r):.2f}" for r in results), f"{refuted} of {len(results)}",
+            name, "–" if math.isnan(ratio[0]) else f"{sum(ratio) / len(ratio):.2g}",
+            shown([r.leakage["audit"]["auc"].value for r in results], 2),
+            ", ".join(f"{largest(r):.2f}" for r in results),
+            ", ".join(f"{strict(r):.2f}" for r in results),
+            f"{refuted} of {len(results)}" if claims else "–",
         ])  # fmt: skip
-    table(["", "AUC", "claimed ε", "ε at least, by seed", "claim refuted"], rows)
-
-
-def _rates(result: Result) -> tuple[str, float, float]:
-    p = result.spec.mechanism[0].params
-    return p["noise"], p["sentence_rate"], p["entity_rate"]
-
-
-def sampled(folder: Path) -> dict[tuple[str, float, float], list[Result]]:
-    """Results by noise, q_s and q_e."""
-    found: dict[tuple[str, float, float], list[Result]] = {}
-    for result in load_results([folder]):
-        found.setdefault(_rates(result), []).append(result)
-    return {
-        key: sorted(found[key], key=lambda r: r.spec.seed) for key in sorted(found, reverse=True)
-    }
-
-
-def print_sampling(found: dict[tuple[str, float, float], list[Result]]) -> None:
-    """Perplexity by q_s as released; then by q_e and q_s at one proven epsilon."""
-    base = next((found[key] for key in found if key == ("published", 1.0, 1.0)), None)
-    for noise in ("released", "published"):
-        rows = []
-        for (kind, q_s, q_e), results in found.items():
-            if kind != noise:
-                continue
-            row = [f"{q_s:g}", f"{q_e:g}", shown(perplexities(results))]
-            if noise == "published" and base is not None:
-                row += [_ratio(results, base), number(proven(results[0], 3))]
-            rows.append(row)
-        extra = ["times that of q_s = q_e = 1", "proven ε at k = 3"] if noise == "published" else []
-        table(["q_s", "q_e", "perplexity", *extra], rows)
-
-
-def _ratio(results: Sequence[Result], base: Sequence[Result]) -> str:
-    """Ratio of perplexities in pairs of one seed, by the mean of its logarithm."""
-    logs = [
-        math.log(a / b)
-        for a, b in zip(perplexities(results), perplexities(base), strict=True)
-    ]  # fmt: skip
-    found = seed_estimate(logs)
-    if found.low is None or found.high is None or results is base:
-        return f"{math.exp(found.value):.2f}"
-    return f"{math.exp(found.value):.2f} ({math.exp(found.low):.2f} to {math.exp(found.high):.2f})"
+    head = ["", "signal/noise", "AUC", "ε at least, 95 %", "ε at least, strict", "claim refuted"]
+    table(head, rows)
 
 
 def proven_of(data: Data, rounds: int, z: float, spread: int) -> float:
@@ -285,9 +229,7 @@ def plot_perplexity(found: Arms, path: Path) -> None:
     """Perplexity against the claim, and against what is proven at each spread."""
     figure, panels = _panels(2, 8.0)
     infinite = 300.0
-    for at, (name, results) in enumerate(
-        (name, results) for name, results in found.items() if not name.startswith("de-")
-    ):
+    for at, (name, results) in enumerate(found.items()):
         y = seed_estimate(perplexities(results)).value
         style = {"color": f"C{at % 10}", "marker": "osd^vxP*<>"[at % 10], "markersize": 4}
         claim = claimed(results[0])
@@ -309,20 +251,21 @@ def plot_perplexity(found: Arms, path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def main(folder: Path, plots: Path | None = None) -> None:
-    conll = arms(folder / "uedp-conll2003", arm_of)
-    print_conll(conll)
-    print_audit(arms(folder / "uedp-audit", arm_of))
-    print_sampling(sampled(folder / "uedp-sampling"))
+def main(folder: Path | None = None, plots: Path | None = None) -> None:
     print_rounds()
     if plots is not None:
-        plot_perplexity(conll, plots / "uedp-perplexity.svg")
         plot_rounds(plots / "uedp-rounds.svg")
+    if folder is None:
+        return
+    found = arms(folder)
+    print_audit(found)
+    if plots is not None:
+        plot_perplexity(found, plots / "uedp-perplexity.svg")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="the folder of the folders of results")
-    parser.add_argument("--plots", type=Path, help="a folder for the two SVG files")
+    parser.add_argument("folder", type=Path, nargs="?", help="results of paper/uedp-audit-quick")
+    parser.add_argument("--plots", type=Path, help="a folder for the SVG files")
     options = parser.parse_args()
     main(options.folder, options.plots)
