@@ -16,12 +16,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from uedp_bench.registry import load_plugins, loaded_plugins
-
-if TYPE_CHECKING:
-    from torch import nn
+from uedp_bench.sent_networks import Holder, Sender, Sent
 
 Common = TypeVar("Common")
 Part = TypeVar("Part")
@@ -31,10 +29,15 @@ _PATIENCE = timedelta(days=30)
 """Ranks wait while rank 0 attacks. A rank that is gone is seen by its connection."""
 
 
-_FEW = 4
-"""Parts that are not worth sending a network for: each fills a cache."""
+_FEW = 2
+"""Fewer parts are computed where they are. A network is sent once, and a part fills a cache."""
 
 _by_itself: ContextVar[bool] = ContextVar("by_itself", default=False)
+_sender, _holder = Sender(), Holder()
+
+
+def _silent(done: int) -> None:
+    """Shows nothing."""
 
 
 class RankGoneError(KeyboardInterrupt):
@@ -74,16 +77,14 @@ class Call(NamedTuple):
     """What rank 0 asks of all ranks: a function of something common and of each part.
 
     Attributes:
-        sent: function and common, pickled.
+        sent: function and common.
         threads, plugins: of rank 0.
-        kind: of the device that all ranks compute on.
         parts: of each rank.
     """
 
-    sent: bytes
+    sent: Sent
     threads: int
     plugins: tuple[Path, ...]
-    kind: str
     parts: list[list[Any]]
 
 
@@ -97,6 +98,7 @@ def connected(**how: Any) -> Iterator[None]:
     import torch
     import torch.distributed as dist
 
+    _sender.forget()
     here = torch.cuda.is_available()
     if here:  # "cuda" is the device of this rank from now on
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
@@ -173,35 +175,37 @@ def shared_out(
     function: Callable[[Common, Part], Found],
     common: Common,
     parts: Sequence[Part],
-    module: nn.Module,
+    show: Callable[[int], None] = _silent,
 ) -> list[Found]:
     """`function(common, part)` of each part without gradients, in their order, by all ranks.
 
+    Each part is computed as one process computes it, so that results are the same to the last bit.
     What cannot be sent is computed here. For rank 0 alone.
 
     Args:
         function: of a module, without a state: it is sent by its name.
-        common: the same for all parts; its attribute `module` is the network.
-        parts: they depend on nothing but themselves.
-        module: the network of `common`, on the device of rank 0.
+        common: the same for all parts. Networks in it are sent once, as long as they stay as they
+            are.
+        parts: they depend on nothing but themselves. What they draw, they draw from generators of
+            their own.
+        show: called with the number of parts that are done, before each of this rank.
 
     Raises:
         RankGoneError: if a rank ended. What a rank raises is raised.
     """
     import torch
 
-    kind = next((weight.device.type for weight in module.parameters()), "cpu")
     ranks = count()
-    sent = _sent(function, common, module, kind) if ranks > 1 and len(parts) >= _FEW else None
+    sent = _sender.of((function, common)) if ranks > 1 and len(parts) >= _FEW else None
     if sent is None:
-        with torch.no_grad():
-            return [function(common, part) for part in parts]
+        return _each(function, common, parts, show, 1)
 
     dealt = [list(parts[rank::ranks]) for rank in range(ranks)]
-    told(Call(sent, torch.get_num_threads(), loaded_plugins(), kind, dealt))
-    of_ranks = gathered(_answers(function, common, dealt[0]))
+    told(Call(sent, torch.get_num_threads(), loaded_plugins(), dealt))
+    of_ranks = gathered(_answers(function, common, dealt[0], show, ranks))
     for one in of_ranks:
         if isinstance(one, Failed):
+            _sender.forget()  # who failed may not hold what was sent
             raise one.again()
     return [of_ranks[at % ranks][at // ranks] for at in range(len(parts))]
 
@@ -214,33 +218,40 @@ def answer(call: Call) -> None:
     try:
         torch.set_num_threads(call.threads)
         load_plugins(call.plugins)
-        function, common = pickle.loads(call.sent)  # noqa: S301 - of the process that leads
-        common.module.to(call.kind)
+        function, common = _holder.read(call.sent)
         found = _answers(function, common, call.parts[number()])
     except Exception as error:
         found = Failed.of(error)
     gathered(found)
 
 
-def _answers(function: Callable[..., Any], common: Any, parts: Sequence[Any]) -> Any:
-    import torch
-
+def _answers(
+    function: Callable[..., Any],
+    common: Any,
+    parts: Sequence[Any],
+    show: Callable[[int], None] = _silent,
+    ranks: int = 1,
+) -> Any:
     try:
-        with by_itself(), torch.no_grad():
-            return [function(common, part) for part in parts]
+        with by_itself():
+            return _each(function, common, parts, show, ranks)
     except Exception as error:
         return Failed.of(error)
 
 
-def _sent(function: Any, common: Any, module: nn.Module, kind: str) -> bytes | None:
-    """Both as bytes, the network on the CPU; None where they cannot be sent."""
-    try:
-        if kind == "cpu":
-            return pickle.dumps((function, common))
-        module.to("cpu")
-        try:
-            return pickle.dumps((function, common))
-        finally:
-            module.to(kind)
-    except (pickle.PicklingError, TypeError, AttributeError):
-        return None
+def _each(
+    function: Callable[..., Any],
+    common: Any,
+    parts: Sequence[Any],
+    show: Callable[[int], None],
+    ranks: int,
+) -> list[Any]:
+    """What a function finds, where other ranks do as much at the same time."""
+    import torch
+
+    found = []
+    with torch.no_grad():
+        for done, part in enumerate(parts):
+            show(done * ranks)
+            found.append(function(common, part))
+    return found

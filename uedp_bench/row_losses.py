@@ -38,10 +38,10 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
             f"{type(learner).__name__} keeps {len(learner.corpus)} of {rows} rows, and one loss a "
             "row was asked for: say in `scorable` which rows have none"
         )
-    module = learner.module.eval()
+    learner.module.eval()
     size = max(1, min(_ROWS_AT_ONCE, _NUMBERS_AT_ONCE // max(learner.row_size, 1)))
     batches = [np.arange(start, min(start + size, rows)) for start in range(0, rows, size)]
-    found = shared_out(_losses, learner, batches, module)
+    found = shared_out(_losses, learner, batches)
     out = np.concatenate(found) if found else np.empty(0)
     if (out < -_ROUNDING).any():
         raise PluginError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.asking import Asked, answers
 from uedp_bench.attacks._planting import replace_rows
 from uedp_bench.attacks.audit.canaries import name_mentions
 from uedp_bench.attacks.secret_sharer.canary import random_suffixes, split_canary
@@ -49,12 +50,7 @@ def text_scores(
 
     A canary's references do not depend on the release, so that trainings compare.
     """
-    scores = np.empty(len(canaries))
-    for i, canary in enumerate(canaries):
-        run.progress("audit: scores", i, len(canaries))
-        before, suffixes = _suffixes(canary, probe, run)
-        scores[i] = _gap(release.filler_losses(f"{before} ", "", suffixes))
-    return scores
+    return _scores(_text_score, Asked(release, probe), canaries, run)
 
 
 def row_scores(
@@ -77,16 +73,57 @@ def row_scores(
         corpus: the planted corpus.
         run: of the audit.
     """
-    scores = np.empty(len(canaries))
-    for i, canary in enumerate(canaries):
-        run.progress("audit: scores", i, len(canaries))
-        before, suffixes = _suffixes(canary, probe, run)
-        texts = [f"{before} {suffix}" for suffix in suffixes]
-        rows = canary_rows(corpus, canary)
-        asked = with_texts_in(corpus, rows, texts, probe.named_after)
-        losses = np.asarray(release.row_losses(asked)).reshape(len(texts), len(rows))
-        scores[i] = _gap(losses.mean(axis=1))
-    return scores
+    return _scores(_row_score, Asked(release, (probe, corpus)), canaries, run)
+
+
+class _Probed(NamedTuple):
+    """A canary to score.
+
+    Attributes:
+        canary: see `AuditCanary`.
+        rng: draws its references.
+    """
+
+    canary: AuditCanary
+    rng: np.random.Generator
+
+    def suffixes(self, probe: TextProbe) -> tuple[str, list[str]]:
+        """The words that are given, and the canary's suffix followed by random ones."""
+        before, suffix = split_canary(self.canary.text, probe.prefix_words)
+        return before, [
+            suffix,
+            *random_suffixes(probe.words, suffix, probe.references, self.rng),
+        ]
+
+
+def _scores(
+    score: Callable[[Asked, _Probed], float],
+    asked: Asked,
+    canaries: Sequence[AuditCanary],
+    run: Run,
+) -> FloatArray:
+    """(canaries,) the score of each."""
+    parts = [_Probed(one, run.shared("audit", "references", one.user)) for one in canaries]
+
+    def show(done: int) -> None:
+        run.progress("audit: scores", done, len(parts))
+
+    return np.array(answers(score, asked, parts, show), dtype=np.float64)
+
+
+def _text_score(asked: Asked, probed: _Probed) -> float:
+    before, suffixes = probed.suffixes(asked.how)
+    return _gap(asked.release.filler_losses(f"{before} ", "", suffixes))
+
+
+def _row_score(asked: Asked, probed: _Probed) -> float:
+    probe, corpus = asked.how
+    before, suffixes = probed.suffixes(probe)
+    texts = [f"{before} {suffix}" for suffix in suffixes]
+    rows = canary_rows(corpus, probed.canary)
+    every = with_texts_in(corpus, rows, texts, probe.named_after)
+    losses = np.asarray(asked.release.row_losses(every)).reshape(len(texts), len(rows))
+    return _gap(losses.mean(axis=1))
 
 
 def canary_rows(corpus: Corpus, canary: AuditCanary) -> IntArray:
@@ -114,13 +151,6 @@ def with_texts_in(
     held = [text for text in texts for _ in range(len(rows))]
     mentions = name_mentions(every, range(len(every)), held, named_after)
     return replace_rows(every, np.arange(len(every)), held, mentions)
-
-
-def _suffixes(canary: AuditCanary, probe: TextProbe, run: Run) -> tuple[str, list[str]]:
-    """The words of a canary that are given, and its suffix followed by random ones."""
-    before, suffix = split_canary(canary.text, probe.prefix_words)
-    rng = run.shared("audit", "references", canary.user)
-    return before, [suffix, *random_suffixes(probe.words, suffix, probe.references, rng)]
 
 
 def _gap(found: FloatArray) -> float:

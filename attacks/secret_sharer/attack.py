@@ -9,10 +9,11 @@ and Evaluating a Differentially Private Pre-trained Language Model", section 5.2
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from uedp_bench.asking import Asked, answers
 from uedp_bench.attacks.secret_sharer.beam import BeamSearch
 from uedp_bench.attacks.secret_sharer.canary import (
     KEPT,
@@ -26,10 +27,9 @@ from uedp_bench.attacks.secret_sharer.canary import (
 )
 from uedp_bench.attacks.secret_sharer.gap_filling import fill_gaps
 from uedp_bench.attacks.secret_sharer.gap_planter import GapPlanter
-from uedp_bench.attacks.secret_sharer.pairs import PairCompleter
+from uedp_bench.attacks.secret_sharer.pairs import PairCompleter, as_completer
 from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
-from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.pool_completer import by_pool
 from uedp_bench.release import Completer, Generator, PairScorer, Tokenised
@@ -89,15 +89,9 @@ class SecretSharer(Attack[SecretSharerParams]):
         """
         if isinstance(release, Completer) and self.params.in_gaps:
             return fill_gaps(release, planted, run)
-        pairs = isinstance(release, PairScorer) and not isinstance(release, Completer)
-        asked = PairCompleter(release) if isinstance(release, PairScorer) and pairs else release
-        if not isinstance(asked, Completer):
-            raise InputError(f"secret-sharer needs a Completer, not {type(release).__name__}")
+        pairs = isinstance(as_completer(release), PairCompleter)
         canaries, count = planted.canaries, len(planted.canaries)
-        rankings = []
-        for i in range(count):
-            run.progress("secret-sharer: ranking", i, count)
-            rankings.append(self._rank(asked, planted, i, run))
+        rankings = self._rankings(release, planted, run)
         word = np.array([c.kind == "word" for c in canaries])
         expected = np.array([c.expected_occurrences for c in canaries])
         most = word & np.isclose(expected, expected[word].max())
@@ -130,21 +124,17 @@ class SecretSharer(Attack[SecretSharerParams]):
             notes.append("no beam search: the release does not generate text token by token")
         return Leakage(metrics, canary_details(canaries, rankings, beamed, notes))
 
-    def _rank(self, release: Completer, planted: PlantedCanaries, index: int, run: Run) -> Ranking:
-        prefix, suffix = split_canary(planted.canaries[index].text, self.params.prefix_words)
-        rng = run.shared("secret-sharer", "references", index)
-        words, own = planted.words, word_numbers(planted.words, suffix)
-        space = len(words) ** len(own)
-        count = min(self.params.references, space - 1)
-        others = random_suffix_words(len(words), own, count, rng)
-        # A release joins texts as they stand: the space belongs to what comes before.
-        asked, before = by_pool(release), f"{prefix} "
-        found = asked.pool_losses(before, words, np.concatenate([own[None], others]))
-        losses = checked(found, "losses of canaries")
-        loss, kept = float(losses[0]), losses[1 : 1 + KEPT].copy()
-        if space <= self.params.exact_up_to:
-            return Ranking(loss, kept, asked.pool_rank(before, words, own), space)
-        return Ranking(loss, kept, int(ranks(losses[:1], losses[1:])[0]), count)
+    def _rankings(self, release: Any, planted: PlantedCanaries, run: Run) -> list[Ranking]:
+        count = len(planted.canaries)
+        parts = [
+            _Canary(canary.text, run.shared("secret-sharer", "references", index))
+            for index, canary in enumerate(planted.canaries)
+        ]
+
+        def show(done: int) -> None:
+            run.progress("secret-sharer: ranking", done, count)
+
+        return answers(_ranking, Asked(release, (self.params, planted.words)), parts, show)
 
     def _beam(self, release: Generator, planted: PlantedCanaries, run: Run) -> list[bool | None]:
         anchor = tuple(release.encode(planted.words[0]))
@@ -157,3 +147,33 @@ class SecretSharer(Attack[SecretSharerParams]):
 
         found = search.run_all(starts, show)
         return [text in likely for text, likely in zip(texts, found, strict=True)]
+
+
+class _Canary(NamedTuple):
+    """A canary to rank.
+
+    Attributes:
+        text: of it.
+        rng: draws its references.
+    """
+
+    text: str
+    rng: np.random.Generator
+
+
+def _ranking(asked: Asked, canary: _Canary) -> Ranking:
+    """One canary among random suffixes, or among all of them."""
+    release, (params, words) = asked
+    prefix, suffix = split_canary(canary.text, params.prefix_words)
+    own = word_numbers(words, suffix)
+    space = len(words) ** len(own)
+    count = min(params.references, space - 1)
+    others = random_suffix_words(len(words), own, count, canary.rng)
+    # A release joins texts as they stand: the space belongs to what comes before.
+    pool, before = by_pool(as_completer(release)), f"{prefix} "
+    found = pool.pool_losses(before, words, np.concatenate([own[None], others]))
+    losses = checked(found, "losses of canaries")
+    loss, kept = float(losses[0]), losses[1 : 1 + KEPT].copy()
+    if space <= params.exact_up_to:
+        return Ranking(loss, kept, pool.pool_rank(before, words, own), space)
+    return Ranking(loss, kept, int(ranks(losses[:1], losses[1:])[0]), count)

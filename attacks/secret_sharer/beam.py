@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.asking import Asked, answers
+from uedp_bench.release import TrainedRelease
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ TOKENS_PER_WORD = 8
 
 NUMBERS_AT_ONCE = 2**23
 """Log-probabilities that are asked for at once (64 MB)."""
+
+TOGETHER = 8
+"""Searches side by side: the same ones whoever computes them, so that bits are the same."""
 
 
 class Hypothesis(NamedTuple):
@@ -91,26 +96,37 @@ class BeamSearch:
     def run_all(
         self, starts: Sequence[tuple[str, int]], progress: Callable[[int], None] = _silent
     ) -> list[list[str]]:
-        """The texts that `run` finds for each prefix and number of words, side by side.
+        """The texts that `run` finds for each prefix and number of words.
 
         Args:
             starts: prefixes, each with the number of words of its texts.
             progress: called with the number of searches that have ended.
         """
+        parts = [starts[at : at + TOGETHER] for at in range(0, len(starts), TOGETHER)]
+        if isinstance(self.generator, TrainedRelease):
+            _ = self._shown  # computed once, and sent with what is asked
+
+        def show(done: int) -> None:
+            progress(done * TOGETHER)
+
+        found = answers(_side_by_side, Asked(self.generator, self), parts, show)
+        progress(len(starts))
+        return [texts for of_part in found for texts in of_part]
+
+    def side_by_side(self, starts: Sequence[tuple[str, int]]) -> list[list[str]]:
+        """As `run_all`, all searches at the same time."""
         searches = [
             _Search(
                 words, [Hypothesis(0.0, tuple(self.generator.encode(prefix)), len(prefix.split()))]
             )
             for prefix, words in starts
         ]
-        progress(0)
         while going := [search for search in searches if search.live]:
             # The generator takes prefixes of equal length.
             shortest = min(len(search.live[0].tokens) for search in going)
             same = [search for search in going if len(search.live[0].tokens) == shortest]
             for search, logp in self._asked(same):
                 self._step(search, logp)
-            progress(sum(not search.live for search in searches))
         return [[text for _, text in search.done] for search in searches]
 
     def _asked(self, searches: list[_Search]) -> Iterator[tuple[_Search, FloatArray]]:
@@ -165,3 +181,8 @@ def _largest(table: FloatArray, count: int) -> list[tuple[int, int]]:
         places = np.arange(len(flat))
     best = places[np.argsort(-flat[places], kind="stable")][:count]
     return [divmod(at, table.shape[1]) for at in best.tolist() if np.isfinite(flat[at])]
+
+
+def _side_by_side(asked: Asked, starts: Sequence[tuple[str, int]]) -> list[list[str]]:
+    search: BeamSearch = asked.how
+    return search.side_by_side(starts)

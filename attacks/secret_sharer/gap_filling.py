@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.asking import Asked, answers
 from uedp_bench.leakage import Leakage
 from uedp_bench.release import Completer, Tokenised
 from uedp_bench.results import Estimate
@@ -62,10 +63,12 @@ def fill_gaps(release: Completer, planted: PlantedCanaries, run: Run) -> Leakage
             f"{len(missing)} of {total} secrets are not one token of the release's vocabulary: "
             "they have no exposure, and no number counts them"
         )
-    filled = []
-    for done, secret in enumerate(asked):
+
+    def show(done: int) -> None:
         run.progress("secret-sharer: filling gaps", done, len(asked))
-        filled.append(_fill(release, secret, known[secret.secret], candidates))
+
+    parts = [(secret, known[secret.secret]) for secret in asked]
+    filled = answers(_fill, Asked(release, candidates), parts, show)
     if filled:
         most = max(secret.occurrences for secret in planted.secrets)
         metrics |= _metrics(filled, len(candidates), most, run)
@@ -99,9 +102,9 @@ def one_token_words(vocabulary: Vocabulary, words: Sequence[str]) -> dict[str, s
     }
 
 
-def _fill(
-    release: Completer, secret: PlantedSecret, word: str, candidates: Sequence[str]
-) -> _Filled:
+def _fill(asked: Asked, part: tuple[PlantedSecret, str]) -> _Filled:
+    """One secret, and the word that it is asked about as, among the candidates."""
+    (release, candidates), (secret, word) = asked, part
     # A release joins texts as they stand: spaces belong to what is around the gap. All candidates
     # are asked about at once, so that their losses are rounded in the same way.
     after = f" {secret.after}" if secret.after else ""

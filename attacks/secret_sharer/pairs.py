@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from uedp_bench.corpus import FloatArray
-from uedp_bench.release import PairScorer
+from uedp_bench.errors import InputError
+from uedp_bench.release import Completer, PairScorer
 
 
 @dataclass(frozen=True)
@@ -33,3 +34,16 @@ class PairCompleter:
         """See `Completer`; the losses are those of whole targets, which share their beginning."""
         texts = [f"{before}{filler}{after}" for filler in fillers]
         return self.release.pair_losses(texts, texts)
+
+
+def as_completer(release: object) -> Completer:
+    """The release where it is a `Completer`, else a translator as one.
+
+    Raises:
+        InputError: if it is neither.
+    """
+    if isinstance(release, Completer):
+        return release
+    if isinstance(release, PairScorer):
+        return PairCompleter(release)
+    raise InputError(f"secret-sharer needs a Completer, not {type(release).__name__}")

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from uedp_bench.component import named
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import CapabilityError, InputError, UedpBenchError
 from uedp_bench.randomness.streams import Stream
+from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TrainedRelease
 from uedp_bench.served_release import PlainNetwork
 from uedp_bench.tasks.classification.inputs import InputReader, Rows
@@ -84,13 +85,7 @@ class ClassifierRelease(TrainedRelease):
         Raises:
             UedpBenchError: if one is NaN.
         """
-        import torch
-
-        def classify(z: Tensor) -> Tensor:
-            logits: Tensor = self.module.classify(z)  # type: ignore[operator]
-            return torch.log_softmax(logits.double(), dim=-1)
-
-        return self._each(corpus, classify, len(self.classes))
+        return self._each(corpus, _class_logprobs, len(self.classes))
 
     def representations(self, corpus: Corpus) -> FloatArray:
         """See `Encoder`.
@@ -98,7 +93,7 @@ class ClassifierRelease(TrainedRelease):
         Raises:
             UedpBenchError: if one is NaN.
         """
-        return self._each(corpus, lambda z: z, int(self.module.width))  # type: ignore[arg-type]
+        return self._each(corpus, _represented, int(self.module.width))  # type: ignore[arg-type]
 
     def scorable(self, corpus: Corpus) -> BoolArray:
         """See `RowScorer`: rows with one of the classes that the release tells apart."""
@@ -185,22 +180,17 @@ class ClassifierRelease(TrainedRelease):
             noise = Stream(bytes.fromhex(saved_noise["key"]), saved_noise["source"])
         return release.through(mechanisms.create(**content["channel"]), noise)
 
-    def _each(self, corpus: Corpus, last: Callable[[Tensor], Tensor], size: int) -> FloatArray:
+    def _each(self, corpus: Corpus, last: _Last, size: int) -> FloatArray:
         """(rows, size) of the last step on each row's representation, as released."""
-        import torch
-
         rngs = self._rngs(corpus)
         rows = self._read(corpus, rngs)
+        batches = list(batches_by_length(rows.lengths, lambda _: self.score_rows))
+        # Whoever computes a row has the row's own generator: who it is decides no draw.
+        parts = [(chosen, [rngs[row] for row in chosen] if rngs else []) for chosen in batches]
+        found = shared_out(_batch, _Asked(self, rows, last), parts)
         out = np.empty((len(rows), size))
-        device = next(self.module.parameters()).device
-        with torch.no_grad():
-            for chosen in batches_by_length(rows.lengths, lambda _: self.score_rows):
-                inputs = rows.batch(chosen, self.reader.padding)
-                batch: Batch = {name: value.to(device) for name, value in inputs.items()}
-                z: Tensor = self.module.represent(batch)  # type: ignore[operator]
-                if self._mechanism is not None:
-                    z = self._mechanism.channel().perturb(z, [rngs[row] for row in chosen])
-                out[chosen] = last(z).double().cpu().numpy()
+        for chosen, values in zip(batches, found, strict=True):
+            out[chosen] = values
         if np.isnan(out).any():
             raise UedpBenchError("the released classifier gives NaN: its weights are not finite")
         return out
@@ -227,6 +217,40 @@ class ClassifierRelease(TrainedRelease):
             self._noise.rng(key, hashlib.sha256(content).hexdigest())
             for key, content in zip(corpus.keys.tolist(), contents, strict=True)
         ]
+
+
+_Last = Callable[["nn.Module", "Tensor"], "Tensor"]
+
+
+class _Asked(NamedTuple):
+    """What several batches are asked; the last step takes the network and representations."""
+
+    release: ClassifierRelease
+    rows: Rows
+    last: _Last
+
+
+def _batch(asked: _Asked, part: tuple[IntArray, list[np.random.Generator]]) -> FloatArray:
+    """(rows, size) of some rows, with a generator each where noise is drawn."""
+    (release, rows, last), (chosen, rngs) = asked, part
+    network: Any = release.module
+    device = next(network.parameters()).device
+    inputs = rows.batch(chosen, release.reader.padding)
+    batch: Batch = {name: value.to(device) for name, value in inputs.items()}
+    z: Tensor = network.represent(batch)
+    if release._mechanism is not None:
+        z = release._mechanism.channel().perturb(z, rngs)
+    return np.asarray(last(network, z).double().cpu().numpy())
+
+
+def _class_logprobs(network: Any, z: Tensor) -> Tensor:
+    import torch
+
+    return torch.log_softmax(network.classify(z).double(), dim=-1)
+
+
+def _represented(network: nn.Module, z: Tensor) -> Tensor:
+    return z
 
 
 def _save_network(model: TextEncoder[Any], module: nn.Module, folder: Path) -> None:

@@ -92,7 +92,7 @@ class LanguageModelRelease(TrainedRelease):
         logp, mean, std = (np.empty(len(rows.flat)) for _ in range(3))
         correct = np.empty(len(rows.flat), dtype=bool)
         batches = list(batches_by_length(rows.lengths, self._rows_at_once))
-        found = shared_out(_scores, _Asked(self, self.module, rows), batches, self.module)
+        found = shared_out(_scores, _Asked(self, rows), batches)
         for chosen, values in zip(batches, found, strict=True):
             at = np.concatenate([np.arange(rows.offsets[i], rows.offsets[i + 1]) for i in chosen])
             logp[at], mean[at], std[at], correct[at] = values
@@ -281,10 +281,9 @@ class LanguageModelRelease(TrainedRelease):
 
 
 class _Asked(NamedTuple):
-    """What several batches are scored by; the module is the release's own."""
+    """What several batches are scored by."""
 
     release: LanguageModelRelease
-    module: nn.Module
     rows: TextRows
 
 

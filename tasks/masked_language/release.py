@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TokenScores, TrainedRelease
 from uedp_bench.tasks.masked_language.fillers import Gap, sums_of
 from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
@@ -32,18 +33,34 @@ _NUMBERS_AT_ONCE = 2**23
 """Numbers in the largest tensor of one batch (32 MB)."""
 
 
-class _Answer(NamedTuple):
-    """Logits of some rows.
+class _Batch(NamedTuple):
+    """Rows of similar length, and what is wanted of them.
 
     Attributes:
-        rows: (some,) their numbers.
-        places: (some,) how many places each has.
-        logits: (all of these places, vocabulary).
+        tokens: (rows, length) ids with begin and end.
+        lengths: (rows,).
+        places: (rows, most) that are asked about; those that are used come first.
+        counts: (rows,) how many of them are used.
+        wanted: what `_Finish` takes.
     """
 
-    rows: IntArray
+    tokens: IntArray
+    lengths: IntArray
     places: IntArray
-    logits: Tensor
+    counts: IntArray
+    wanted: Any
+
+
+_Finish = Callable[["Tensor", Any], Any]
+"""What is made of logits (all places, vocabulary) where they are computed: they are too large to
+send."""
+
+
+class _Asked(NamedTuple):
+    """What several batches are asked."""
+
+    module: nn.Module
+    finish: _Finish
 
 
 class MaskedLanguageModelRelease(TrainedRelease):
@@ -84,11 +101,10 @@ class MaskedLanguageModelRelease(TrainedRelease):
             masked.append(ids.copy())
             masked[-1][at] = self.vocabulary.mask
         out: list[Any] = [None] * len(rows)
-        for found in self._answers(masked, hidden):
-            targets = np.concatenate([wanted[i] for i in found.rows])
-            ends = np.cumsum(found.places)[:-1]
-            parts = (np.split(each, ends) for each in _scores(found.logits, targets))
-            for i, part in zip(found.rows.tolist(), zip(*parts, strict=True), strict=True):
+        for rows_of, found in self._answers(masked, hidden, _scores, wanted):
+            ends = np.cumsum([len(wanted[i]) for i in rows_of])[:-1]
+            parts = (np.split(each, ends) for each in found)
+            for i, part in zip(rows_of, zip(*parts, strict=True), strict=True):
                 out[i] = TokenScores(*part)
         return out
 
@@ -144,11 +160,12 @@ class MaskedLanguageModelRelease(TrainedRelease):
         nats, order = np.empty(len(asked.tokens)), np.argsort(asked.question, kind="stable")
         starts = np.searchsorted(asked.question[order], np.arange(len(asked.rows) + 1))
         rows = [np.array(row, dtype=np.int64) for row in asked.rows]
-        for found in self._answers(rows, [asked.places[i : i + 1] for i in range(len(rows))]):
-            logs = found.logits.float().log_softmax(dim=1).double().cpu().numpy()
-            for i, of_tokens in zip(found.rows.tolist(), logs, strict=True):
-                answers = order[starts[i] : starts[i + 1]]
-                nats[answers] = -of_tokens[asked.tokens[answers]]
+        places = [asked.places[i : i + 1] for i in range(len(rows))]
+        answers = [order[starts[i] : starts[i + 1]] for i in range(len(rows))]
+        tokens = [asked.tokens[of_row] for of_row in answers]
+        for rows_of, found in self._answers(rows, places, _losses, tokens):
+            for i, values in zip(rows_of, found, strict=True):
+                nats[answers[i]] = values
         return _no_nan(sums_of(asked, nats, len(fillers)))
 
     def learner(self, corpus: Corpus) -> MaskedLearner:
@@ -184,49 +201,78 @@ class MaskedLanguageModelRelease(TrainedRelease):
         """Tokens of a text that the model reads at once."""
         return self.reader.limit - 2
 
-    def _answers(self, rows: Sequence[IntArray], places: Sequence[IntArray]) -> Iterator[_Answer]:
-        """Logits at places of rows (without begin and end), rows of similar length together.
+    def _answers(
+        self,
+        rows: Sequence[IntArray],
+        places: Sequence[IntArray],
+        finish: _Finish,
+        wanted: Sequence[IntArray],
+    ) -> Iterator[tuple[list[int], Any]]:
+        """Numbers of rows of similar length, and what is made of the logits at their places.
+
+        Args:
+            rows: without begin and end.
+            places: of each row.
+            finish: makes it, given what is wanted of each row.
+            wanted: of each row.
 
         Raises:
             InputError: if a row is longer than the model allows.
         """
-        import torch
-
         vocabulary, reader = self.vocabulary, self.reader
         lengths = np.array([len(row) for row in rows], dtype=np.int64) + 2
         if (over := int(lengths.max(initial=2)) - 2) > self._room:
             raise InputError(f"a row has {over} tokens, and the model reads {self._room}")
         counts = np.array([len(at) for at in places], dtype=np.int64)
         wide = int(counts.max(initial=1)) * vocabulary.size
-        device = next(self.module.parameters()).device
 
         def rows_at_once(length: int) -> int:
             most = max(wide, length * reader.model.token_numbers())
             return max(1, min(reader.score_rows, _NUMBERS_AT_ONCE // most))
 
-        for chosen in batches_by_length(lengths, rows_at_once):
-            tokens = np.full((len(chosen), lengths[chosen].max()), vocabulary.end, dtype=np.int64)
-            asked = np.zeros((len(chosen), max(1, counts[chosen].max())), dtype=np.int64)
+        chosen, batches = list(batches_by_length(lengths, rows_at_once)), []
+        for some in chosen:
+            tokens = np.full((len(some), lengths[some].max()), vocabulary.end, dtype=np.int64)
+            asked = np.zeros((len(some), max(1, counts[some].max())), dtype=np.int64)
             tokens[:, 0] = vocabulary.begin
-            for at, i in enumerate(chosen.tolist()):
+            for at, i in enumerate(some.tolist()):
                 tokens[at, 1 : 1 + len(rows[i])] = rows[i]
                 asked[at, : counts[i]] = places[i] + 1
-            used = np.arange(asked.shape[1]) < counts[chosen][:, None]
-            read = (torch.from_numpy(each).to(device) for each in (tokens, lengths[chosen], asked))
-            with torch.no_grad():
-                logits = self.module(*read)[torch.from_numpy(used).to(device)]
-            yield _Answer(chosen, counts[chosen], logits)
+            of_rows = [wanted[i] for i in some.tolist()]
+            batches.append(_Batch(tokens, lengths[some], asked, counts[some], of_rows))
+        found = shared_out(_answer, _Asked(self.module, finish), batches)
+        yield from zip([some.tolist() for some in chosen], found, strict=True)
 
 
-def _scores(logits: Tensor, targets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, Any]:
-    """(places,) columns of `TokenScores`.
+def _answer(asked: _Asked, batch: _Batch) -> Any:
+    """What is wanted of one batch."""
+    import torch
+
+    device = next(asked.module.parameters()).device
+    used = np.arange(batch.places.shape[1]) < batch.counts[:, None]
+    given = (batch.tokens, batch.lengths, batch.places)
+    read = (torch.from_numpy(each).to(device) for each in given)
+    logits = asked.module(*read)[torch.from_numpy(used).to(device)]
+    return asked.finish(logits, batch.wanted)
+
+
+def _losses(logits: Tensor, tokens: Sequence[IntArray]) -> list[FloatArray]:
+    """Nats of the tokens that are wanted of each row, whose one place is asked about."""
+    logs = logits.float().log_softmax(dim=1).double().cpu().numpy()
+    return [-of_row[ids] for of_row, ids in zip(logs, tokens, strict=True)]
+
+
+def _scores(
+    logits: Tensor, targets: Sequence[IntArray]
+) -> tuple[FloatArray, FloatArray, FloatArray, Any]:
+    """(places,) columns of `TokenScores`, given the targets of each row.
 
     Raises:
         UedpBenchError: if a log-probability is NaN.
     """
     import torch
 
-    wanted = torch.from_numpy(targets).to(logits.device)[:, None]
+    wanted = torch.from_numpy(np.concatenate(targets)).to(logits.device)[:, None]
     logs = logits.float().log_softmax(dim=1)
     p = logs.exp()
     # 0 log 0 = 0: an impossible token adds nothing to an expectation.

@@ -11,6 +11,7 @@ import numpy as np
 
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
 from uedp_bench.learner import on_device
+from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TrainedRelease
 from uedp_bench.tasks.tagging.labels import mentions_of_labels
 from uedp_bench.tasks.tagging.learner import TaggerLearner, TaggerReader
@@ -63,8 +64,9 @@ class TaggerRelease(TrainedRelease):
         rows = self.reader.model.read_words(
             words.by_row(), self.vocabulary, self.reader.max_tokens, self.reader.device
         )
-        for chosen in batches_by_length(rows.lengths, lambda _: self.score_rows, least=1):
-            found = self._labels(rows.batch(chosen))
+        batches = list(batches_by_length(rows.lengths, lambda _: self.score_rows, least=1))
+        labelled = shared_out(_labels, (self.module, rows), batches)
+        for chosen, found in zip(batches, labelled, strict=True):
             lengths = rows.lengths[chosen]
             inside = np.arange(found.shape[1]) < lengths[:, None]
             at = words.offsets[chosen][:, None] + np.arange(found.shape[1])
@@ -108,12 +110,15 @@ class TaggerRelease(TrainedRelease):
         load = partial(_load_network, reader, content)
         return TaggerRelease(reader, load_modules(folder, load), score_rows=content["score_rows"])
 
-    def _labels(self, batch: Mapping[str, Any]) -> IntArray:
-        from uedp_bench.models.networks.tagger import best_labels
 
-        device = str(next(self.module.parameters()).device)
-        labels: IntArray = best_labels(self.module, on_device(batch, device)).cpu().numpy()
-        return labels
+def _labels(asked: tuple[nn.Module, Any], chosen: IntArray) -> IntArray:
+    """(rows, words) the best labels of some rows."""
+    from uedp_bench.models.networks.tagger import best_labels
+
+    module, rows = asked
+    device = str(next(module.parameters()).device)
+    labels: IntArray = best_labels(module, on_device(rows.batch(chosen), device)).cpu().numpy()
+    return labels
 
 
 def _save_network(model: TokenEncoder[Any], module: nn.Module, folder: Path) -> None:

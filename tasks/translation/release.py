@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.learner import on_device
+from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TrainedRelease
 from uedp_bench.tasks.tokens.saved_model import (
     TrainedModel,
@@ -52,28 +53,15 @@ class TranslatorRelease(TrainedRelease):
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """See `Translator`; a text without words has an empty translation."""
-        import torch
-
-        from uedp_bench.models.module_set import modules_of
-        from uedp_bench.models.networks.translation_search import Search, translated
-
-        vocabulary, reader = self.vocabulary, self.reader
-        search = Search(
-            vocabulary.start, vocabulary.end, vocabulary.never, reader.beams, reader.max_tokens
-        )
-        networks: Any = modules_of(self.module)
-        rows = reader.sources(texts)
+        rows = self.reader.sources(texts)
         # The end alone is no text: nothing is asked about it.
         lengths = np.array([len(row) if len(row) > 1 else 0 for row in rows], dtype=np.int64)
+        batches = list(batches_by_length(lengths, self._rows_at_once, least=1))
+        sources = [[rows[row] for row in chosen.tolist()] for chosen in batches]
         found = [""] * len(texts)
-        for chosen in batches_by_length(lengths, self._rows_at_once, least=1):
-            table = np.full((len(chosen), int(lengths[chosen].max())), vocabulary.end)
-            for place, row in enumerate(chosen.tolist()):
-                table[place, : lengths[row]] = rows[row]
-            given, sizes = torch.from_numpy(table), torch.from_numpy(lengths[chosen])
-            ids_of = translated(networks, given.to(self._device), sizes.to(self._device), search)
+        for chosen, ids_of in zip(batches, shared_out(_translated, self, sources), strict=True):
             for row, ids in zip(chosen.tolist(), ids_of, strict=True):
-                found[row] = vocabulary.decode(ids)
+                found[row] = self.vocabulary.decode(ids)
         return found
 
     def pair_losses(self, texts: Sequence[str], targets: Sequence[str]) -> FloatArray:
@@ -85,15 +73,12 @@ class TranslatorRelease(TrainedRelease):
         """
         if len(texts) != len(targets):
             raise InputError(f"pair_losses: {len(texts)} texts and {len(targets)} targets")
-        import torch
-
         rows = np.zeros(len(texts), dtype=np.int64)
         corpus = Corpus(tuple(texts), {"user": rows - 1}, rows, targets=tuple(targets))
         learner, out = self.learner(corpus), np.empty(len(texts))
-        with torch.no_grad():
-            for chosen in batches_by_length(learner.lengths, self._rows_at_once):
-                batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), str(self._device))
-                out[chosen] = learner.losses(self.module, batch).nats.double().cpu().numpy()
+        batches = list(batches_by_length(learner.lengths, self._rows_at_once))
+        for chosen, nats in zip(batches, shared_out(_nats, learner, batches), strict=True):
+            out[chosen] = nats
         if np.isnan(out).any():
             raise UedpBenchError(f"the loss of pair {int(np.isnan(out).argmax())} is NaN")
         return out
@@ -132,6 +117,33 @@ class TranslatorRelease(TrainedRelease):
         numbers = max(length, 1) * self.vocabulary.size * self.reader.beams
         return max(1, min(self.reader.score_rows, _NUMBERS_AT_ONCE // numbers))
 
-    @property
-    def _device(self) -> Any:
-        return next(self.module.parameters()).device
+
+def _translated(release: TranslatorRelease, rows: list[list[int]]) -> list[list[int]]:
+    """Tokens of the translations of some rows, which are not empty."""
+    import torch
+
+    from uedp_bench.models.module_set import modules_of
+    from uedp_bench.models.networks.translation_search import Search, translated
+
+    vocabulary, reader, device = release.vocabulary, release.reader, _device(release.module)
+    search = Search(
+        vocabulary.start, vocabulary.end, vocabulary.never, reader.beams, reader.max_tokens
+    )
+    networks: Any = modules_of(release.module)
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    table = np.full((len(rows), int(lengths.max())), vocabulary.end)
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = row
+    given, sizes = torch.from_numpy(table), torch.from_numpy(lengths)
+    return translated(networks, given.to(device), sizes.to(device), search)
+
+
+def _nats(learner: TranslationLearner, chosen: IntArray) -> FloatArray:
+    """(rows,) negative log-likelihoods of some pairs."""
+    batch = learner.batch(chosen, np.zeros_like(chosen))
+    losses = learner.losses(learner.module, on_device(batch, str(_device(learner.module))))
+    return np.asarray(losses.nats.double().cpu().numpy())
+
+
+def _device(module: nn.Module) -> Any:
+    return next(module.parameters()).device

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,8 +20,13 @@ from trainings import TRAININGS as SAME
 from trainings import trained_by
 
 from uedp_bench import rank_group, row_losses
+from uedp_bench.attacks.secret_sharer.attack import SecretSharer
+from uedp_bench.attacks.secret_sharer.canary import Canary, PlantedCanaries
 from uedp_bench.errors import InputError
+from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
+from uedp_bench.mechanisms.representations.dpnr import DPNR
+from uedp_bench.randomness.streams import Stream
 from uedp_bench.run_context import Diary, Run
 from uedp_bench.training import executors, ranks
 from uedp_bench.training.bounds import Limits
@@ -246,11 +252,84 @@ def test_what_a_part_raises_is_raised_and_the_next_is_answered(team: int) -> Non
     module = torch.nn.Linear(1, 1)
     common = _Common(module)
     with pytest.raises(InputError, match="part 3"):
-        rank_group.shared_out(_refuse, common, range(8), module)
+        rank_group.shared_out(_refuse, common, range(8))
     parts = [0, 1, 2, 4, 5]
-    assert rank_group.shared_out(_refuse, common, parts, module) == [1, 2, 3, 5, 6]
+    assert rank_group.shared_out(_refuse, common, parts) == [1, 2, 3, 5, 6]
     common.other = lambda: None  # what cannot be sent is computed here
-    assert rank_group.shared_out(_refuse, common, parts, module) == [1, 2, 3, 5, 6]
+    assert rank_group.shared_out(_refuse, common, parts) == [1, 2, 3, 5, 6]
+
+
+def _canaries(release: Any) -> PlantedCanaries:
+    words = tuple(f"w{i}" for i in range(9))
+    texts = [" ".join(words[(i + j * j) % 9] for j in range(4)) for i in range(20)]
+    canaries = [
+        Canary(kind="word", text=text, p_u=0.5, p_e=0.5, expected_sharers=1.0,
+               expected_occurrences=1.0, sharers=1, occurrences=1)
+        for text in texts
+    ]  # fmt: skip
+    return PlantedCanaries(words=words, canaries=tuple(canaries))
+
+
+def _sharer(release: Any, corpus: Any) -> Any:
+    attack = SecretSharer.create(
+        {"canary_words": 4, "prefix_words": 2, "references": 30, "word_pool": 9}
+    )
+    run = Run(3, CorpusStats(1, 1, 0, 0, public=True))
+    found = attack.run(release, _canaries(release), corpus, run)
+    return [found.metrics, found.details]
+
+
+def _noisy(release: Any, corpus: Any) -> Any:
+    # Each row's noise is keyed by the row, so that whoever computes it draws the same.
+    channel = DPNR.create({"epsilon": 1.0, "word_dropout": 0.3})
+    served = release.through(channel, Stream.root(1, "", "seed"))
+    return [served.class_logprobs(corpus), served.representations(corpus)]
+
+
+def _hidden(release: Any, corpus: Any) -> Any:
+    losses = release.filler_losses("w1 ", " w2", ["w3", "w4 w5", "w6"])
+    return [*(each.logp for each in release.token_logprobs(corpus.texts)), losses]
+
+
+ASKED: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "canaries and beams": ("cifg-lstm", _sharer),
+    "classes": ("bilstm", lambda release, corpus: [release.class_logprobs(corpus)]),
+    "noise of rows": ("bilstm", _noisy),
+    "spans": ("words of bilstm, crf", lambda release, corpus: release.spans(corpus).mentions()),
+    "hidden tokens": ("hidden words of bert", _hidden),
+    "translations": (
+        "transformer-small",
+        lambda release, corpus: [
+            release.translate(corpus.texts),
+            release.pair_losses(corpus.texts, corpus.texts),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(ASKED))
+def test_attacks_ask_all_ranks_and_hear_the_bits_of_one(
+    monkeypatch: pytest.MonkeyPatch, team: int, name: str
+) -> None:
+    model, question = ASKED[name]
+    learner = learner_of_model(model)
+    release: Any = learner.release(learner.module.eval())
+    for holder in (release, getattr(release, "reader", None)):
+        if hasattr(holder, "score_rows"):
+            object.__setattr__(holder, "score_rows", 2)
+    calls: list[Any] = []
+    told = rank_group.told
+    monkeypatch.setattr(rank_group, "told", lambda m: (calls.append(m), told(m))[1])
+    found = question(release, learner.corpus)
+    assert calls
+    assert all(len(call.parts) == team and all(call.parts[:2]) for call in calls)
+    with rank_group.by_itself():
+        before = len(calls)
+        expected = question(release, learner.corpus)
+        assert len(calls) == before
+    assert pickle.dumps(found) == pickle.dumps(expected)
+    # The network is sent with the first question alone.
+    assert sum(len(call.sent.new) for call in calls) == 1
 
 
 class _Common:
