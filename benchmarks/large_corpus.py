@@ -183,11 +183,12 @@ def spec_of(folder: Path, users: int, *, names: bool) -> dict[str, Any]:
     }
 
 
-def step(name: str, folder: Path, users: int, names: bool) -> dict[str, Any]:
+def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     """One step, in this process."""
     import torch
 
     import uedp_bench.training.federated as engine
+    from uedp_bench.files import parquet_files
     from uedp_bench.harness.components import build_sources
     from uedp_bench.harness.execution import Execution
     from uedp_bench.harness.grid import expand
@@ -202,8 +203,10 @@ def step(name: str, folder: Path, users: int, names: bool) -> dict[str, Any]:
     from uedp_bench.text.describe_data import describe
 
     torch.set_num_threads(1)
+    if given.held:
+        parquet_files.MOST_ROWS_HELD = parquet_files.MOST_BYTES_HELD = 2**62
     phase = Phases()
-    (spec,) = expand(parse_spec(spec_of(folder, users, names=names)))
+    (spec,) = expand(parse_spec(spec_of(folder, given.users, names=given.names)))
     sources = build_sources(spec)
     with phase("load"):
         data = load_data(sources)
@@ -245,6 +248,7 @@ def run(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     """One step in a process of its own, with a cache of its own."""
     command = [sys.executable, __file__, "--step", name, "--keep", str(folder)]
     command += ["--users", str(given.users), *(["--names"] if given.names else [])]
+    command += ["--held"] if given.held else []
     environment = os.environ | {"UEDP_BENCH_CACHE": str(folder / "cache")}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -267,13 +271,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--users", type=int, default=100_000)
     parser.add_argument("--names", action="store_true", help="one row in ten mentions somebody")
+    parser.add_argument("--held", action="store_true", help="all in memory, as of a small file")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--keep", type=Path, help="folder to work in, which is kept")
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS)
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.step:
-        print(json.dumps(step(given.step, given.keep, given.users, given.names)))
+        print(json.dumps(step(given.step, given.keep, given)))
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.keep or Path(temporary)
