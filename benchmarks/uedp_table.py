@@ -200,7 +200,7 @@ def _panels(count: int, width: float) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     mpl.rcParams.update({"svg.hashsalt": "uedp", "font.size": 8, "svg.fonttype": "none"})
-    figure = Figure(figsize=(width, 3.2), layout="constrained")
+    figure = Figure(figsize=(width, 3.6), layout="constrained")
     return figure, figure.subplots(1, count, sharey=True)
 
 
@@ -221,7 +221,8 @@ def plot_rounds(path: Path) -> None:
         panel.set_xlabel("rounds")
         panel.set_yscale("log")
     panels[0].set_ylabel("ε at δ = 1e-5")
-    panels[-1].legend(frameon=False, fontsize=6, loc="center right")
+    handles, labels = panels[-1].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, ncols=4, loc="outside lower center")
     figure.savefig(path, metadata={"Date": None})
 
 
@@ -247,7 +248,8 @@ def plot_perplexity(found: Arms, path: Path) -> None:
     ticks = (0.01, 0.1, 1.0, 10.0, infinite)
     panels[1].set_xticks(ticks, ["0.01", "0.1", "1", "10", "∞"])
     panels[0].set_ylabel("perplexity")
-    panels[1].legend(frameon=False, fontsize=5.5, loc="upper right")
+    handles, labels = panels[1].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, ncols=3, loc="outside lower center")
     figure.savefig(path, metadata={"Date": None})
 
 
