@@ -1,8 +1,8 @@
 """What many results cost the leaderboard: CPU seconds of reading, pages written, and memory.
 
 Results are the stored ones under other ids and with other numbers, in files of the same form. Each
-step is a process of its own: read and build for the first time; read and build again, with one new
-result; serve, and one more result arrives.
+step is a process of its own: read and build for the first time; read and build again, with ten
+changed results; serve, ask for 200 pages, and one more result arrives. Chromium opens the pages.
 
     python benchmarks/many_results.py [--results 20000] [--json] [--keep FOLDER]
 """
@@ -15,6 +15,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,9 +23,11 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 REFERENCE = Path(__file__).parents[1] / "leaderboard" / "results"
 STEPS = ("read", "build", "serve")
+_MEASURED = ("utility", "leakage", "details", "cost")
 _NUMBER = re.compile(r"(?<=[:\s])(\d+\.\d{3,})(?=[,\s])")
 
 
@@ -35,9 +38,12 @@ def make(folder: Path, first: int, last: int) -> None:
     known = [file.read_text() for file in sorted(REFERENCE.rglob("result.json"))]
     known = [text for text in known if '"status": "finished"' in text]
     for at in range(first, last):
-        text, rng = known[at % len(known)], random.Random(at)  # noqa: S311
-        text = _NUMBER.sub(lambda found: f"{float(found[1]) * rng.uniform(0.9, 1.1):.9f}", text)  # noqa: B023
-        base = json.loads(text)
+        rng = random.Random(at)  # noqa: S311
+        base = json.loads(known[at % len(known)])
+        for part in _MEASURED:
+            text = json.dumps(base.get(part, {}))
+            text = _NUMBER.sub(lambda one: f"{float(one[1]) * rng.uniform(0.9, 1.1):.9f}", text)  # noqa: B023
+            base[part] = json.loads(text)
         # Seeds of one spec stay beside each other in a row.
         turn = at // len(known)
         parts = base["provenance"].pop(
@@ -46,9 +52,20 @@ def make(folder: Path, first: int, last: int) -> None:
         parts["copy"] = base["spec"]["mechanism"][0]["params"]["copy"] = turn
         base["provenance"]["identity"] = parts
         base["id"], base["group"] = identity_of(parts)
+        if (folder / base["id"]).exists():  # two of a seed
+            parts["text"] = at
+            base["id"], base["group"] = identity_of(parts)
         path = folder / base["id"] / "result.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(base))
+
+
+def change(folder: Path, results: int = 10) -> None:
+    """Changes what some results measured."""
+    for path in sorted(folder.glob("*/result.json"))[:results]:
+        found = json.loads(path.read_text())
+        found["cost"]["train_seconds"] = found["cost"].get("train_seconds", 0.0) + 1.0
+        path.write_text(json.dumps(found))
 
 
 def step(name: str, folder: Path, new: int) -> dict[str, Any]:
@@ -65,15 +82,22 @@ def step(name: str, folder: Path, new: int) -> dict[str, Any]:
         return found
 
     if name == "serve":
-        from uedp_bench.leaderboard.serve import LiveSite
+        from uedp_bench.leaderboard.serve import LiveServer
 
-        site = LiveSite(loader, folder / "live")
-        timed("first look", site.refresh)
-        make(folder / "results", new, new + 1)
-        before = dict(site._site.versions)
-        timed("one new result", site.refresh)
-        after = site._site.versions
-        out["written"] = sum(before.get(file) != version for file, version in after.items())
+        with LiveServer(loader, 0) as server:
+            timed("start", server.site.refresh)
+            pages = sorted(path.name for path in (folder / "results").iterdir())
+            timed("front", lambda: _get(server.url))
+            timed("table", lambda: _get(f"{server.url}table.html"))
+            timed(
+                "200 pages", lambda: [_get(f"{server.url}runs/{one}.html") for one in pages[:200]]
+            )
+            out["megabytes after"] = _resident()
+            before = dict(server.site._site.versions)
+            make(folder / "results", new, new + 1)
+            timed("one new result", server.site.refresh)
+            after = server.site._site.versions
+            out["written"] = sum(before.get(file) != version for file, version in after.items())
     else:
         loaded = timed("reading", loader.load)
         out["results"] = len(loaded.copies)
@@ -89,6 +113,50 @@ def step(name: str, folder: Path, new: int) -> dict[str, Any]:
             out |= {"files": len(built.files), "written": len(built.written)}
     out["peak megabytes"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
     return out
+
+
+def _get(url: str) -> int:
+    with urlopen(url) as answer:  # noqa: S310
+        return len(answer.read())
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return round(pages * resource.getpagesize() / 1e6)
+
+
+def browse(folder: Path) -> dict[str, Any]:
+    """Milliseconds until the first rows and the whole table are there, and of a filter."""
+    from playwright.sync_api import sync_playwright
+
+    found = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))))
+    table = folder / "site" / "table.html"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(120_000)
+        out: dict[str, Any] = {}
+        for name in ("index", "table"):
+            page.goto((folder / "site" / f"{name}.html").as_uri())
+            if name == "table":
+                page.locator("#leaderboard tbody a").first.wait_for()
+            out[f"{name}, ms"] = round(page.evaluate("performance.now()"))
+        out["rows"] = page.evaluate("uedp.rows.length")
+        for what, state in (("filter", '{set: "", task: "next-word", source: ""}'),
+                            ("search", '{task: "", q: "uedp copy=1"}'),
+                            ("everything", '{q: ""}')):  # fmt: skip
+            out[f"{what}, ms"] = round(page.evaluate(
+                f"(() => {{ const t = performance.now(); uedp.set({state});"
+                " return performance.now() - t; })()"
+            ))  # fmt: skip
+        browser.close()
+    pieces = [path.stat().st_size for path in (folder / "site/assets").glob("rows-*.js")]
+    return out | {
+        "table, MB": round(table.stat().st_size / 1e6, 2),
+        "index, MB": round((folder / "site/index.html").stat().st_size / 1e6, 2),
+        "pieces": len(pieces),
+        "pieces, MB": round(sum(pieces) / 1e6, 1),
+    }
 
 
 def run(name: str, folder: Path, new: int) -> dict[str, Any]:
@@ -117,9 +185,10 @@ def measure(results: int, folder: Path, steps: tuple[str, ...] = STEPS) -> dict[
     for name in steps:
         found[f"{name}, first"] = run(name, folder, results)
         if name != "serve":
-            results += 1
-            make(folder / "results", results - 1, results)
-            found[f"{name}, one new result"] = run(name, folder, results)
+            change(folder / "results")
+            found[f"{name}, ten changed"] = run(name, folder, results)
+        if name == "build" and any(map(shutil.which, ("chromium", "google-chrome"))):
+            found["browser"] = browse(folder)
     return found
 
 

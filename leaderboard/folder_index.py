@@ -98,6 +98,7 @@ class FolderIndex:
         self.path.touch(mode=0o600)
         store = sqlite3.connect(self.path, timeout=_PATIENCE_SECONDS, check_same_thread=False)
         try:
+            store.execute("PRAGMA synchronous = OFF")  # what a power failure damages is made again
             store.execute(_TABLE)
             store.execute("CREATE TABLE IF NOT EXISTS code (digest TEXT)")
             if store.execute("SELECT digest FROM code").fetchall() != [(package_digest(),)]:

@@ -44,40 +44,55 @@ def run_page(identifier: str) -> str:
     return f"runs/{identifier}.html"
 
 
-def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, Any]:
-    """Everything that the page of the table shows.
+class TableData:
+    """What the page of the table shows.
 
     Args:
         rows: of the leaderboard, aggregated from `results`.
         results: by id.
     """
-    columns = metric_columns(rows)
-    at_key = {column["key"]: at for at, column in enumerate(columns)}
-    sets, table = [], []
-    found = real_first(boards(rows))
-    for at, board in enumerate(found):
-        name, larger = headline(board[0])
-        sets.append({
-            "id": identity(board),
-            "title": title(board),
-            "generated": generated(board),
-            "headline": f"utility.{name}" if name else None,
-            "larger_is_better": larger,
-            "floors": [
-                {"name": floor, "low": _short(low), "high": _short(high)}
-                for floor, (low, high) in floors(board).items()
-            ],
-        })  # fmt: skip
-        for row, label, differing in zip(board, labels(board), differences(board), strict=True):
-            told = {"set": at, "mechanism": label, "differs": _plain(differing)}
-            table.append(told | _row(row) | _numbers(row, at_key, results))
+
+    def __init__(self, rows: Sequence[Row], results: Mapping[str, Result]) -> None:
+        self._results, self._found = results, real_first(boards(rows))
+        columns = metric_columns(rows)
+        self._places = {column["key"]: at for at, column in enumerate(columns)}
+        self.frame: dict[str, Any] = {
+            "sets": [_set(board) for board in self._found],
+            "columns": columns,
+            "rows": [],
+            "runs": sum(len(row.runs) for row in rows),
+            "failed": sum(len(row.failed) for row in rows),
+            "initial": _initial(self._found),
+        }
+        """Everything but its rows."""
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows, made one after the other: those of a large leaderboard take much memory."""
+        for at, board in enumerate(self._found):
+            told = zip(board, labels(board), differences(board), strict=True)
+            for row, label, differing in told:
+                named = {"set": at, "mechanism": label, "differs": _plain(differing)}
+                yield named | _row(row) | _numbers(row, self._places, self._results)
+
+
+def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, Any]:
+    """Everything that the page of the table shows; see `TableData`."""
+    data = TableData(rows, results)
+    return data.frame | {"rows": list(data.rows())}
+
+
+def _set(board: Sequence[Row]) -> dict[str, Any]:
+    name, larger = headline(board[0])
     return {
-        "sets": sets,
-        "columns": columns,
-        "rows": table,
-        "runs": sum(len(row.runs) for row in rows),
-        "failed": sum(len(row.failed) for row in rows),
-        "initial": _initial(found),
+        "id": identity(board),
+        "title": title(board),
+        "generated": generated(board),
+        "headline": f"utility.{name}" if name else None,
+        "larger_is_better": larger,
+        "floors": [
+            {"name": floor, "low": _short(low), "high": _short(high)}
+            for floor, (low, high) in floors(board).items()
+        ],
     }
 
 

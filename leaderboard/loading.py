@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -111,6 +113,10 @@ class Loader:
             InputError: if a folder, a store or an experiment does not exist.
             TrackingError: if a server cannot be reached.
         """
+        with _no_cycles():
+            return self._load(progress)
+
+    def _load(self, progress: Progress | None) -> Loaded:
         there = [(source, source.find()) for source in self._sources]
         total = sum(len(found) for _, found in there)
         known: dict[str, tuple[Hashable, Copy | str | None]] = {}
@@ -149,6 +155,18 @@ class Loader:
 
     def _signature(self, one: Found) -> Hashable:
         return self._known[one.place][0] if one.place in self._known else None
+
+
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Results hold no cycles, and to look for some takes as long as to read thousands."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
 
 
 def load_results(folders: Iterable[Path]) -> list[Result]:

@@ -3,6 +3,7 @@
     OUT/index.html            what was found, and which mechanism for what
     OUT/glossary.html         what words, columns, mechanisms and attacks mean
     OUT/table.html            table, plots and comparison; its data are in the page
+    OUT/assets/rows-001.js    rows of the table, where there are thousands
     OUT/runs/<id>.html        a page for every run; curves are in the page
     OUT/results.json, .csv    everything that the table shows, for programs
     OUT/assets/               scripts and styles, ours and vendored
@@ -14,8 +15,7 @@ and scripts are plain ones.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -29,13 +29,14 @@ from uedp_bench.leaderboard.former_pages import FormerPages
 from uedp_bench.leaderboard.front.links import links
 from uedp_bench.leaderboard.front.page import front_context
 from uedp_bench.leaderboard.glossary.page import glossary_context
-from uedp_bench.leaderboard.index_page import metric_columns, page_data, run_page
+from uedp_bench.leaderboard.index_page import TableData, metric_columns, page_data, run_page
 from uedp_bench.leaderboard.loading import Copy, Progress
 from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.rows import Known, Row, aggregate
 from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.site_folder import SiteFolder
-from uedp_bench.leaderboard.table import to_csv, to_json
+from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
+from uedp_bench.leaderboard.table_pieces import Pieces, embedded
 from uedp_bench.results import Result
 from uedp_bench.version import __version__
 
@@ -222,22 +223,33 @@ class Site:
         rows: Sequence[Row],
         results: Mapping[str, Result],
         pages: Mapping[str, _RunPage],
-    ) -> dict[str, Callable[[], str]]:
+    ) -> dict[str, Callable[[], str | Iterator[str]]]:
         """How to make every file; the index is the last: it leads to all others."""
         waiting = self._live and not rows
-        table = _waiting if waiting else partial(_table, rows, results)
+        pieces = Pieces(rows, results)
+        table = _waiting if waiting else partial(_table, rows, results, pieces=self._pieces(pieces))
         front = _waiting if waiting else partial(_front, rows)
         return {
             **_assets(),
             **{name: partial(page.render, self._live) for name, page in sorted(pages.items())},
-            "results.json": partial(to_json, rows),
-            "results.csv": partial(to_csv, rows),
+            "results.json": partial(json_parts, rows),
+            "results.csv": partial(csv_parts, rows),
+            **pieces.files(),
             "glossary.html": partial(_glossary, rows, self._live),
             "table.html": partial(table, self._live),
             "index.html": partial(front, self._live),
         }
 
-    def _write(self, folder: SiteFolder, name: str, text: str) -> None:
+    def _pieces(self, pieces: Pieces) -> Callable[[], list[str]] | None:
+        """Addresses of the pieces, which change with their content; None where there are none."""
+        if not pieces.names:
+            return None
+        return lambda: [f"{name}?{self.versions.get(name, '')}" for name in pieces.names]
+
+    def _write(self, folder: SiteFolder, name: str, text: str | Iterator[str]) -> None:
+        if not isinstance(text, str):
+            self.versions[name] = folder.write_parts(name, text)[:16]
+            return
         version = sha256(text.encode()).hexdigest()[:16]
         if self._live and name.endswith(".html"):
             # The first is ours: in values of results, "<" is escaped.
@@ -251,7 +263,7 @@ def _front(rows: Sequence[Row], live: bool) -> str:
     context = front_context(rows)
     data = context.pop("data")
     return _render("front.html.j2", {
-        **context, "data": _embedded(data), "data_rows": bool(data["rows"]), "root": "",
+        **context, "data": embedded(data), "data_rows": bool(data["rows"]), "root": "",
         "live": live, "links": links(),
     })  # fmt: skip
 
@@ -263,10 +275,16 @@ def _glossary(rows: Sequence[Row], live: bool) -> str:
     })  # fmt: skip
 
 
-def _table(rows: Sequence[Row], results: Mapping[str, Result], live: bool) -> str:
+def _table(
+    rows: Sequence[Row],
+    results: Mapping[str, Result],
+    live: bool,
+    pieces: Callable[[], list[str]] | None = None,
+) -> str:
+    data = TableData(rows, results).frame if pieces else page_data(rows, results)
     return _render("table.html.j2", {
-        "data": _embedded(page_data(rows, results)), "root": "", "live": live,
-        "first": first_rows(rows),
+        "data": embedded(data), "root": "", "live": live, "first": first_rows(rows),
+        "pieces": pieces() if pieces else (),
     })  # fmt: skip
 
 
@@ -276,16 +294,8 @@ def _waiting(live: bool) -> str:
 
 def _run(result: Result, row: Row, live: bool) -> str:
     context = run_context(result, row)
-    data = _embedded(context.pop("data"))
+    data = embedded(context.pop("data"))
     return _render("run.html.j2", {**context, "data": data, "root": "../", "live": live})
-
-
-def _embedded(value: Any) -> str:
-    """JSON that may stand in a script element: no value of it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    for mark in "<>&\u2028\u2029":
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return text
 
 
 @cache

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from filecmp import cmp
+from hashlib import sha256
 from pathlib import Path
 
 from uedp_bench.errors import InputError
@@ -72,6 +74,24 @@ class SiteFolder:
             path.parent.mkdir(parents=True, exist_ok=True)
             _replace(path, content)
             self.written.append(name)
+
+    def write_parts(self, name: str, parts: Iterable[str]) -> str:
+        """As `write`, of a text that is not held in memory; returns its SHA-256."""
+        path = self._path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial, digest = path.with_name(f"{path.name}.partial"), sha256()
+        try:
+            with partial.open("wb") as out:
+                for part in parts:
+                    content = part.encode()
+                    digest.update(content)
+                    out.write(content)
+            if not path.is_file() or not cmp(partial, path, shallow=False):
+                partial.replace(path)
+                self.written.append(name)
+        finally:
+            partial.unlink(missing_ok=True)
+        return digest.hexdigest()
 
     def close(self) -> list[str]:
         """Removes the files of a former site that this one does not have, and names them."""

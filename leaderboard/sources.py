@@ -121,9 +121,10 @@ class Folder:
             yield from map(_shortened, self.read(found))
             return
         with FolderIndex(self.path, "results") as index:
-            index.keep(os.path.relpath(one.name, self.path) for one in there)
+            root = f"{self.path}{os.sep}"
+            index.keep(one.name.removeprefix(root) for one in there)
             for one in found:
-                path = os.path.relpath(one.name, self.path)
+                path = one.name.removeprefix(root)
                 known = of_text(index.get(path, one.signature))
                 if known is not None:
                     yield known

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +151,15 @@ def _pipes(cells: Sequence[str]) -> str:
 
 def to_json(rows: Sequence[Row]) -> str:
     """A list of row objects with everything that is known of them; infinity is "inf"."""
-    return json.dumps([_object(row) for row in rows], indent=1, allow_nan=False)
+    return "".join(json_parts(rows))
+
+
+def json_parts(rows: Sequence[Row]) -> Iterator[str]:
+    """The text of `to_json`, a row at a time: all rows of a large leaderboard are 100 MB."""
+    for at, row in enumerate(rows):
+        text = json.dumps(_object(row), indent=1, allow_nan=False)
+        yield f"{',' if at else '['}\n{text}".replace("\n", "\n ")
+    yield "\n]" if rows else "[]"
 
 
 def _object(row: Row) -> dict[str, Any]:
@@ -176,13 +184,28 @@ def to_csv(rows: Sequence[Row]) -> str:
     an end of the interval of `auc`. Text that a spreadsheet would take for a formula begins with
     an apostrophe.
     """
-    lines = [columns_of(row) for row in rows]
-    columns = list(dict.fromkeys(name for line in lines for name in line))
-    columns.sort(key=_place)
+    return "".join(csv_parts(rows))
+
+
+def csv_parts(rows: Sequence[Row]) -> Iterator[str]:
+    """The text of `to_csv`, a line at a time."""
+    # Columns are known after the last row; until then, lines wait as text, and names are shared.
+    names: dict[tuple[str, ...], tuple[str, ...]] = {}
+    waiting = []
+    for row in rows:
+        line = columns_of(row)
+        known = names.setdefault(tuple(line), tuple(line))
+        waiting.append((known, json.dumps(list(line.values()))))
+    columns = sorted(dict.fromkeys(name for known in names for name in known), key=_place)
+    yield _csv_line(columns)
+    for known, text in waiting:
+        line = dict(zip(known, json.loads(text), strict=True))
+        yield _csv_line([line.get(name, "") for name in columns])
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_harmless, columns))
-    writer.writerows([_harmless(line.get(name, "")) for name in columns] for line in lines)
+    csv.writer(out, lineterminator="\n").writerow(map(_harmless, cells))
     return out.getvalue()
 
 

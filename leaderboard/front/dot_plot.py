@@ -159,4 +159,5 @@ def spread(dots: Sequence[Dot], most: int) -> tuple[Dot, ...]:
     """At most so many dots: the subject, what stands out, then the others in their order."""
     told = [dot for dot in dots if dot.tone != "plain"]
     kept = [*told, *(dot for dot in dots if dot.tone == "plain")][:most]
-    return tuple(dot for dot in dots if dot in kept)
+    places = {id(dot) for dot in kept}
+    return tuple(dot for dot in dots if id(dot) in places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
@@ -123,18 +124,27 @@ def _exposure_text(row: Row) -> str:
     return value_text(known, _exposure(row))
 
 
-def _exposures(board: Board, subject: Row, reference: Row) -> DotPlot:
-    """Exposure of the rows of a board, the two that matter marked."""
+def _exposures(board: Board) -> dict[str, Dot]:
+    """Exposure of the rows of a board, by group."""
     known, called = metric("leakage", _EXPOSURE), names(board)
-    tones = {subject.group: "subject", reference.group: "bad"}
-    dots = [
-        dot(row, called[row.group], row.leakage[_SHARER][_EXPOSURE], known,
-            tones.get(row.group, "plain"))
+    return {
+        row.group: dot(row, called[row.group], row.leakage[_SHARER][_EXPOSURE], known)
         for row in board
         if math.isfinite(_exposure(row))
-    ]  # fmt: skip
+    }
+
+
+def _exposure_plot(dots: dict[str, Dot], subject: Row, reference: Row) -> DotPlot:
+    """Exposures of a board, the two that matter marked."""
+    tones = {subject.group: "subject", reference.group: "bad"}
     floor = Mark("where nothing leaks", _floor(), number(_floor()))
-    return DotPlot(axis(known), spread(dots, MOST_DOTS), (floor,))
+    known = metric("leakage", _EXPOSURE)
+    return DotPlot(axis(known), spread(_toned(dots, tones), MOST_DOTS), (floor,))
+
+
+def _toned(dots: dict[str, Dot], tones: dict[str, str]) -> list[Dot]:
+    """The dots, some of them marked: thousands are made once, and not for every finding."""
+    return [replace(one, tone=tones[name]) if name in tones else one for name, one in dots.items()]
 
 
 def exposure_at_the_floor(board: Board) -> Sequence[Finding]:
@@ -161,7 +171,7 @@ def exposure_at_the_floor(board: Board) -> Sequence[Finding]:
     drop = _exposure(bare) - _exposure(row)
     return [
         Finding("exposure-at-the-floor", "The cheapest protection that brings exposure down",
-                parts, _exposures(board, row, bare), board, (row, bare), drop)
+                parts, _exposure_plot(_exposures(board), row, bare), board, (row, bare), drop)
     ]  # fmt: skip
 
 
@@ -170,15 +180,16 @@ def deidentified_leaks(board: Board) -> Sequence[Finding]:
     bare = unprotected(board)
     if bare is None or _exposed(bare) is None:
         return []
+    dots = _exposures(board)
     return [
-        _deidentified(board, row, bare)
+        _deidentified(board, row, bare, dots)
         for row in board
         if {part.name for part in row.spec.mechanism} - {"noiseless"} == {"deidentify"}
         and (_exposed(row) or 0.0) > _floor() + NEAR
     ]
 
 
-def _deidentified(board: Board, row: Row, bare: Row) -> Finding:
+def _deidentified(board: Board, row: Row, bare: Row, dots: dict[str, Dot]) -> Finding:
     parts = (
         f"After de-identification, a model of {where(board)} still remembers planted canaries: "
         "exposure ", _exposure_text(row), ", where ordinary training has ", _exposure_text(bare),
@@ -186,21 +197,29 @@ def _deidentified(board: Board, row: Row, bare: Row) -> Finding:
     )  # fmt: skip
     strength = _exposure(row) - _floor()
     return Finding("de-identification-leaks", "De-identification that leaks", parts,
-                   _exposures(board, row, bare), board, (row, bare), strength)  # fmt: skip
+                   _exposure_plot(dots, row, bare), board, (row, bare), strength)  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------- utility
 
 
-def _utilities(board: Board, tones: dict[str, str], marks: Sequence[Mark]) -> DotPlot:
+def _utilities(board: Board) -> dict[str, Dot]:
+    """What ranks the rows of a board, by group."""
     called, known = names(board), leading_metric(board[0])
     found = ((row, leading(row)) for row in board)
-    dots = [
-        dot(row, called[row.group], stat, known, tones.get(row.group, "plain"))
+    return {
+        row.group: dot(row, called[row.group], stat, known)
         for row, stat in found
         if stat is not None and math.isfinite(stat.value)
-    ]
-    return DotPlot(axis(known), spread(dots, MOST_DOTS), tuple(marks))
+    }
+
+
+def _utility_plot(
+    board: Board, dots: dict[str, Dot], subject: Row, marks: Sequence[Mark]
+) -> DotPlot:
+    """Utilities of a board, the one that matters marked."""
+    toned = _toned(dots, {subject.group: "subject"})
+    return DotPlot(axis(leading_metric(board[0])), spread(toned, MOST_DOTS), tuple(marks))
 
 
 def _floors(row: Row, only: Sequence[str] = ()) -> list[Mark]:
@@ -234,10 +253,8 @@ def best_for_persons(board: Board) -> Sequence[Finding]:
         f". Public text alone gives {value_text(known, public.value)}, ordinary training "
         f"{leading_text(bare)}: that is ", f"{number(100.0 * share)} %", " of the way.",
     )  # fmt: skip
-    plot = _utilities(
-        [one for one in board if one in (row, bare) or guarantees(one, "proven", "user")],
-        {row.group: "subject"}, _floors(row, ("public-only",)),
-    )  # fmt: skip
+    among = [one for one in board if one in (row, bare) or guarantees(one, "proven", "user")]
+    plot = _utility_plot(among, _utilities(among), row, _floors(row, ("public-only",)))
     return [Finding("best-for-persons", "What protecting a person costs", parts, plot,
                     board, (row, bare), share)]  # fmt: skip
 
@@ -249,7 +266,7 @@ def learned_nothing(board: Board) -> Sequence[Finding]:
 
 def _idle(board: Board) -> Iterator[Finding]:
     larger = headline(board[0])[1]
-    called = names(board)
+    called, dots = names(board), _utilities(board)
     for row in board:
         claims, stat = guarantees(row, "claimed"), leading(row)
         if row.learned is not False or not claims or stat is None or not row.floors:
@@ -268,7 +285,7 @@ def _idle(board: Board) -> Iterator[Finding]:
             leading_text(row), f", where {FLOORS.get(name, name)} reaches ",
             value_text(known, floor), ".",
         )  # fmt: skip
-        plot = _utilities(board, {row.group: "subject"}, _floors(row, (name,)))
+        plot = _utility_plot(board, dots, row, _floors(row, (name,)))
         strength = math.inf if better <= 0 else worse / better
         yield Finding("learned-nothing", "A mechanism that learns nothing", parts, plot, board,
                       (row,), strength)  # fmt: skip

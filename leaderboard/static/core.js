@@ -3,6 +3,8 @@
 // Views subscribe to the state and draw; none of them knows another.
 Object.assign(window.uedp, (function () {
   const raw = JSON.parse(document.getElementById("data").textContent);
+  // Rows of a large table come in scripts of their own.
+  raw.rows = raw.rows.concat(...(window.uedpRows || []));
   const columns = raw.columns;
   const columnOf = new Map(columns.map((column) => [column.key, column]));
   raw.sets.forEach((set, at) => {

@@ -94,9 +94,12 @@ def parse(text: str) -> Parsed:
 TOO_DEEP = f"is nested too deeply; results have at most {MOST_DEPTH} levels"
 
 
+_NESTED = (dict, list)
+
+
 def _too_deep(value: Any) -> bool:
     depth, level = 0, [value]
-    while depth <= MOST_DEPTH and (level := [x for x in level if isinstance(x, dict | list)]):
+    while depth <= MOST_DEPTH and (level := [x for x in level if isinstance(x, _NESTED)]):
         level = [x for one in level for x in (one.values() if isinstance(one, dict) else one)]
         depth += 1
     return depth > MOST_DEPTH
@@ -114,12 +117,16 @@ def may_have_faults(text: str) -> bool:
         or "\\ud" in text
         or "\\uD" in text
         or _LARGE.search(text) is not None
+        or (_LONG.search(text[::_STEP]) is not None and _DIGITS.search(text) is not None)
         or (not text.isascii() and _HALF.search(text) is not None)
     )
 
 
-_LARGE = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{200}")
-"""Beginnings of numbers that may be too large for a float."""
+_LARGE = re.compile(r"[eE]\+?[0-9]{3}[0-9]*(?=[\s,\]}]|\Z)")
+"""Ends of numbers that may be too large for a float; digests have such letters within."""
+
+_DIGITS, _LONG, _STEP = re.compile("[0-9]{200}"), re.compile("[0-9]{9}"), 20
+"""Every twentieth character is looked at first: ten of two hundred digits are among them."""
 
 
 def faults(value: Any) -> Iterator[tuple[tuple[Any, ...], str]]:

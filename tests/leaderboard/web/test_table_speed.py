@@ -7,8 +7,9 @@ import statistics
 import pytest
 from references import reference_results
 
+from uedp_bench.leaderboard import table_pieces
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.site import Site
+from uedp_bench.leaderboard.site import Site, build
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +78,14 @@ def test_first_rows_are_there_before_two_thousand_are_read(many, browser):
             })
         """)
         assert statistics.median(spent) < 500, spent
+
+
+def test_rows_in_pieces_are_the_rows_of_the_table(tmp_path, visit, monkeypatch):
+    monkeypatch.setattr(table_pieces, "MOST_IN_PAGE", 3)
+    monkeypatch.setattr(table_pieces, "ROWS", 4)
+    results = [one for one in reference_results() if one.spec.task.name == "next-word"][:40]
+    build(results, tmp_path / "site")
+    page = visit(tmp_path / "site" / "table.html", "view=table")
+    page.locator("#leaderboard tbody a").first.wait_for()
+    assert page.evaluate("uedp.rows.length") == len(aggregate(results)) > 8
+    assert page.evaluate("new Set(uedp.rows.map(row => row.id)).size") == len(aggregate(results))
