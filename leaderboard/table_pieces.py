@@ -20,7 +20,7 @@ MOST_IN_PAGE = 2000
 """Rows of a table whose page holds them all."""
 
 ROWS = 500
-"""Of a piece."""
+"""Rows of a piece."""
 
 
 class Pieces:
