@@ -126,13 +126,34 @@ def test_a_server_that_is_gone_is_told_of_once_and_holds_nobody_up(monkeypatch):
             watching.hear(heard("ae", ("train_loss", step, 3.0)))
         assert len(watching._waiting) == 1000
         go_on.set()
-        until(lambda: not watching._thread.is_alive())
+        until(lambda: said)
         watching.ended("ad")
+        time.sleep(0.1)  # the thread looks ten times
     assert len(asked) == 1
     assert said == [
         "cannot log to MLflow at http://gone: no answer; metrics are logged when the runs have "
         "ended"
     ]
+
+
+def test_a_server_that_returns_gets_points_again(uri, client, monkeypatch):
+    monkeypatch.setattr(live_metrics, "RETRY_SECONDS", 0.05)
+    asked, said, real = [], [], LiveRun
+
+    def back(*known):
+        asked.append(known)
+        if len(asked) < 3:
+            raise TrackingError("cannot log to MLflow: no answer")
+        return real(*known)
+
+    monkeypatch.setattr(live_metrics, "LiveRun", back)
+    with live(uri, "az", warn=said.append) as watching:
+        watching.hear(heard("az", ("train_loss", 1, 3.0)))
+        until(lambda: watching._runs)
+        watching.hear(heard("az", ("train_loss", 2, 2.0)))
+        until(lambda: curve(client, "az") == [(2, 2.0)])  # the result adds the first
+    assert len(said) == 1
+    assert run_of(client, "az").info.status == "KILLED"
 
 
 def test_the_queue_forgets_the_oldest(uri, monkeypatch):

@@ -113,7 +113,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                     for job, result in running:
                         screen.finish(job, result)
                         results.append(tracker.log(result))
-    return results
+    return [tracker.latest(result) for result in results]
 
 
 def _alone(options: Options) -> int:

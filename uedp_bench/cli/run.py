@@ -320,7 +320,8 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     for line in _complaints(failures):
         echo(f"failed: {line}", err=True)
     if tracker.error is not None:
-        echo(f"error: {tracker.error}; all results are in {options.out}", err=True)
+        said = f"{tracker.error}; all results are in {options.out}"
+        echo(f"error: {said}, and the same command logs what is missing", err=True)
     if failures or tracker.error is not None:
         raise typer.Exit(1)
 

@@ -25,13 +25,17 @@ from uedp_bench.results import RunSpec
 SECONDS = 5.0
 """Points are sent no more often."""
 
+RETRY_SECONDS = 60.0
+"""A server that failed is asked again no earlier."""
+
 _MOST_WAITING = 100_000
 
 
 class LiveMetrics:
     """Sends points of the runs of a command to MLflow, within the block that it is used in.
 
-    A server that fails is told of once, and left alone after that.
+    A server that fails is told of once, and left alone for a minute each time. Points that it did
+    not take are logged with the result.
 
     Args:
         specs: of the runs, by id.
@@ -59,7 +63,7 @@ class LiveMetrics:
         self._runs: dict[str, LiveRun] = {}
         self._began: dict[str, int] = {}
         self._machine = SystemMetrics()
-        self._stop, self._failed = threading.Event(), False
+        self._stop, self._failed, self._again = threading.Event(), False, 0.0
         self._thread = threading.Thread(target=self._send_now_and_then, daemon=True)
 
     def __enter__(self) -> Self:
@@ -74,8 +78,8 @@ class LiveMetrics:
     ) -> None:
         self._stop.set()
         self._thread.join()
-        for run in self._runs.values() if not self._failed else ():
-            with suppress(TrackingError):  # the next command ends it
+        with suppress(TrackingError):  # the next command ends them
+            for run in self._runs.values() if not self._again else ():
                 run.interrupted()
 
     def hear(self, message: JobProgress) -> None:
@@ -93,7 +97,9 @@ class LiveMetrics:
             self._runs.pop(identifier, None)
 
     def _send_now_and_then(self) -> None:
-        while not self._stop.wait(self._seconds) and not self._failed:
+        while not self._stop.wait(self._seconds):
+            if time.monotonic() < self._again:
+                continue
             points: dict[str, list[tuple[str, int, float, int]]] = {}
             while self._waiting:
                 identifier, name, step, value, at = self._waiting.popleft()
@@ -111,7 +117,8 @@ class LiveMetrics:
     ) -> None:
         with self.sending:
             spec = self._specs.get(identifier)
-            if spec is None or self._failed or self._stop.is_set():
+            gone = time.monotonic() < self._again
+            if spec is None or gone or self._stop.is_set():
                 return
             try:
                 if identifier not in self._runs:
@@ -121,6 +128,9 @@ class LiveMetrics:
                     self._runs[identifier].log(points)
                 if machine:
                     self._runs[identifier].log_machine(machine)
+                self._again = 0.0
             except (TrackingError, OSError) as error:
-                self._failed = True
-                self._warn(f"{error}; metrics are logged when the runs have ended")
+                self._again = time.monotonic() + RETRY_SECONDS
+                if not self._failed:
+                    self._failed = True
+                    self._warn(f"{error}; metrics are logged when the runs have ended")

@@ -24,8 +24,14 @@ from uedp_bench.harness.tracking_client import (
     experiment_of,
     without_credentials,
 )
+from uedp_bench.harness.tracking_doubles import delete_doubles, found_or_made
 from uedp_bench.harness.tracking_grid import GridRun
-from uedp_bench.harness.tracking_model import NOTHING_MORE, Uploads, log_release
+from uedp_bench.harness.tracking_model import (
+    NOTHING_MORE,
+    Uploads,
+    delete_models,
+    log_release,
+)
 from uedp_bench.harness.tracking_values import (
     CONTENT,
     ID,
@@ -74,11 +80,15 @@ def log_result(
     uri = uri or default_uri(folder.parent)
     public = without_credentials(uri)
     with as_tracking_error(f"log to MLflow at {public}"):
+        began, ended = times(result)
         with environment(PROBE):
+            # The server may have gone since the last result: it is asked again, and not for long.
             client, number = experiment_of(uri, experiment)
+            client.get_experiment(number)
         with environment(WORK):
-            began, ended = times(result)
-            run_id, content = _run_of((client, number), result.id, result.spec, began, grid)
+            run_id, content, doubles = _run_of(
+                (client, number), result.id, result.spec, began, grid
+            )
             tracking = {"mlflow_run_id": run_id, "tracking_uri": public, "experiment": experiment}
             logged = result.model_copy(update={"tracking": tracking})
             if content != _content(result):
@@ -89,6 +99,8 @@ def log_result(
                 client.set_terminated(run_id, status, ended)
                 # Last, so that what was interrupted is logged again, and ended.
                 client.set_tag(run_id, CONTENT, _content(result))
+            delete_models(client, number, result, doubles)
+            delete_doubles(client, doubles)
     return tracking
 
 
@@ -121,7 +133,7 @@ class LiveRun:
             self._client, number = experiment_of(uri, experiment)
             began = round(1000 * time.time()) if began is None else began
             place = self._client, number
-            self._run_id, content = _run_of(place, identifier, spec, began, grid)
+            self._run_id, content, _ = _run_of(place, identifier, spec, began, grid)
             if content is not None:  # it failed before: the next result says how it ended
                 self._client.delete_tag(self._run_id, CONTENT)
                 self._client.update_run(self._run_id, status="RUNNING")
@@ -188,23 +200,19 @@ def _content(result: Result) -> str:
 
 def _run_of(
     place: tuple[Any, str], identifier: str, spec: RunSpec, began: int, grid: GridRun | None
-) -> tuple[str, str | None]:
-    """The MLflow run of a run, found or made, and the content that it holds in full."""
+) -> tuple[str, str | None, tuple[str, ...]]:
+    """The MLflow run of a run, found or made, the content that it holds in full, its doubles."""
     client, experiment = place
     parent = {} if grid is None else grid.parent(client, experiment, began)
-    found = client.search_runs([experiment], f"tags.`{ID}` = '{identifier}'", max_results=1)
-    if found:
-        run = found[0]
-        for tag, value in parent.items():
-            if tag not in run.data.tags:  # the grid that had it first keeps it
-                client.set_tag(run.info.run_id, tag, value)
-        return run.info.run_id, run.data.tags.get(CONTENT)
     # Runs that are logged one by one differ in parameters that are not known: the id tells.
     name = f"{spec.label}, seed {spec.seed} ({identifier[:6]})"
     name = name if grid is None else grid.names.get(identifier, name)
-    told = {ID: identifier, **_MADE_BY, **parent}
-    run = client.create_run(experiment, start_time=began, run_name=name, tags=told)
-    return run.info.run_id, None
+    more = {**_MADE_BY, **parent}
+    found = found_or_made(place, (ID, identifier), name=name, began=began, more=more)
+    run_id = str(found.run.info.run_id)
+    if grid is not None:
+        grid.adopt(client, found.run)
+    return run_id, found.run.data.tags.get(CONTENT), found.doubles
 
 
 def times(result: Result) -> tuple[int, int]:

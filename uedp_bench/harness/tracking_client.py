@@ -81,7 +81,11 @@ def _artifacts(uri: str) -> str | None:
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Sets MLflow's limits where the user has not, and takes them back."""
-    quiet = {"MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+    # MLflow prints addresses of runs to standard output, which belongs to tables and --json.
+    quiet = {
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    }
     added = {k: v for k, v in {**values, **quiet}.items() if k not in os.environ}
     os.environ.update(added)
     try:

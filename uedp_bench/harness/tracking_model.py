@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -69,32 +70,13 @@ def _log_model(client: Any, run_id: str, result: Result, release: Path) -> bool:
     `uedp_bench.load_release` reads what MLflow downloads. It is logged once: the same files again
     change nothing, and an upload that was interrupted is gone on with.
     """
-    from mlflow.entities import LoggedModelOutput, LoggedModelStatus
-    from mlflow.exceptions import MlflowException
+    from mlflow.entities import LoggedModelStatus
 
-    digest, model = _digest(release), None
-    run = client.get_run(run_id)
-    for output in run.outputs.model_outputs if run.outputs else ():
-        known = client.get_logged_model(output.model_id)
-        if known.tags.get(_DIGEST) == digest:
-            if known.status == LoggedModelStatus.READY:
-                return True
-            model = known
+    model = _model_of(client, client.get_run(run_id), result, _digest(release))
     if model is None:
-        try:
-            model = client.create_logged_model(
-                run.info.experiment_id,
-                name=mlflow_name(run.info.run_name).replace("/", "_").replace(".", "_"),
-                source_run_id=run_id,
-                tags={ID: result.id, _DIGEST: digest},
-                params={name: text[:250] for name, text in run.data.params.items()},
-                model_type=_TYPE,
-            )
-        except MlflowException as error:
-            if error.error_code in ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED"):
-                return False
-            raise
-        client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step=0)])
+        return False
+    if model.status == LoggedModelStatus.READY:
+        return True
     with TemporaryDirectory() as place:
         card = Path(place) / "MLmodel"
         card.write_text(_card(model.model_id, run_id, result), encoding="utf-8")
@@ -103,6 +85,67 @@ def _log_model(client: Any, run_id: str, result: Result, release: Path) -> bool:
     client.log_model_artifacts(model.model_id, str(release), "release")
     client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
     return True
+
+
+def _model_of(client: Any, run: Any, result: Result, digest: str) -> Any | None:
+    """The model of a release, found or made, as an output of its run; None without models.
+
+    A model that was made before its run was told of it, or twice because an answer was lost, is
+    found by its tags.
+    """
+    from mlflow.entities import LoggedModelOutput
+    from mlflow.exceptions import MlflowException
+
+    try:
+        found = _models_of(client, run, result, digest)
+        if not found:
+            made = client.create_logged_model(
+                run.info.experiment_id,
+                name=mlflow_name(run.info.run_name).replace("/", "_").replace(".", "_"),
+                source_run_id=run.info.run_id,
+                tags={ID: result.id, _DIGEST: digest},
+                params={name: text[:250] for name, text in run.data.params.items()},
+                model_type=_TYPE,
+            )
+            found = _models_of(client, run, result, digest) or [made]
+    except MlflowException as error:
+        if error.error_code in ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED"):
+            return None
+        raise
+    first, *doubles = found
+    known = {output.model_id for output in (run.outputs.model_outputs if run.outputs else ())}
+    if first.model_id not in known:
+        client.log_outputs(run.info.run_id, [LoggedModelOutput(first.model_id, step=0)])
+    for double in doubles:
+        client.delete_logged_model(double.model_id)
+    return first
+
+
+def _models_of(client: Any, run: Any, result: Result, digest: str) -> list[Any]:
+    """The models of a release, those that its run names first."""
+    outputs = run.outputs.model_outputs if run.outputs else ()
+    known = {output.model_id for output in outputs}
+    asked = f"tags.`{ID}` = '{result.id}' AND tags.`{_DIGEST}` = '{digest}'"
+    found = client.search_logged_models([run.info.experiment_id], asked)
+    own = [model for model in found if model.source_run_id == run.info.run_id]
+    return sorted(own, key=lambda model: (model.model_id not in known, model.model_id))
+
+
+def delete_models(client: Any, experiment: str, result: Result, runs: Sequence[str]) -> None:
+    """Deletes the models of runs that are doubles of a result's, where a server knows models."""
+    from mlflow.exceptions import MlflowException
+
+    if not runs:
+        return
+    try:
+        found = client.search_logged_models([experiment], f"tags.`{ID}` = '{result.id}'")
+    except MlflowException as error:
+        if error.error_code in ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED"):
+            return
+        raise
+    for model in found:
+        if model.source_run_id in runs:
+            client.delete_logged_model(model.model_id)
 
 
 def _card(model: str, run_id: str, result: Result) -> str:
