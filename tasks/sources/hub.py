@@ -11,6 +11,8 @@ from pydantic import Field
 from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.files.arrow_columns import MOST_ROWS_HELD, ArrowColumns, is_of_strings
+from uedp_bench.files.text_store import CheckedTexts, held_texts
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
@@ -76,6 +78,14 @@ class Hub(Source[HubParams]):
         columns: dict[str, list[Any]] = {}
         declared: dict[str, tuple[str, ...]] = {}
         parts = self._parts()
+        params = self.params
+        if params.split_column is None:
+            params = params.model_copy(update={"split_column": _SPLIT})
+        if sum(map(len, parts.values())) > MOST_ROWS_HELD:
+            large = ArrowColumns({split: _Part(p) for split, p in parts.items()}, split=_SPLIT)
+            first = next(iter(parts.values()))
+            if all(set(p.column_names) == set(first.column_names) for p in parts.values()):
+                return corpus_of_columns(large, params, self.name, large.declared())
         for at, (split, part) in enumerate(parts.items()):
             if at and set(part.column_names) != set(columns) - {_SPLIT}:
                 raise InputError(f"hub: split {split!r} has other columns than {next(iter(parts))}")
@@ -85,9 +95,6 @@ class Hub(Source[HubParams]):
                 if names:
                     declared[name] = names
             columns.setdefault(_SPLIT, []).extend([split] * len(part))
-        params = self.params
-        if params.split_column is None:
-            params = params.model_copy(update={"split_column": _SPLIT})
         return corpus_of_columns(columns, params, self.name, declared)
 
     def _parts(self) -> Mapping[str, Dataset]:
@@ -118,6 +125,33 @@ class Hub(Source[HubParams]):
             raise InputError(
                 f"hub.path: {params.path!r} cannot be loaded: {type(error).__name__}: {first}"
             ) from error
+
+
+class _Part:
+    """A split whose Arrow files `datasets` maps into memory; see `files.arrow_columns.ArrowPart`.
+
+    Args:
+        part: the split.
+    """
+
+    def __init__(self, part: Dataset) -> None:
+        self._part = part
+        self.rows, self.names = len(part), tuple(part.column_names)
+
+    def column(self, name: str) -> Any:
+        """See `ArrowPart`."""
+        return self._part.select_columns([name]).with_format("arrow")[:].column(name)
+
+    def texts(self, name: str) -> CheckedTexts | None:
+        """See `ArrowPart`; they stay in the files of the data set."""
+        column = self.column(name)
+        return held_texts(iter(column.chunks)) if is_of_strings(column.type) else None
+
+    def classes(self, name: str) -> tuple[str, ...]:
+        """See `ArrowPart`: those of `ClassLabel`, also in lists."""
+        feature = self._part.features[name]
+        inner = getattr(feature, "feature", None)
+        return tuple(getattr(feature, "names", None) or getattr(inner, "names", None) or ())
 
 
 def _is_split(name: str) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.registry import sources
+from uedp_bench.tasks.sources import hub
 
 
 @pytest.fixture(autouse=True)
@@ -133,3 +134,32 @@ def test_columns_of_class_numbers_declare_their_names_and_others_do_not(tmp_path
     columns = {"label_column": "label", "attribute_columns": ["age", "place"]}
     source = sources.create("hub", {"path": str(tmp_path), **columns})
     assert source.undeclared() == {"entities", "labels", "attribute place"}
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_large_data_set_stays_in_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool
+) -> None:
+    from datasets import ClassLabel, Dataset, DatasetDict, load_from_disk
+
+    whole = {"train": Dataset.from_dict(rows("a", 60)), "test": Dataset.from_dict(rows("b", 8))}
+    data = DatasetDict(whole).cast_column("label", ClassLabel(names=["neg", "pos"]))
+    data.save_to_disk(tmp_path / "saved")
+    monkeypatch.setattr(
+        hub.Hub,
+        "_open",
+        lambda _: (
+            load_from_disk(str(tmp_path / "saved")).shuffle(seed=1)
+            if shuffled
+            else load_from_disk(str(tmp_path / "saved"))
+        ),
+    )
+    given = {"user_column": "user", "label_column": "label"}
+    held = load(tmp_path / "saved", **given)
+    monkeypatch.setattr(hub, "MOST_ROWS_HELD", 0)
+    asked = load(tmp_path / "saved", **given)
+    assert not held.stored
+    assert asked.stored
+    assert asked.texts == held.texts
+    assert asked.fingerprint == held.fingerprint
+    assert asked.label_names == ("neg", "pos")
