@@ -388,3 +388,35 @@ def test_two_processes_do_not_share_a_folder(tmp_path, capsys):
         line = refused(capsys, flags(tmp_path, *DP))
     assert f"process {os.getpid()} on '{socket.gethostname()}' is running in it" in line
     assert run(capsys, *flags(tmp_path, *DP))[0] == 0
+
+
+# -------------------------------------------------------------------------------- a share of a grid
+
+
+def test_parts_of_a_grid_are_the_grid(tmp_path, capsys):
+    """Their folders lie in one, which the leaderboard reads; ids and numbers are those of one."""
+    for part in ("1/2", "2/2", "5/9"):
+        out = tmp_path / "parts" / part.replace("/", "-")
+        code, said, _ = run(capsys, *flags(out, *DP, "--seeds", "1,2", "--share", part, "--json"))
+        assert code == 0
+        seeds = [one["seed"] for row in json.loads(said) for one in row["runs"]]
+        assert seeds == {"1/2": [1], "2/2": [2], "5/9": [1]}[part]
+    assert run(capsys, *flags(tmp_path / "whole", *DP, "--seeds", "1,2"))[0] == 0
+    whole = {result.id: result.utility for result in results(tmp_path / "whole")}
+    parts = [one for name in ("1-2", "2-2") for one in results(tmp_path / "parts" / name)]
+    assert {result.id: result.utility for result in parts} == whole
+    code, said, _ = run(capsys, "leaderboard", "--results", str(tmp_path / "parts"), "--json")
+    assert code == 0
+    (row,) = json.loads(said)
+    assert row["seeds"] == [1, 2]
+
+
+def test_a_part_without_runs_is_no_failure(tmp_path, capsys):
+    out = tmp_path / "out"
+    code, said, err = run(capsys, *flags(out, *DP, "--share", "1/3"))
+    assert (code, said) == (0, "")
+    assert "--share 1/3: the spec has fewer runs" in err
+    assert not out.exists()
+    code, _, err = run(capsys, *flags(out, *DP, "--share", "0/3"))
+    assert code == 2
+    assert "counted from 1 to 3" in err

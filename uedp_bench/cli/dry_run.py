@@ -34,7 +34,7 @@ def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
     from uedp_bench.harness.spec import parse_spec
     from uedp_bench.training.device import choose_device
 
-    runs = expand(parse_spec(data), options.max_runs)
+    runs = options.of(expand(parse_spec(data), options.max_runs))
     device = choose_device(options.device, options.threads)
     workers = default_workers(options.device) if options.workers is None else options.workers
     jobs = jobs_of(runs, options.out)

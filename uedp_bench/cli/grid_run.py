@@ -13,7 +13,8 @@ from uedp_bench.errors import InputError, UedpBenchError
 
 if TYPE_CHECKING:
     from uedp_bench.cli.tracker import Tracker
-    from uedp_bench.results import Result
+    from uedp_bench.harness.shares import Share
+    from uedp_bench.results import Result, RunSpec
 
 MOST_RUNS = 10_000
 """Runs of a spec, unless more are asked for."""
@@ -33,6 +34,7 @@ class Options:
         keep_release: keep releases, reference models and checkpoints of what did not end.
         pace: seconds and steps of a training between two checkpoints.
         quiet: show no progress and no notes.
+        share: the part of the runs that is run; None for all.
     """
 
     out: Path
@@ -51,6 +53,11 @@ class Options:
     processes: int = 1
     pace: tuple[float, int] = (60.0, 0)
     quiet: bool = False
+    share: Share | None = None
+
+    def of(self, runs: list[RunSpec]) -> list[RunSpec]:
+        """Those of a spec's runs that are run."""
+        return runs if self.share is None else self.share.of(runs)
 
 
 def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
@@ -78,7 +85,10 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.run_context import Speed
     from uedp_bench.training.device import choose_device
 
-    runs = expand(parse_spec(data), options.max_runs)
+    every = expand(parse_spec(data), options.max_runs)
+    runs = options.of(every)
+    if not runs:
+        return []
     choose_device(options.device, options.threads)
     workers = _alone(options) if count() > 1 else options.workers
     workers = default_workers(options.device) if workers is None else workers
@@ -96,7 +106,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         with only_process(options.out, keep_cache=options.keep_release):
             jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
             screen.begin(jobs)
-            tracker.begin(jobs)
+            tracker.begin(jobs, every)
             # Results of earlier runs are logged too where this server has not seen them.
             results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
             speed = Speed(threads=options.threads, processes=options.processes)

@@ -96,6 +96,15 @@ MaxRetrain = Annotated[
 MaxRuns = Annotated[
     int, typer.Option(metavar="N", min=1, help="Refuse a spec that stands for more than N runs.")
 ]
+ShareOption = Annotated[
+    str | None,
+    typer.Option(
+        "--share",
+        metavar="I/N",
+        help="Run part I of N of the spec's runs, as a task of a job array does; each part needs "
+        "an --out of its own.",
+    ),
+]
 Noise = Annotated[
     NoiseSource | None,
     typer.Option(
@@ -180,6 +189,7 @@ def run_command(
     retry_failed: RetryFailed = False,
     max_retrain: MaxRetrain = None,
     max_runs: MaxRuns = MOST_RUNS,
+    share: ShareOption = None,
     noise_source: Noise = None,
     out: Out = Path("runs"),
     as_json: Json = False,
@@ -216,6 +226,7 @@ def run_command(
     from uedp_bench import registry
     from uedp_bench.harness.grid import check
     from uedp_bench.harness.settings import parse_setting
+    from uedp_bench.harness.shares import Share
     from uedp_bench.harness.spec import apply_setting, parse_spec
     from uedp_bench.harness.spec_files import read_spec
 
@@ -243,10 +254,11 @@ def run_command(
             check(wanted)
     problems.check()
     tracking = _tracking(tracking_uri, no_tracking)
+    part = None if share is None else Share.parse(share)
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
         max_runs, run_timeout, retry_failed, log_release, not no_release, processes,
-        (checkpoint_seconds, checkpoint_steps), quiet,
+        (checkpoint_seconds, checkpoint_steps), quiet, part,
     )  # fmt: skip
     if dry:
         from uedp_bench.cli.dry_run import check_dry, dry_run
@@ -312,6 +324,12 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
         options.out, options.tracking, log_model=options.log_model, log_release=options.log_release
     )
     results = run_grid(data, options, tracker)
+    if options.share is not None and not results:
+        share = options.share
+        said = f"--share {share.number}/{share.parts}: the spec has fewer runs, none of them here"
+        echo(f"note: {said}", err=True)
+        if not as_json:
+            return
     if as_json or not options.quiet:
         _print(results, options, as_json)
     for line in () if options.quiet else _shortfalls(results):
