@@ -162,11 +162,11 @@ def main() -> None:
                      help="sustained bytes of memory a second")  # fmt: skip
     ask.add_argument("--way", choices=list(PLANS), default=next(iter(PLANS)))
     ask.add_argument("--layers", type=int, default=0,
-                     help="of another GPT-2: its operations are counted here first")  # fmt: skip
+                     help="another GPT-2: its operations are counted here first")  # fmt: skip
     ask.add_argument("--width", type=int, default=768)
     ask.add_argument("--vocabulary", type=int, default=50_257)
-    ask.add_argument("--rows", type=int, default=4, help="of a local step")
-    ask.add_argument("--tokens", type=int, default=100, help="of a row")
+    ask.add_argument("--rows", type=int, default=4, help="rows of a local step")
+    ask.add_argument("--tokens", type=int, default=100, help="tokens of a row")
     options = parser.parse_args()
     options.function(options)
 

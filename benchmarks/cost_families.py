@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,19 +37,21 @@ def measured(point: Mapping[str, Any]) -> float:
     return statistics.median(point["seconds"])
 
 
-def families(stored: Mapping[str, Any]) -> list[Family]:
+def families(stored: Mapping[str, Any]) -> tuple[Family, ...]:
     """A fit for each family that was measured."""
+    return _families(json.dumps(stored["points"]))
+
+
+@cache
+def _families(points_as_json: str) -> tuple[Family, ...]:
+    every = [point for point in json.loads(points_as_json) if point["seconds"]]
     found = []
-    for name in dict.fromkeys(point["work"]["family"] for point in stored["points"]):
-        points = [
-            point
-            for point in stored["points"]
-            if point["work"]["family"] == name and point["seconds"]
-        ]
+    for name in dict.fromkeys(point["work"]["family"] for point in every):
+        points = [point for point in every if point["work"]["family"] == name]
         used = [point for point in points if point["role"] == "fitted"]
         if len(used) > len(TERMS):
             found.append(Family(name, fitted(*arrays(used)), points))
-    return found
+    return tuple(found)
 
 
 def arrays(points: list[dict[str, Any]]) -> tuple[Floats, Floats]:
@@ -68,11 +72,11 @@ def rate(stored: Mapping[str, Any], name: str) -> float:
 
 
 def repeats(stored: Mapping[str, Any]) -> float:
-    """Median over points of how far two turns differ: most over least seconds; 1 for one turn."""
+    """Median over points of how far two turns differ: most over least seconds."""
     return statistics.median(
         max(point["seconds"]) / min(point["seconds"])
         for point in stored["points"]
-        if point["seconds"]
+        if len(point["seconds"]) > 1
     )
 
 

@@ -252,20 +252,6 @@ def epsilon(cohort: int) -> float:
     return float(found.epsilon)
 
 
-TABLES: dict[str, Callable[[Stored], str]] = {
-    "by user": by_user,
-    "laws": laws,
-    "held out": held_out,
-    "phases": phases,
-    "best": best,
-    "runs": runs,
-    "parts": parts,
-    "moves": moves,
-    "sensitivity": sensitivity,
-    "promises": promises,
-}
-
-
 def plot(stored: Stored, path: Path) -> None:
     """Left: measured over predicted seconds. Right: hours of the run by users of a round."""
     import matplotlib as mpl
@@ -302,7 +288,29 @@ def plot(stored: Stored, path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def turns(stored: Stored) -> str:
-    """How often points were measured, and how far their turns differ."""
+def how_often(stored: Stored) -> str:
+    """How many points were measured, and how often."""
     counts = [len(point["seconds"]) for point in stored["points"]]
-    return f"{min(counts)} to {max(counts)} turns, most over least {repeats(stored):.2f}"
+    measured_points = sum(map(bool, counts))
+    often = f"{measured_points} of {len(counts)} points were measured"
+    if measured_points < len(counts):
+        often += "; the measurement was ended before it came to the others, in random order"
+    again = sum(count > 1 for count in counts)
+    if again:
+        return f"{often}. {again} were measured twice: most over least {repeats(stored):.2f}.\n"
+    return f"{often}, each once.\n"
+
+
+TABLES: dict[str, Callable[[Stored], str]] = {
+    "by user": by_user,
+    "how often": how_often,
+    "laws": laws,
+    "held out": held_out,
+    "phases": phases,
+    "best": best,
+    "runs": runs,
+    "parts": parts,
+    "moves": moves,
+    "sensitivity": sensitivity,
+    "promises": promises,
+}

@@ -62,9 +62,10 @@ def test_gpt2_small_is_predicted_from_networks_a_tenth_of_its_size(cost, stored)
     families = importlib.import_module("cost_families")
     (gpt,) = [each for each in families.families(stored) if each.name == "next-word gpt2"]
     small = [p for p in gpt.points if p["counts"]["parameters"] == 124_439_808]
-    assert len(small) == 2
     counts, seconds = families.arrays(small)
-    np.testing.assert_allclose(gpt.fit.seconds(counts), seconds, rtol=0.4)
+    low, high = gpt.fit.of_new(counts)
+    assert ((low < seconds) & (seconds < high)).all()
+    np.testing.assert_array_less(np.abs(np.log(gpt.fit.seconds(counts) / seconds)), np.log(1.6))
 
 
 def test_the_parts_of_a_run_are_those_of_its_formulas(cost, stored, planning):
@@ -112,5 +113,5 @@ def test_a_measurement_is_of_a_process_of_its_own(cost):
     assert found["parameters"] == 100 * 8 + 3 * 8 * (8 + 8 + 1) + 8 * 8
     again = [measuring.in_a_fork(measuring.counted, work) for _ in range(2)]
     assert again[0] == again[1]  # counts do not depend on the machine
-    with pytest.raises(RuntimeError, match="KeyError: 'layers'"):
+    with pytest.raises(RuntimeError, match="KeyError: 'width'"):
         measuring.in_a_fork(measuring.one_round, replace(work, family="next-word gpt2"), "cpu", 1)
