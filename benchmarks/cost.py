@@ -25,7 +25,7 @@ from cost_measuring import in_a_fork, one_round
 from cost_page import filled, plot
 from cost_phases import rates
 from cost_plan import Machine, Plan, Planner
-from cost_store import PLANS, STORED, load, measure, plan, prepare
+from cost_store import PLANNED, STORED, load, measure, plan, prepare
 from cost_workloads import Work
 
 
@@ -41,11 +41,10 @@ def page(options: argparse.Namespace) -> None:
 def predict(options: argparse.Namespace) -> None:
     """Prints the parts of a run on each number of GPUs."""
     stored = load(options.stored)
-    counted = stored["plans"].get(options.way)
+    counted = stored["plan"]
     if options.layers:
-        known = PLANS[options.way]
         sizes = {"layers": options.layers, "width": options.width}
-        work = Work.of({**known.to_dict(), "sizes": sizes, "vocabulary": options.vocabulary,
+        work = Work.of({**PLANNED.to_dict(), "sizes": sizes, "vocabulary": options.vocabulary,
                         "rows": options.rows, "tokens": options.tokens})  # fmt: skip
         counted = plan(work)
     planner = Planner(stored, counted)
@@ -160,7 +159,6 @@ def main() -> None:
                      help="sustained FLOPs of float32 a second")  # fmt: skip
     ask.add_argument("--bytes-per-gpu", type=float, default=Machine().bytes,
                      help="sustained bytes of memory a second")  # fmt: skip
-    ask.add_argument("--way", choices=list(PLANS), default=next(iter(PLANS)))
     ask.add_argument("--layers", type=int, default=0,
                      help="another GPT-2: its operations are counted here first")  # fmt: skip
     ask.add_argument("--width", type=int, default=768)

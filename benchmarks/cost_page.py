@@ -169,8 +169,8 @@ def best(stored: Stored) -> str:
     return rows(["what", "median", "least to most"], lines) + "\n" + said
 
 
-def _planner(stored: Stored, name: str = "four local steps") -> Planner:
-    return Planner(stored, stored["plans"][name])
+def _planner(stored: Stored) -> Planner:
+    return Planner(stored, stored["plan"])
 
 
 def _hours(seconds: float) -> str:
@@ -218,17 +218,15 @@ def moves(stored: Stored) -> str:
 
 
 def sensitivity(stored: Stored) -> str:
-    """The same run if a GPU is slower or faster, or users take one step."""
+    """The same run if a GPU is slower or faster."""
     plan, lines = Plan(), []
     machines = {"as assumed": Machine(), "half of the FLOPs": Machine(flops=25e12),
                 "half of the bytes": Machine(bytes=1.35e12),
                 "all FLOPs of the data sheet": Machine(flops=67e12)}  # fmt: skip
-    for way in stored["plans"]:
-        for name, machine in machines.items():
-            hours = [
-                _hours(_planner(stored, way).predict(plan, gpus, machine).seconds) for gpus in GPUS
-            ]
-            lines.append([f"{way}, {name}", *hours])
+    planner = _planner(stored)
+    for name, machine in machines.items():
+        hours = [_hours(planner.predict(plan, gpus, machine).seconds) for gpus in GPUS]
+        lines.append([name, *hours])
     return rows(["hours on", *(f"{gpus} GPUs" for gpus in GPUS)], lines)
 
 

@@ -1,7 +1,7 @@
 """The stored measurements: a file of JSON that everything else on the page is computed from.
 
 {"machine": ..., "points": [{"work", "role", "counts", "seconds": [...], "memory_mb": [...]}],
- "phases": {name: [{"seconds", ...}]}, "rates": [...], "plans": {name: {"round", "user", ...}}}
+ "phases": {name: [{"seconds", ...}]}, "rates": [...], "plan": {"work", "round", "user", ...}}
 """
 
 from __future__ import annotations
@@ -25,11 +25,8 @@ from uedp_bench.version import __version__
 STORED = Path(__file__).with_name("cost.json")
 """Measurements of the page."""
 
-PLANS = {
-    "four local steps": Work("next-word gpt2", SMALL, 50_257, 1, 4, 4, 100),
-    "one local step": Work("next-word gpt2", SMALL, 50_257, 1, 1, 16, 100),
-}
-"""Users of the run that the page plans: GPT-2 small, 16 rows of 100 tokens each."""
+PLANNED = Work("next-word gpt2", SMALL, 50_257, 1, 4, 4, 100)
+"""A user of the run that the page plans: GPT-2 small, 16 rows of 100 tokens, four local steps."""
 
 Stored = dict[str, Any]
 
@@ -62,7 +59,7 @@ def measure(points: Sequence[Point], path: Path, *, device: str, turns: int, qui
     prepare(points)
     found: Stored = {
         "machine": {"device": _device(device), "torch": torch.__version__, "version": __version__},
-        "device": device, "phases": {name: [] for name in PHASES}, "rates": [], "plans": {},
+        "device": device, "phases": {name: [] for name in PHASES}, "rates": [], "plan": {},
     }  # fmt: skip
     found["points"] = [
         {"work": point.work.to_dict(), "role": point.role, "way": point.way,
@@ -82,7 +79,7 @@ def measure(points: Sequence[Point], path: Path, *, device: str, turns: int, qui
                 found["phases"][each].append(_rounded(in_a_fork(phase, each, quick)))
             else:
                 _measure_point(found["points"][each], device, quick)
-    found["plans"] = {} if quick else {name: plan(work) for name, work in PLANS.items()}
+    found["plan"] = {} if quick else plan(PLANNED)
     save(found, path)
     return found
 
@@ -97,12 +94,19 @@ def _measure_point(point: Stored, device: str, quick: bool) -> None:
 
 
 def plan(work: Work) -> Stored:
-    """What a round asks for whoever takes part, and each user; counted on the CPU."""
+    """What a round asks for whoever takes part, and each user; counted on the CPU.
+
+    Raises:
+        ValueError: if two users do not ask for about twice as much as one: with one local step,
+            users that go through the network together are clipped in another way than one alone.
+    """
     one, two = (in_a_fork(counted, Work.of({**work.to_dict(), "users": users})) for users in (1, 2))
     parameters = int(one.pop("parameters"))
     two.pop("parameters")
     of_user = Counts(**two).plus(Counts(**one), -1.0)
     of_round = Counts(**one).plus(of_user, -1.0)
+    if of_round.flops < -0.01 * of_user.flops:
+        raise ValueError("cost does not grow in proportion to users here: take several local steps")
     return {
         "work": work.to_dict(), "parameters": parameters,
         "round": vars(of_round), "user": vars(of_user),

@@ -69,7 +69,7 @@ def test_gpt2_small_is_predicted_from_networks_a_tenth_of_its_size(cost, stored)
 
 
 def test_the_parts_of_a_run_are_those_of_its_formulas(cost, stored, planning):
-    planner = planning.Planner(stored, stored["plans"]["four local steps"])
+    planner = planning.Planner(stored, stored["plan"])
     assert (planner.parameters, planner.tokens) == (124_439_808, 1_600)
     machine = planning.Machine()
     plan = planning.Plan(cohort=1_000)
@@ -84,7 +84,7 @@ def test_the_parts_of_a_run_are_those_of_its_formulas(cost, stored, planning):
     assert eight.parts["noise"] == one.parts["noise"]  # one rank draws, whatever their number
     assert one.low < one.seconds < one.high
     # A user takes its FLOPs at least, at the rate that is assumed.
-    flops = stored["plans"]["four local steps"]["user"]["flops"]
+    flops = stored["plan"]["user"]["flops"]
     assert flops == pytest.approx(6 * 124_439_808 * 1_600, rel=0.1)
     assert user > flops / machine.flops
     slower = planner.predict(plan, 1, replace(machine, flops=machine.flops / 2))
@@ -92,7 +92,7 @@ def test_the_parts_of_a_run_are_those_of_its_formulas(cost, stored, planning):
 
 
 def test_where_the_rest_takes_as_long_as_users(cost, stored, planning):
-    planner = planning.Planner(stored, stored["plans"]["four local steps"])
+    planner = planning.Planner(stored, stored["plan"])
     machine, plan = planning.Machine(), planning.Plan()
     for gpus in (1, 8, 64):
         cohort = planner.alike(plan, gpus, machine)
