@@ -25,6 +25,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from uedp_bench.fresh_processes import start_fresh
+
 Task = TypeVar("Task")
 Done = TypeVar("Done", contravariant=True)
 Tell = Callable[[Any], None]
@@ -193,13 +195,10 @@ class _Pool(Generic[Task]):
                 worker.connection.send(worker.task)
 
     def _start(self, folder: Path) -> _Worker[Task]:
-        context = multiprocessing.get_context("spawn")
-        here, there = context.Pipe()
+        here, there = multiprocessing.Pipe()
         stack = folder / f"{self.started}.txt"
-        process = context.Process(
-            target=_serve, args=(self.work, there, stack), name=f"uedp-bench-{self.started}"
-        )
-        process.start()
+        name = f"uedp-bench-{self.started}"
+        process = start_fresh(_serve, self.work, there, stack, name=name)
         there.close()  # so that its end is seen when the process is gone
         self.started += 1
         worker: _Worker[Task] = _Worker(process, here, stack)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from uedp_bench.fresh_processes import start_fresh
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.secure.channel import Meter, SocketEnd, in_step
 from uedp_bench.secure.correlations import CLIENT, SERVER
@@ -99,16 +100,14 @@ def two_processes(
     program: Program, secrets: Sequence[Secrets], session: Session, keep: int | None
 ) -> Iterator[Runner]:
     """As `one_process`, each party in a new process; they are connected by a local socket."""
-    context = multiprocessing.get_context("spawn")
     ends = socket.socketpair()
     pipes, workers = [], []
     try:
         for at, (each, end) in enumerate(zip(secrets, ends, strict=True)):
-            here, there = context.Pipe()
+            here, there = multiprocessing.Pipe()
             role = _Role(at, keep == at, torch.get_num_threads())
             told = (there, end, program, role, _plain(each))
-            worker = context.Process(target=_party, args=told, daemon=True)
-            worker.start()
+            worker = start_fresh(_party, *told, daemon=True)
             there.close()
             end.close()
             pipes.append(here)

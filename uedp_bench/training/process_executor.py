@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from uedp_bench.errors import UedpBenchError
+from uedp_bench.fresh_processes import start_fresh
 from uedp_bench.rank_group import Failed
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import keep_freed_memory
@@ -189,12 +190,8 @@ class _Worker:
 
     @staticmethod
     def started(number: int) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        here, there = context.Pipe()
-        process = context.Process(
-            target=_serve, args=(there,), name=f"uedp-bench-updates-{number}", daemon=True
-        )
-        process.start()
+        here, there = multiprocessing.Pipe()
+        process = start_fresh(_serve, there, name=f"uedp-bench-updates-{number}", daemon=True)
         there.close()  # so that its end is seen when the process is gone
         return _Worker(process, here)
 

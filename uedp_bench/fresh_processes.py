@@ -1,0 +1,58 @@
+"""Processes that begin with what runs import, and share nothing else with the one that starts them.
+
+An interpreter takes seconds to import torch and its kind. On Linux a server imports them once, and
+new processes are forked from it: it has no threads, holds no GPU, and has seen no data. Elsewhere
+every process is a new interpreter.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Mapping
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+_IMPORTED = ("uedp_bench.harness.runner", "torch")
+"""What nearly every run imports sooner or later."""
+
+
+def fresh_context() -> BaseContext:
+    """The way in which processes and their pipes are made."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_IMPORTED))
+    return context
+
+
+def start_fresh(
+    target: Callable[..., None], *args: Any, name: str | None = None, daemon: bool = False
+) -> BaseProcess:
+    """Starts a process that calls a function.
+
+    It has the environment variables that this process has now: those of the server are older.
+
+    Args:
+        target: a function that can be pickled.
+        args: what it is called with.
+        name: of the process.
+        daemon: end it with this process.
+    """
+    process = fresh_context().Process(  # type: ignore[attr-defined]
+        target=_begin, args=(dict(os.environ), target, args), name=name, daemon=daemon
+    )
+    process.start()
+    started: BaseProcess = process
+    return started
+
+
+def _begin(
+    environment: Mapping[str, str], target: Callable[..., None], args: tuple[Any, ...]
+) -> None:
+    if dict(os.environ) != environment:
+        os.environ.clear()
+        os.environ.update(environment)
+    target(*args)
