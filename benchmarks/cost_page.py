@@ -173,6 +173,10 @@ def _planner(stored: Stored) -> Planner:
     return Planner(stored, stored["plan"])
 
 
+def _gpus(number: int) -> str:
+    return f"{number} GPU" if number == 1 else f"{number} GPUs"
+
+
 def _hours(seconds: float) -> str:
     return _sig(seconds / 3600)
 
@@ -204,7 +208,7 @@ def parts(stored: Stored) -> str:
     found = [planner.predict(plan, gpus, machine).parts for gpus in GPUS]
     names = sorted(found[0], key=lambda name: -found[-1][name])
     lines = [[name, *(_hours(each[name]) for each in found)] for name in names]
-    return rows(["hours of", *(f"{gpus} GPUs" for gpus in GPUS)], lines)
+    return rows(["hours of", *map(_gpus, GPUS)], lines)
 
 
 def moves(stored: Stored) -> str:
@@ -214,7 +218,7 @@ def moves(stored: Stored) -> str:
     for source in ("seed", "os"):
         alike = [planner.alike(Plan(source=source), gpus, machine) for gpus in GPUS]
         lines.append([source, *(_sig(each) for each in alike)])
-    return rows(["noise source", *(f"{gpus} GPUs" for gpus in GPUS)], lines)
+    return rows(["noise source", *map(_gpus, GPUS)], lines)
 
 
 def sensitivity(stored: Stored) -> str:
@@ -227,7 +231,7 @@ def sensitivity(stored: Stored) -> str:
     for name, machine in machines.items():
         hours = [_hours(planner.predict(plan, gpus, machine).seconds) for gpus in GPUS]
         lines.append([name, *hours])
-    return rows(["hours on", *(f"{gpus} GPUs" for gpus in GPUS)], lines)
+    return rows(["hours on", *map(_gpus, GPUS)], lines)
 
 
 def promises(_: Stored) -> str:
@@ -279,7 +283,7 @@ def plot(stored: Stored, path: Path) -> None:
                 / 3600
                 for each in cohorts
             ]
-            right.loglog(cohorts, hours, line, color=color, label=f"{gpus} GPUs, {source}")
+            right.loglog(cohorts, hours, line, color=color, label=f"{_gpus(gpus)}, {source}")
     right.set_xlabel("users of a round")
     right.set_ylabel("hours of 2,000 rounds (predicted)")
     right.legend(frameon=False)
