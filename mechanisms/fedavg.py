@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
+from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.parameters import (
     LocalParams,
     RoundParams,
@@ -131,8 +129,7 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
 
         p = self.params
         if p.iid:
-            learner = dealt_anew(learner, run.shared(self.name, "iid"))
-            run.dealt("fedavg.iid=true dealt the training rows anew among the users")
+            learner = dealt_anew(learner, run, self.name)
         units = users_of(learner.corpus, p.unit)
         self._check_round(len(units), known=False)
         counts = units.counts
@@ -155,21 +152,3 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
             run,
         )
         return trained.module, self._unprotected()
-
-
-def dealt_anew(learner: Learner, rng: np.random.Generator) -> Learner:
-    """The learner with its training rows dealt among their users, each with as many as before.
-
-    Which rows train is the same. It is for studies of data that are identically distributed over
-    users; no guarantee speaks of users whose rows are others'.
-
-    Args:
-        learner: not changed.
-        rng: draws who gets which row.
-    """
-    corpus = learner.corpus
-    train, users = corpus.where("train"), corpus.users.copy()
-    users[train] = rng.permutation(users[train])
-    other = copy.copy(learner)
-    other.corpus = replace(corpus, groups={**corpus.groups, "user": users})
-    return other

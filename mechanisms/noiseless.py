@@ -39,6 +39,12 @@ class NoiselessParams(Params):
     momentum: float = Field(
         default=0.0, ge=0, lt=1, description="momentum of sgd", exclude_if=at(0.0)
     )
+    order: Literal["shuffled", "by-user"] = Field(
+        default="shuffled",
+        description="shuffled: every epoch shuffles all rows; by-user: it shuffles users, whose "
+        "rows come one after the other, so that a batch holds rows of one user or a few",
+        exclude_if=at("shuffled"),
+    )
 
     @model_validator(mode="after")
     def _momentum_is_of_sgd(self) -> NoiselessParams:
@@ -65,7 +71,10 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains a copy of the learner's module."""
         from uedp_bench.learner import Schedule
+        from uedp_bench.mechanisms.private_training.users import users_of
         from uedp_bench.training.plain import train_plain
 
+        if self.params.order == "by-user":
+            users_of(learner.corpus)  # or else says that a row has no user
         schedule = Schedule(**self.params.model_dump())
         return train_plain(schedule, learner, run), TRAINED_WITHOUT_NOISE

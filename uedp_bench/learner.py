@@ -43,6 +43,8 @@ class Schedule:
         weight_decay: decoupled for "adamw", added to the gradient for "sgd".
         optimizer: of torch.
         momentum: of "sgd".
+        order: "shuffled": every epoch shuffles all rows; "by-user": it shuffles users, and each
+            user's rows, which come one after the other.
     """
 
     epochs: int
@@ -51,6 +53,7 @@ class Schedule:
     weight_decay: float = 0.0
     optimizer: Literal["adamw", "sgd"] = "adamw"
     momentum: float = 0.0
+    order: Literal["shuffled", "by-user"] = "shuffled"
 
     def recorded(self) -> dict[str, Any]:
         """As results hold it: what has a default is left out there."""

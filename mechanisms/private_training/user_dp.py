@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import (
     AnyEvent,
@@ -16,10 +16,13 @@ from uedp_bench.accounting.events import (
     PrivacyUnit,
     Repeated,
 )
+from uedp_bench.component import at
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
+from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams, UnitParams
 from uedp_bench.mechanisms.private_training.users import (
+    Unit,
     capped_weights,
     check_round,
     public_users,
@@ -53,6 +56,21 @@ class UserDPParams(FederatedParams, UnitParams):
     sampling: Literal["poisson", "fixed"] = Field(
         default="poisson", description="independent coins, or exactly users_per_round users"
     )
+    iid: bool = Field(
+        default=False,
+        exclude_if=at(False),
+        description="deal the training rows anew among the users, at random, and protect whoever "
+        "holds rows then: the guarantee is of a client, and of no user who wrote them",
+    )
+
+    @model_validator(mode="after")
+    def _iid_is_of_users(self) -> UserDPParams:
+        if self.iid and self.unit == "client":
+            raise ValueError(
+                "iid deals rows anew among users, and unit is 'client'; deal them among clients "
+                "with clients.by=random"
+            )
+        return self
 
 
 class UserDP(TrainingMechanism[UserDPParams]):
@@ -68,7 +86,12 @@ class UserDP(TrainingMechanism[UserDPParams]):
     @property
     def protects(self) -> PrivacyUnit | None:
         """A user, or a client with all its rows."""
-        return self.params.unit
+        return self._protected
+
+    @property
+    def _protected(self) -> Unit:
+        """Who holds rows: users, unless the rows are no longer their own."""
+        return "client" if self.params.iid else self.params.unit
 
     def plan(self, stats: CorpusStats) -> Events:
         """One sampled Gaussian a round."""
@@ -79,13 +102,13 @@ class UserDP(TrainingMechanism[UserDPParams]):
         if self.params.sampling == "poisson":
             event = self.plan(stats)[0]
             source = "McMahan et al. 2018, Theorem 1"
-            unit = self.params.unit
+            unit = self._protected
             return (Claim(unit=unit, event=event.event, accountant="moments", source=source),)
         # Their accountant is given z, as if replacing a user moved the sum by the clip bound once.
         event = self._planned(stats, 2.0 * self.params.noise_multiplier)[0]
         return (
             Claim(
-                unit=self.params.unit,
+                unit=self._protected,
                 adjacency="add-or-remove",
                 event=event.event,
                 accountant="rdp",
@@ -113,7 +136,10 @@ class UserDP(TrainingMechanism[UserDPParams]):
         from uedp_bench.training.federated import Federation, train_federated
         from uedp_bench.training.noise import IndependentGaussian
 
-        p, units = self.params, users_of(corpus, self.params.unit)
+        p = self.params
+        if p.iid:
+            learner = dealt_anew(learner, run, self.name)
+        units = users_of(learner.corpus if p.iid else corpus, p.unit)
         users = public_users(p, self._sizes(run.stats), self.name, p.unit)
         trained = train_federated(
             Federation(
@@ -162,7 +188,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def _events(self, rounds: Sequence[AnyEvent]) -> Events:
         poisson = self.params.sampling == "poisson"
-        unit = self.params.unit
+        unit = self._protected
         assumed = tuple(said.replace("user", unit) for said in ASSUMPTIONS)
         return tuple(
             PrivacyEvent(

@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
@@ -35,6 +36,12 @@ class UbuntuIRCParams(DetectionParams, SourceParams):
     path: Path = Field(description="folder with train*.jsonl, dev*.jsonl, test*.jsonl (or .gz)")
     min_messages: int = Field(
         default=20, ge=1, description="training users with fewer messages are left out"
+    )
+    max_messages: int | None = Field(
+        default=None,
+        exclude_if=at(None),
+        ge=1,
+        description="keep the first so many messages of a training user, so that nobody has more",
     )
     bots: tuple[str, ...] = Field(
         default=("ubotu", "ubottu"), description="nicks of programs, whose messages are left out"
@@ -106,8 +113,9 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
         written = Counter(message.nick for message in parts["train"])
         enough = {nick for nick, count in written.items() if count >= self.params.min_messages}
         in_test = {message.nick for message in parts["test"]}
+        train = [message for message in parts["train"] if message.nick in enough]
         return {
-            "train": [message for message in parts["train"] if message.nick in enough],
+            "train": _first_of_each(train, self.params.max_messages),
             "valid": [
                 message
                 for message in parts["valid"]
@@ -115,6 +123,17 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
             ],
             "test": [message for message in parts["test"] if message.nick not in written],
         }
+
+
+def _first_of_each(messages: list[Message], most: int | None) -> list[Message]:
+    """The first `most` messages of every nick, in their order; all of them for None."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for message in messages:
+        seen[message.nick] += 1
+        if most is None or seen[message.nick] <= most:
+            kept.append(message)
+    return kept
 
 
 def read_messages(file: Path) -> Iterator[Message]:

@@ -14,7 +14,8 @@ from toy import ToyLearner
 
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.mechanisms.fedavg import FedAvg, dealt_anew
+from uedp_bench.mechanisms.fedavg import FedAvg
+from uedp_bench.mechanisms.private_training.dealing import with_rows_dealt
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.training import federated
 from uedp_bench.training.noise import IndependentGaussian
@@ -104,12 +105,12 @@ def test_rows_are_dealt_anew_among_the_same_users_with_as_many_as_before() -> No
     users = np.repeat(np.arange(12), 5)
     learner.corpus.groups["user"][:] = users
     before = learner.corpus.users.copy()
-    dealt = dealt_anew(learner, np.random.default_rng(1))
+    dealt = with_rows_dealt(learner, np.random.default_rng(1))
     assert np.array_equal(learner.corpus.users, before)
     assert np.array_equal(np.bincount(dealt.corpus.users), np.bincount(before))
     assert np.array_equal(dealt.corpus.users[50:], before[50:])  # only training rows
     assert np.mean(dealt.corpus.users[:50] == before[:50]) < 0.4
-    again, other = (dealt_anew(learner, np.random.default_rng(seed)) for seed in (1, 2))
+    again, other = (with_rows_dealt(learner, np.random.default_rng(seed)) for seed in (1, 2))
     assert np.array_equal(again.corpus.users, dealt.corpus.users)
     assert not np.array_equal(other.corpus.users, dealt.corpus.users)
 

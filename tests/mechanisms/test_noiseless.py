@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
+from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from learners import NetworkLearner, flat, run_of, sizes
@@ -57,6 +59,32 @@ def test_every_epoch_sees_each_training_row_once_and_no_other() -> None:
     assert torch.equal(flat(learner.module), before)  # a copy was trained
     losses = [value for _, value in run.series["train_loss"]]
     assert losses[2] < losses[0]
+
+
+def test_by_user_one_user_comes_after_another_in_an_order_of_every_epoch() -> None:
+    learner = NetworkLearner(40, held_out=4)
+    users = np.arange(40) % 6
+    learner.corpus.groups["user"][:] = users
+    params = {"epochs": 4, "batch_size": 5, "order": "by-user"}
+    Noiseless.create(params).train(learner, learner.corpus, run_of(learner))
+    epochs = [learner.seen[36 * i : 36 * i + 36] for i in range(4)]
+    orders = set()
+    for rows in epochs:
+        assert sorted(rows) == list(range(36))
+        order = [int(users[rows[0]])]
+        order += [int(users[b]) for a, b in pairwise(rows) if users[a] != users[b]]
+        assert sorted(order) == list(range(6))  # nobody comes twice
+        orders.add(tuple(order))
+    assert len(orders) > 1
+    assert any(epochs[0][i] > epochs[0][i + 1] for i in range(5))  # a user's rows are shuffled
+
+
+def test_by_user_needs_users() -> None:
+    learner = NetworkLearner(6)
+    learner.corpus.groups["user"][2] = -1
+    with pytest.raises(InputError, match="a training row has no user"):
+        Noiseless.create({"order": "by-user"}).train(learner, learner.corpus, run_of(learner))
+    assert "order" not in Noiseless.create({}).params.model_dump()
 
 
 def test_the_seed_decides() -> None:

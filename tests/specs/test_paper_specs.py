@@ -83,6 +83,12 @@ TRANSLATORS = {
     "paper/translation-fragments-small": 21,
 }
 
+# Specs of canaries in federations, with the number of runs of a seed.
+FEDERATIONS = {
+    "paper/federated-secret-sharer": 40,
+    "paper/federated-secret-sharer-quick": 22,
+}
+
 # Specs of masked language models and what is tagged by them, with the number of runs of a seed.
 PRETRAINING = {
     "paper/private-pretraining": 8,
@@ -111,9 +117,8 @@ def claims_of(run: RunSpec) -> dict[tuple[str, str], tuple[Any, float]]:
 
 
 def test_every_paper_spec_is_checked() -> None:
-    known = set(PAPER) | set(UEDP) | set(PRIVATE_TEXT) | set(TAGGERS)
-    known |= set(TRANSLATORS) | set(PRETRAINING)
-    assert set(NAMES) == known
+    kinds = (PAPER, UEDP, PRIVATE_TEXT, TAGGERS, TRANSLATORS, PRETRAINING, FEDERATIONS)
+    assert set(NAMES) == {name for kind in kinds for name in kind}
 
 
 @pytest.mark.parametrize("name", TAGGERS)
@@ -125,6 +130,16 @@ def test_specs_of_taggers_build_every_run(name: str) -> None:
     assert len(runs) == TAGGERS[name]
     for run in runs:
         build(run)
+
+
+@pytest.mark.parametrize("name", FEDERATIONS)
+def test_specs_of_canaries_in_federations_claim_what_the_paper_prints(name: str) -> None:
+    """DP-FedAvg claims 18.8, as Appendix A.3 computes it; no other run claims anything."""
+    spec = apply_setting(spec_of(name), ["source", "path"], "x")
+    runs = [run for run in expand(spec) if run.seed == 1]
+    assert len(runs) == FEDERATIONS[name]
+    found = [claimed(build(run).pipeline.claims(NOTHING_KNOWN), run.delta) for run in runs]
+    assert [round(one.epsilon, 1) for claims in found for one in claims] == [18.8, 18.8]
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)

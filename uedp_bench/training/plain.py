@@ -49,7 +49,9 @@ def train_plain(
         epoch, step = divmod(at, steps)
         if step == 0:
             now.order, now.nats, now.targets = rng.permutation(rows), 0.0, 0
-            if learner.row_lengths is not None:
+            if schedule.order == "by-user":
+                now.order = one_user_after_another(now.order, learner.corpus.users, rng)
+            elif learner.row_lengths is not None:
                 now.order = batches_of_like_length(
                     now.order, learner.row_lengths, schedule.batch_size, rng
                 )
@@ -94,6 +96,22 @@ def plain_step(
     torch.autograd.backward(losses.nats.sum() / losses.targets.sum())
     optimizer.step()
     return float(losses.nats.detach().sum()), int(losses.targets.sum())
+
+
+def one_user_after_another(order: IntArray, users: IntArray, rng: np.random.Generator) -> IntArray:
+    """The rows of an order with those of each user together, users in an order that is drawn.
+
+    A user's rows keep their order.
+
+    Args:
+        order: rows.
+        users: (rows of the corpus,) whose each is.
+        rng: draws the order of users.
+    """
+    _, user = np.unique(users[order], return_inverse=True)
+    places = rng.permutation(int(user.max(initial=-1)) + 1)
+    found: IntArray = order[np.argsort(places[user], kind="stable")]
+    return found
 
 
 @dataclass

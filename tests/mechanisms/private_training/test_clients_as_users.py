@@ -15,6 +15,7 @@ from uedp_bench.clients import CLIENT
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, TrainingMechanism
 from uedp_bench.mechanisms.fedavg import FedAvg
+from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.run_context import Diary, Run, Speed
 from uedp_bench.transcript import MessageLog
@@ -119,3 +120,39 @@ def test_clients_must_be_there() -> None:
     learner = NetworkLearner(12)
     with pytest.raises(InputError, match="needs clients"):
         FedAvg.create(ROUNDS).train(learner, learner.corpus, run_of(learner))
+
+
+def test_rows_dealt_anew_make_clients_and_no_promise_to_a_user() -> None:
+    """What `user-dp` promises with `iid` is of whoever holds rows, as published (Table 5)."""
+    learner = NetworkLearner(60)
+    learner.corpus.groups["user"][:] = np.arange(60) % 12
+    run = run_of(learner)
+    params = {"rounds": 2, "users_per_round": 4, "sampling": "fixed", "users": 12}
+    found = {}
+    for iid in (False, True):
+        mechanism = UserDP.create({**params, "iid": iid})
+        module, events = mechanism.train(learner, learner.corpus, run)
+        check_plan(mechanism.plan(run.stats), events)
+        (claim,) = mechanism.claims(run.stats)
+        units = {claim.unit, mechanism.protects, *(event.unit for event in events)}
+        found[iid] = flat(module), units, [p.epsilon for p in proven(events, delta=1e-5)]
+    assert found[False][1] == {"user"}
+    assert found[True][1] == {"client"}
+    assert found[True][2] == found[False][2]
+    assert not torch.equal(found[True][0], found[False][0])
+    with pytest.raises(InputError, match="iid deals rows anew among users"):
+        UserDP.create({**ROUNDS, "iid": True})
+
+
+def test_averaging_with_and_without_noise_deals_the_same_rows_to_the_same_users() -> None:
+    learner = NetworkLearner(60)
+    learner.corpus.groups["user"][:] = np.arange(60) % 12
+    shared = {"rounds": 1, "users_per_round": 12, "sampling": "fixed", "iid": True}
+    dealt = [
+        dealt_anew(learner, run_of(learner), name).corpus.users for name in ("fedavg", "user-dp")
+    ]
+    assert np.array_equal(*dealt)
+    plain = FedAvg.create({**shared, "weighting": "users", "clip": 0.3})
+    noisy = UserDP.create({**shared, "noise_multiplier": 0.0, "clip": 0.3})
+    found = [flat(m.train(learner, learner.corpus, run_of(learner))[0]) for m in (plain, noisy)]
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)

@@ -57,6 +57,15 @@ def test_users_with_few_messages_still_keep_their_messages_out_of_test(folder: P
     assert corpus.only("test").texts == ("hello all",)
 
 
+def test_the_first_messages_of_a_training_user_may_be_all(folder: Path) -> None:
+    corpus = load(folder, min_messages=1, max_messages=1)
+    assert corpus.only("train").texts == (
+        "bob: try apt-get", "thanks: it works", "time is 09:18: late",
+    )  # fmt: skip
+    assert load(folder, min_messages=2, max_messages=1).only("train").texts == ("bob: try apt-get",)
+    assert corpus.only("test").texts == ("hello all",)
+
+
 def test_addressed_nicks_are_entities(folder: Path) -> None:
     corpus = load(folder, min_messages=1)
     assert corpus.entity_types == ("NICK",)
