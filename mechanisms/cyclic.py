@@ -9,7 +9,7 @@ from pydantic import Field
 
 from uedp_bench.clients import clients_of
 from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
-from uedp_bench.mechanisms.noiseless import TRAINED_WITHOUT_NOISE, NoiselessParams
+from uedp_bench.mechanisms.noiseless import TRAINED_WITHOUT_NOISE, MinibatchParams
 
 if TYPE_CHECKING:
     from torch import nn
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uedp_bench.run_context import Run
 
 
-class CyclicParams(NoiselessParams):
+class CyclicParams(MinibatchParams):
     """Parameters of training on one client after the other."""
 
     epochs: int = Field(default=10, ge=1, description="times that the model goes around")

@@ -24,8 +24,8 @@ TRAINED_WITHOUT_NOISE: Events = (
 """The event of whoever learns from private text as it is."""
 
 
-class NoiselessParams(Params):
-    """Parameters of ordinary minibatch training."""
+class MinibatchParams(Params):
+    """Parameters of steps on minibatches."""
 
     epochs: int = Field(default=10, ge=1, description="passes over the training rows")
     batch_size: int = Field(default=64, ge=1, description="rows a step")
@@ -39,21 +39,26 @@ class NoiselessParams(Params):
     momentum: float = Field(
         default=0.0, ge=0, lt=1, description="momentum of sgd", exclude_if=at(0.0)
     )
-    order: Literal["shuffled", "by-user"] = Field(
-        default="shuffled",
-        description="shuffled: every epoch shuffles all rows; by-user: it shuffles users, whose "
-        "rows come one after the other, so that a batch holds rows of one user or a few",
-        exclude_if=at("shuffled"),
-    )
 
     @model_validator(mode="after")
-    def _momentum_is_of_sgd(self) -> NoiselessParams:
+    def _momentum_is_of_sgd(self) -> MinibatchParams:
         if self.optimizer != "sgd" and self.momentum > 0.0:
             raise ValueError(
                 f"momentum is {self.momentum:g}, but it is that of sgd, and optimizer is "
                 f"{self.optimizer!r}; leave it out"
             )
         return self
+
+
+class NoiselessParams(MinibatchParams):
+    """Parameters of ordinary minibatch training."""
+
+    order: Literal["shuffled", "by-user"] = Field(
+        default="shuffled",
+        description="shuffled: every epoch shuffles all rows; by-user: it shuffles users, whose "
+        "rows come one after the other, so that a batch holds rows of one user or a few",
+        exclude_if=at("shuffled"),
+    )
 
 
 class Noiseless(TrainingMechanism[NoiselessParams]):
