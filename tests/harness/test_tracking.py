@@ -16,7 +16,13 @@ from logged_results import result_of
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.errors import TrackingError
-from uedp_bench.harness import tracking, tracking_client, tracking_model, tracking_values
+from uedp_bench.harness import (
+    tracking,
+    tracking_client,
+    tracking_doubles,
+    tracking_model,
+    tracking_values,
+)
 from uedp_bench.harness.tracking import log_result
 from uedp_bench.harness.tracking_grid import GRID, Grid, GridRun
 from uedp_bench.harness.tracking_model import Uploads
@@ -328,6 +334,38 @@ def test_a_request_whose_answer_was_lost_makes_nothing_twice(log, client, monkey
     assert [model.source_run_id for model in every] == [run.info.run_id]
 
 
+def test_another_client_that_was_faster_is_no_failure(log, client, monkeypatch):
+    """Both looked and found no parameters; a server with Postgres refuses those of the second."""
+    from mlflow.exceptions import MlflowException
+    from mlflow.protos.databricks_pb2 import BAD_REQUEST, INTERNAL_ERROR
+    from mlflow.tracking import MlflowClient
+
+    original, refused = MlflowClient.log_batch, []
+
+    def second(self, run_id, *args, **more):
+        original(self, run_id, *args, **more)
+        if len(refused) < 3:
+            refused.append(run_id)
+            raise MlflowException("duplicate key value violates unique constraint", code)
+
+    result = result_of("bc01")
+    with monkeypatch.context() as patched:
+        patched.setattr(MlflowClient, "log_batch", second)
+        patched.setattr(tracking_doubles, "_PAUSE_SECONDS", 0.0)
+        code = BAD_REQUEST
+        log(result)
+        assert len(refused) == 3
+        refused.clear()
+        code = INTERNAL_ERROR  # the server is in trouble: it is not asked again at once
+        with pytest.raises(TrackingError, match="duplicate key"):
+            log(result_of("bc02"))
+        assert len(refused) == 1
+    (run,) = runs_of(client, "bc01")
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["utility/perplexity"] == 50.0
+    assert len(client.get_metric_history(run.info.run_id, "utility/perplexity")) == 1
+
+
 def test_two_that_make_a_run_at_once_agree_on_one_that_holds_everything(log, client, monkeypatch):
     """Another command looked when there was none, and makes its own after ours was logged."""
     result = result_of("bb01")
@@ -456,7 +494,7 @@ def test_a_grid_is_one_parent_with_its_runs_below_it(log, client, out):
         children = [log(result, grid=grid)["mlflow_run_id"] for result in results]
         grid.end(results)
     experiment = client.get_experiment_by_name("tests").experiment_id
-    (parent,) = client.search_runs([experiment], f"tags.`{GRID}` != ''")
+    (parent,) = parents(client, specs)
     assert parent.info.status == "FINISHED"
     assert parent.info.run_name.startswith("next-word on embedded, lstm-small (grid ")
     found = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")

@@ -24,7 +24,7 @@ from uedp_bench.harness.tracking_client import (
     experiment_of,
     without_credentials,
 )
-from uedp_bench.harness.tracking_doubles import delete_doubles, found_or_made
+from uedp_bench.harness.tracking_doubles import delete_doubles, despite_others, found_or_made
 from uedp_bench.harness.tracking_grid import GridRun
 from uedp_bench.harness.tracking_model import (
     NOTHING_MORE,
@@ -79,29 +79,24 @@ def log_result(
     """
     uri = uri or default_uri(folder.parent)
     public = without_credentials(uri)
+
+    def logged() -> dict[str, str]:
+        run_id, content, doubles = _run_of(place, result.id, result.spec, times(result)[0], grid)
+        tracking = {"mlflow_run_id": run_id, "tracking_uri": public, "experiment": experiment}
+        if content != _content(result):
+            told = result.model_copy(update={"tracking": tracking})
+            _log_whole(client, run_id, told, folder, uploads)
+        delete_models(client, number, result, doubles)
+        delete_doubles(client, doubles)
+        return tracking
+
     with as_tracking_error(f"log to MLflow at {public}"):
-        began, ended = times(result)
         with environment(PROBE):
             # The server may have gone since the last result: it is asked again, and not for long.
-            client, number = experiment_of(uri, experiment)
+            client, number = place = experiment_of(uri, experiment)
             client.get_experiment(number)
         with environment(WORK):
-            run_id, content, doubles = _run_of(
-                (client, number), result.id, result.spec, began, grid
-            )
-            tracking = {"mlflow_run_id": run_id, "tracking_uri": public, "experiment": experiment}
-            logged = result.model_copy(update={"tracking": tracking})
-            if content != _content(result):
-                _log(client, run_id, logged)
-                _log_files(client, run_id, logged)
-                log_release(client, run_id, logged, folder, uploads)
-                status = "FINISHED" if result.status == "finished" else "FAILED"
-                client.set_terminated(run_id, status, ended)
-                # Last, so that what was interrupted is logged again, and ended.
-                client.set_tag(run_id, CONTENT, _content(result))
-            delete_models(client, number, result, doubles)
-            delete_doubles(client, doubles)
-    return tracking
+            return despite_others(logged)
 
 
 class LiveRun:
@@ -130,10 +125,12 @@ class LiveRun:
         uri, experiment = where
         self._public, self._last = without_credentials(uri), dict[str, int]()
         with self._asking():
-            self._client, number = experiment_of(uri, experiment)
-            began = round(1000 * time.time()) if began is None else began
-            place = self._client, number
-            self._run_id, content, _ = _run_of(place, identifier, spec, began, grid)
+            place = experiment_of(uri, experiment)
+            self._client = place[0]
+            at = round(1000 * time.time()) if began is None else began
+            self._run_id, content, _ = despite_others(
+                lambda: _run_of(place, identifier, spec, at, grid)
+            )
             if content is not None:  # it failed before: the next result says how it ended
                 self._client.delete_tag(self._run_id, CONTENT)
                 self._client.update_run(self._run_id, status="RUNNING")
@@ -231,6 +228,16 @@ def times(result: Result) -> tuple[int, int]:
 
 def _milliseconds(time_: str) -> int:
     return round(datetime.fromisoformat(time_).timestamp() * 1000)
+
+
+def _log_whole(client: Any, run_id: str, result: Result, folder: Path, uploads: Uploads) -> None:
+    """Logs all of a result, and last that all of it is there: what is interrupted is repeated."""
+    _log(client, run_id, result)
+    _log_files(client, run_id, result)
+    log_release(client, run_id, result, folder, uploads)
+    status = "FINISHED" if result.status == "finished" else "FAILED"
+    client.set_terminated(run_id, status, times(result)[1])
+    client.set_tag(run_id, CONTENT, _content(result))
 
 
 def _log(client: Any, run_id: str, result: Result) -> None:

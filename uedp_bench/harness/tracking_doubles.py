@@ -8,10 +8,38 @@ same runs. The others are deleted when the one that stays holds everything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+Done = TypeVar("Done")
 
 _MOST = 1000
+_TRIES = 5
+_PAUSE_SECONDS = 0.5
+_IN_THE_WAY = ("BAD_REQUEST", "INVALID_PARAMETER_VALUE", "RESOURCE_ALREADY_EXISTS")
+"""What a server answers if another client wrote the same row first (a parameter, a data set), or
+deleted the run meanwhile: it looked, found nothing and failed to add it."""
+
+
+def despite_others(work: Callable[[], Done]) -> Done:
+    """Does work that can be done again, until no other client is in its way.
+
+    Args:
+        work: looks what is there, and adds what is not.
+    """
+    from mlflow.exceptions import MlflowException
+
+    for _ in range(_TRIES - 1):
+        try:
+            return work()
+        except MlflowException as error:
+            if error.error_code not in _IN_THE_WAY:
+                raise
+        # Those who met here must not meet again.
+        time.sleep(random.uniform(0, _PAUSE_SECONDS))  # noqa: S311
+    return work()
 
 
 class Found(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any
 from uedp_bench.harness.tracking_doubles import (
     Found,
     delete_doubles,
+    despite_others,
     found_or_made,
     is_deleted,
     runs_with,
@@ -179,6 +180,13 @@ class GridRun:
         """
         if self._open is None or self._grid is None:
             return
+        ended = {result.id: result.error is not None for result in results}
+        despite_others(lambda: self._end(ended))
+
+    def _end(self, results: Mapping[str, bool]) -> None:
+        """Ends the parent; the results are the ids of runs and whether they failed."""
+        if self._open is None or self._grid is None:
+            return
         client, experiment, known = self._open
         first, *others = runs_with(client, experiment, GRID, self._grid.key)
         parent = str(first.info.run_id)
@@ -192,7 +200,7 @@ class GridRun:
         for child in dict.fromkeys(moved):
             client.set_tag(child, PARENT, parent)
         delete_doubles(client, doubles)
-        ended = {result.id: result.error is not None for result in results}
+        ended = dict(results)
         for child in runs_with(client, experiment, PARENT, parent):
             if CONTENT in child.data.tags:
                 ended.setdefault(child.data.tags[ID], child.info.status == "FAILED")
