@@ -94,6 +94,13 @@ def proven(result: Result, spread: int | None = None) -> float:
     )  # fmt: skip
 
 
+def proven_for_all(result: Result) -> float:
+    """What is proven for an entity that everybody mentions; NaN where no entity is protected."""
+    if not result.spec.mechanism[-1].name.startswith("uedp"):
+        return math.nan
+    return proven(result, FIGURE_4["CoNLL-2003"].users - 1)
+
+
 def shown(values: Sequence[float], digits: int = 3) -> str:
     """The mean and half of its interval over seeds."""
     found = seed_estimate(values)
@@ -138,9 +145,7 @@ def print_audit(found: Arms) -> None:
     for name, results in found.items():
         one = results[0]
         curve = [number(proven(one, k)) for k in SPREADS]
-        everybody = math.nan
-        if one.spec.mechanism[-1].name.startswith("uedp"):
-            everybody = proven(one, FIGURE_4["CoNLL-2003"].users - 1)
+        everybody = proven_for_all(one)
         cells = [name, shown(perplexities(results)), number(claimed(one))]
         rows.append([*cells, *curve, number(everybody)])
     floors = results[0].utility
@@ -236,7 +241,8 @@ def plot_perplexity(found: Arms, path: Path) -> None:
         claim = claimed(results[0])
         if not math.isnan(claim):
             panels[0].plot([claim], [y], linestyle="none", label=name, **style)
-        curve = [proven(results[0], k) for k in SPREADS] + [proven(results[0])]
+        curve = [proven(results[0], k) for k in SPREADS]
+        curve.append(proven_for_all(results[0]))
         curve = [e for e in curve if not math.isnan(e)]
         panels[1].plot([min(max(e, 1e-3), infinite) for e in curve], [y] * len(curve),
                        linewidth=0.8, label=name, **style)  # fmt: skip

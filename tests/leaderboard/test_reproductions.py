@@ -22,6 +22,7 @@ SPECS = {
     "dpnr-ag-dropout": "paper/dpnr-ag-dropout-quick",
     "dpnr-ag-figure4": "paper/dpnr-ag-figure4",
     "dpnr-blog": "paper/dpnr-blog-quick",
+    "uedp-audit": "paper/uedp-audit-quick",
     "vickrey-product-reviews": "paper/vickrey-product-reviews",
     "vickrey-imdb": "paper/vickrey-imdb-quick",
     "deepcandidate-imdb": "paper/deepcandidate-imdb-quick",

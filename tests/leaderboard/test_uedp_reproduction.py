@@ -1,4 +1,4 @@
-"""What docs/reproductions/uedp.md says is what accounting says."""
+"""What docs/reproductions/uedp.md says is what the results say, and what accounting says."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from uedp_bench.accounting.accountants.moments import moments_epsilon
+from uedp_bench.results import Result
 
 ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "leaderboard" / "results" / "reproductions"
 PAGE = (ROOT / "docs" / "reproductions" / "uedp.md").read_text(encoding="utf-8")
+RELEASED = "uedp, as released, 282 rounds"
+DESCRIBED = "uedp, as described, 42 rounds"
+SEEDS = [1, 2, 3]
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +24,71 @@ def script() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "benchmarks" / "uedp_table.py"))
 
 
-def test_the_page_holds_the_table_that_the_command_prints(
+@pytest.fixture(scope="module")
+def audits(script: dict[str, Any]) -> dict[str, list[Result]]:
+    found: dict[str, list[Result]] = script["arms"](FOLDER / "uedp-audit")
+    return found
+
+
+def test_the_page_holds_the_tables_that_the_command_prints(
     script: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script["main"]()
-    assert capsys.readouterr().out.strip() in PAGE
+    script["main"](FOLDER / "uedp-audit")
+    tables = capsys.readouterr().out.strip().split("\n\n")
+    assert len(tables) >= 2
+    for table in tables:
+        assert table in PAGE
+
+
+def test_every_arm_of_the_audit_has_its_seeds(audits: dict[str, list[Result]]) -> None:
+    for results in audits.values():
+        assert [result.spec.seed for result in results] == SEEDS
+
+
+def test_the_claim_of_the_released_code_is_refuted(audits: dict[str, list[Result]]) -> None:
+    for result in audits[RELEASED]:
+        (claim,) = (g for g in result.guarantees if g.kind == "claimed")
+        assert claim.status == "refuted"
+        assert claim.epsilon == pytest.approx(1.0, abs=0.005)
+
+
+def test_what_is_proven_is_not_refuted(
+    audits: dict[str, list[Result]],
+) -> None:
+    for name, results in audits.items():
+        if name not in (RELEASED, "noiseless"):
+            for result in results:
+                assert not [g for g in result.guarantees if g.status == "refuted"], name
+
+
+def test_released_and_noiseless_leak_alike(
+    script: dict[str, Any], audits: dict[str, list[Result]]
+) -> None:
+    bounds = {name: [script["strict"](r) for r in results] for name, results in audits.items()}
+    assert bounds[RELEASED] == bounds["noiseless"]
+    assert min(bounds[RELEASED]) > moments_epsilon(
+        50 / 946 * 0.5 * 11_176 / 14_040, 2.0, 282, 1e-10
+    )
+    assert (
+        max(max(found) for name, found in bounds.items() if name not in (RELEASED, "noiseless"))
+        == 0
+    )
+
+
+def test_at_a_proven_8_nothing_is_better_than_unigrams(audits: dict[str, list[Result]]) -> None:
+    for name in ("user-dp, ε = 8", "uedp-group, ε = 8 at k = 3"):
+        for result in audits[name]:
+            assert result.utility["perplexity"].value > result.utility["unigram_perplexity"].value
+
+
+def test_as_released_it_learns_and_as_described_it_does_not(
+    audits: dict[str, list[Result]],
+) -> None:
+    for result in audits[RELEASED]:
+        assert result.utility["perplexity"].value < result.utility["bigram_perplexity"].value
+    for result in audits[DESCRIBED]:
+        assert result.utility["perplexity"].value > 10 * result.utility["unigram_perplexity"].value
+        assert result.diagnostics["signal_to_noise"] < 0.002
 
 
 ROUNDS_OF_THE_CODE = [
