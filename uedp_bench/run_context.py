@@ -54,6 +54,7 @@ class Speed(BaseModel):
         processes: that compute updates side by side in federated training; 1 computes them where
             the run is.
         score_rows: rows scored at once.
+        shard_weights: each rank holds a part of the weights in federated training.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,6 +62,7 @@ class Speed(BaseModel):
     threads: int = Field(default=0, ge=0)
     processes: int = Field(default=1, ge=1)
     score_rows: int = Field(default=512, ge=1)
+    shard_weights: bool = Field(default=False, exclude_if=lambda asked: not asked)
 
 
 @dataclass

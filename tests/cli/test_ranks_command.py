@@ -87,6 +87,23 @@ def test_a_rank_that_dies_ends_the_run_which_goes_on_from_its_checkpoint(
         assert found.utility[name].value == pytest.approx(value.value, rel=1e-4)
 
 
+def test_weights_may_be_spread_over_ranks_and_the_run_is_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run_cli(_command(tmp_path / "alone")) == 0
+    assert _codes(_command(tmp_path / "ranks", "--shard-weights")) == [0, 0]
+    expected, found = _result(tmp_path / "alone"), _result(tmp_path / "ranks")
+    assert (found.id, found.guarantees) == (expected.id, expected.guarantees)
+    cost: Any = found.cost.model_extra
+    assert "sharded weights" in cost["ranks"]
+    assert cost["shard_bytes"] == pytest.approx(4 * cost["weights_trained"] / 2, rel=0.01)
+    for name, value in expected.utility.items():
+        assert found.utility[name].value == pytest.approx(value.value, rel=1e-4)
+    capsys.readouterr()
+    assert cli.run_cli(_command(tmp_path / "one", "--shard-weights")) == 2
+    assert "start with torchrun" in " ".join(capsys.readouterr().err.split())
+
+
 def test_torchrun_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(cli, "run_cli", lambda _: said.append("ran") or 3)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +26,7 @@ from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPS
 from uedp_bench.mechanisms.representations.dpnr import DPNR
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.run_context import Diary, Run
-from uedp_bench.training import executors, ranks
+from uedp_bench.training import executors
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.executors import InProcess
@@ -39,46 +37,7 @@ from uedp_bench.training.round_query import RoundQuery
 from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup
 from uedp_bench.transcript import MessageLog
 
-FORKED = multiprocessing.get_context("fork")  # a fresh process would import torch for seconds
 LOCAL = LocalTraining(epochs=2, batch_size=1, learning_rate=0.3)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Threads of torch do not survive a fork."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _serve(how: dict[str, Any]) -> None:
-    with rank_group.connected(**how):
-        ranks.serve()
-
-
-@pytest.fixture(scope="module", params=[2, 3])
-def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """This process is rank 0 of 2, and of 3."""
-    store = tmp_path_factory.mktemp("ranks") / "store"
-    size: int = request.param
-    how = {"init_method": f"file://{store}", "world_size": size}
-    with _one_thread():
-        others = [
-            FORKED.Process(target=_serve, args=({**how, "rank": rank},), daemon=True)
-            for rank in range(1, size)
-        ]
-        for other in others:
-            other.start()
-        with rank_group.connected(**how, rank=0):
-            assert rank_group.count() == size
-            yield size
-            rank_group.told(ranks._End())
-        for other in others:
-            other.join(20)
-            assert other.exitcode == 0
 
 
 TRAININGS = {

@@ -32,6 +32,7 @@ class Options:
         retry_failed: run again what failed too often to be tried again unasked.
         log_release: log releases that nothing is proven about.
         keep_release: keep releases, reference models and checkpoints of what did not end.
+        shard_weights: ranks hold parts of the weights in training.
         pace: seconds and steps of a training between two checkpoints.
         quiet: show no progress and no notes.
         share: the part of the runs that is run; None for all.
@@ -51,6 +52,7 @@ class Options:
     log_release: bool = False
     keep_release: bool = True
     processes: int = 1
+    shard_weights: bool = False
     pace: tuple[float, int] = (60.0, 0)
     quiet: bool = False
     share: Share | None = None
@@ -90,6 +92,11 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     if not runs:
         return []
     choose_device(options.device, options.threads)
+    if options.shard_weights and count() == 1:
+        raise InputError(
+            "--shard-weights spreads the weights over ranks, and there is only one: start with "
+            "torchrun --nproc-per-node 2 -m uedp_bench run ..."
+        )
     workers = _alone(options) if count() > 1 else options.workers
     workers = default_workers(options.device) if workers is None else workers
     if workers == 0 and options.run_timeout is not None:
@@ -109,7 +116,10 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
             tracker.begin(jobs, every)
             # Results of earlier runs are logged too where this server has not seen them.
             results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
-            speed = Speed(threads=options.threads, processes=options.processes)
+            speed = Speed(
+                threads=options.threads, processes=options.processes,
+                shard_weights=options.shard_weights,
+            )  # fmt: skip
             seconds, steps = options.pace
             how = Execution(options.out, options.device, speed, keep_release=options.keep_release,
                             pace=Pace(seconds=seconds, steps=steps))  # fmt: skip

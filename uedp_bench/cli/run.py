@@ -63,6 +63,14 @@ Processes = Annotated[
         "by --workers.",
     ),
 ]
+ShardWeights = Annotated[
+    bool,
+    typer.Option(
+        "--shard-weights",
+        help="Under torchrun: each rank holds a part of the weights, for networks that do not fit "
+        "one device. For training in rounds with one local step; the numbers agree to rounding.",
+    ),
+]
 Threads = Annotated[
     int,
     typer.Option(
@@ -183,6 +191,7 @@ def run_command(
     workers: Workers = None,
     threads: Threads = 1,
     processes: Processes = 1,
+    shard_weights: ShardWeights = False,
     run_timeout: RunTimeout = None,
     checkpoint_seconds: CheckpointSeconds = 60.0,
     checkpoint_steps: CheckpointSteps = 0,
@@ -258,7 +267,7 @@ def run_command(
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
         max_runs, run_timeout, retry_failed, log_release, not no_release, processes,
-        (checkpoint_seconds, checkpoint_steps), quiet, part,
+        shard_weights, (checkpoint_seconds, checkpoint_steps), quiet, part,
     )  # fmt: skip
     if dry:
         from uedp_bench.cli.dry_run import check_dry, dry_run

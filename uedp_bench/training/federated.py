@@ -131,6 +131,10 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
     """
     check_weights(how)
     how = how.of_its_own()
+    if run.speed.shard_weights:
+        from uedp_bench.training.sharded.federated import train_sharded
+
+        return train_sharded(how, learner, run, run.injected if how.group == "user" else ())
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
     role = "user" if how.group == "user" and CLIENT in learner.corpus.groups else "client"
@@ -152,7 +156,7 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
             begun = begin_round(
                 how, learner, work, taking_part.units, (step, here, run.speed.chunk)
             )
-            senders = _clients(how, learner, begun.shares)
+            senders = clients_of(how, learner, begun.shares)
             send_weights(run, step, now.theta, senders, role)
             found = executor.unit_sum(work, begun.shares)
             noisy = bool(found.inner) and all(std > 0.0 for _, std in found.inner)
@@ -166,7 +170,7 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
         now.check()
     diagnostics.close()
     executor.flat.load(now.theta)
-    happened = _events(how, rounds.told(how.rounds), now.bounded)
+    happened = events_of(how, rounds.told(how.rounds), now.bounded)
     return Trained(executor.flat.module.eval(), happened, tuple(now.told))
 
 
@@ -242,13 +246,14 @@ class Rounds:
         return self._told
 
 
-def _events(how: Federation, told: Sequence[Told], bounded: bool) -> tuple[AnyEvent, ...]:
+def events_of(how: Federation, told: Sequence[Told], bounded: bool) -> tuple[AnyEvent, ...]:
+    """What happened in all rounds."""
     if how.denominator is None:
         return (NonPrivate(reason="sums were divided by private weights"),)
     return how.noise.events(told) if bounded else (NonPrivate(reason="nothing was clipped"),)
 
 
-def _clients(how: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
+def clients_of(how: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
     """(clients,) the numbers of a round's units, in the order of their sums; none without clients.
 
     Client 3 is user 3 of the corpus, or client 3 of its group of that name.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
@@ -77,6 +78,16 @@ class GaussianNoise:
         self.stds.append(std)
         return noisy.to(vector)
 
+    def drawn(
+        self, sizes: Sequence[int], std: float, rng: np.random.Generator
+    ) -> Iterator[NDArray[np.float64]]:
+        """The noise of a vector in parts of these sizes: the numbers that `add` would draw."""
+        for size in sizes:
+            part = rng.standard_normal(size)
+            part *= std
+            yield part
+        self.stds.append(std)
+
 
 class IndependentGaussian:
     """Fresh Gaussian noise in every round.
@@ -96,6 +107,19 @@ class IndependentGaussian:
         """See `Noise.add`."""
         self._sensitivities.append(sensitivity)
         return self._source.add(vector, self.multiplier * sensitivity, rng)
+
+    def parts(
+        self, sizes: Sequence[int], sensitivity: float, rng: np.random.Generator
+    ) -> Iterator[NDArray[np.float64]]:
+        """The noise of a round's vector alone, in float64, for whoever holds the vector in parts.
+
+        Args:
+            sizes: of the parts; the noise is that of `add` to the whole.
+            sensitivity: see `Noise.add`.
+            rng: see `Noise.add`.
+        """
+        self._sensitivities.append(sensitivity)
+        yield from self._source.drawn(sizes, self.multiplier * sensitivity, rng)
 
     @property
     def drawn(self) -> list[float]:

@@ -101,8 +101,12 @@ def serve() -> None:
         while not isinstance(message := told(), _End):
             if isinstance(message, Call):
                 answer(message)
-            else:
+            elif isinstance(message, Begin):
                 _train(message)
+            else:
+                from uedp_bench.training.sharded.worker import follow
+
+                follow(message)
     except RankGoneError:
         return
 

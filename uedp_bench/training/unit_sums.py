@@ -235,7 +235,7 @@ class ShareWorker:
         found = single_pass.clipped(
             theta, cohort, limits, torch.as_tensor(weights).to(theta.device)
         )
-        marks, norms, over = _Marks(limits), found.norms, found.over
+        marks, norms, over = Marks(limits), found.norms, found.over
         if replaced.any():
             keep = torch.as_tensor(np.flatnonzero(~replaced), device=theta.device)
             norms, over = norms[keep], over[keep]
@@ -293,7 +293,7 @@ class ShareWorker:
         reason: str,
     ) -> UnitSum:
         """The sum by way of the update of each unit, some units at a time."""
-        limits, marks = work.limits, _Marks(work.limits)
+        limits, marks = work.limits, Marks(work.limits)
         total: Tensor | None = None
         injected, kept = None, list[Tensor]()
         units = rows = 0
@@ -350,7 +350,7 @@ class ShareWorker:
 _NO_SIZES = CorpusStats(0, 0, 0, 0, public=False)
 
 
-class _Marks:
+class Marks:
     """What units are counted by. It stays on its device until it is looked at, once for a share.
 
     Args:

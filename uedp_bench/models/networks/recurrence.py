@@ -90,12 +90,13 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        inputs, recurrent, cells, mask, *weights = ctx.saved_tensors[:8]
+        inputs, recurrent, cells, mask, *kept = ctx.saved_tensors  # read once: it may gather them
+        weights, kept = kept[:4], kept[4:]
         of_outputs, of_cells = gradients[:2]
         if of_outputs is None:
-            of_outputs = torch.zeros_like(ctx.saved_tensors[8])
+            of_outputs = torch.zeros_like(kept[0])
         found = _Backward.apply(  # type: ignore[no-untyped-call]
-            of_outputs, of_cells, inputs, recurrent, cells, mask, *weights, *ctx.saved_tensors[8:]
+            of_outputs, of_cells, inputs, recurrent, cells, mask, *weights, *kept
         )
         of_inputs, of_recurrent, before, *of_weights = found
         if weights[3] is None:

@@ -37,9 +37,12 @@ class _Recurrent(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
-        inputs, recurrent, cells, mask = ctx.saved_tensors[:4]
-        weights, state = CellWeights(*ctx.saved_tensors[4:8]), (recurrent, cells)
-        tables = ForwardTables(*ctx.saved_tensors[8:])
+        inputs, recurrent, cells, mask, *kept = ctx.saved_tensors  # read once: it may gather them
+        weights, state, tables = (
+            CellWeights(*kept[:4]),
+            (recurrent, cells),
+            ForwardTables(*kept[4:]),
+        )
         outer = torch.zeros_like(tables.outputs) if gradients[0] is None else gradients[0]
         back = backward_tables(outer, gradients[1], tables, state, weights, mask)
         ctx.record(inputs, tables, back, state, mask)

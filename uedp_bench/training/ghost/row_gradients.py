@@ -24,13 +24,13 @@ from uedp_bench.training.vector import FlatModule
 Gradients = dict[str, WeightGradients]
 """By name of the weight; those that the loss does not depend on are left out."""
 
-_COMPARED = 3
-_SHORTEST, _LONGEST = 1e-18, 1e18
+COMPARED = 3
+SHORTEST, LONGEST = 1e-18, 1e18
 """Numbers of longer gradients overflow when they are multiplied, and of shorter ones too few digits
 are left: they are compared to nothing, so that no row alone makes a network look unknown."""
 _LOOKED_AT = 64
 """Rows whose gradients are looked at before a device is waited for, where the first do not do."""
-_AGREES = 1e-3
+AGREES = 1e-3
 """Two float32 passes over a row differ by less, as a fraction of its gradient's norm."""
 
 
@@ -102,17 +102,20 @@ class RowGradients:
     ) -> tuple[Gradients, Tensor]:
         """Gradients and losses from one pass, with coefficients (rows,) where they are given."""
         tape = Tape(len(units.owner), theta)
-        weights = {
-            name: WatchedWeight.of(value, tape, name)
-            for name, value in self._flat.named(theta).items()
-        }
-        losses = self._network.with_weights(weights, batch)
+        losses = self._network.with_weights(self._watched(theta, tape), batch)
         times = units.coefficients(losses, self._reduction) if given is None else given
         parts = times * losses.nats
         if parts.requires_grad:
             torch.autograd.backward(parts.sum(), inputs=[tape.anchor])
         used = {name: found.gathered() for name, found in tape.gradients.items() if found.tensors()}
         return used, units.sums(parts.detach())
+
+    def _watched(self, theta: Tensor, tape: Tape) -> dict[str, Tensor]:
+        """Weights by name whose uses are written on a tape."""
+        return {
+            name: WatchedWeight.of(value, tape, name)
+            for name, value in self._flat.named(theta).items()
+        }
 
     def _one_by_one(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
         """The same with a pass for each row, which needs no order of dimensions to tell rows apart.
@@ -160,7 +163,7 @@ class RowGradients:
                     got = by_row.some(slice(i, i + 1)).each()[0]
                 wrong = _length([torch.sub(got, expected, alpha=2**i)])
                 names.append(name)
-                agree.append(wrong <= _AGREES * 2**i * _length([expected]) + 1e-6 * length)
+                agree.append(wrong <= AGREES * 2**i * _length([expected]) + 1e-6 * length)
         for name, same in zip(names, torch.stack(agree).tolist(), strict=True):
             if not same:
                 raise UnknownUse(f"{name} in a way that gives rows side by side other gradients "
@@ -179,16 +182,16 @@ class RowGradients:
         rows = len(next(iter(batch.values())))
         order = list(dict.fromkeys([0, rows // 2, rows - 1, *range(rows)]))
         found: list[int] = []
-        for start, end in pairwise([0, _COMPARED, *range(_LOOKED_AT, rows, _LOOKED_AT), rows]):
+        for start, end in pairwise([0, COMPARED, *range(_LOOKED_AT, rows, _LOOKED_AT), rows]):
             if not (some := order[start:end]):
                 break
             alone = (self._alone(theta, _some(batch, [row], theta)) for row in some)
             lengths = torch.stack([_length(gradients.values()) for gradients in alone]).tolist()
-            usual = (_SHORTEST < length < _LONGEST for length in lengths)
+            usual = (SHORTEST < length < LONGEST for length in lengths)
             found += [row for row, tells in zip(some, usual, strict=True) if tells]
-            if len(found) >= _COMPARED:
+            if len(found) >= COMPARED:
                 break
-        return found[:_COMPARED]
+        return found[:COMPARED]
 
     def _alone(self, theta: Tensor, batch: Batch) -> dict[str, Tensor]:
         """The gradients of one row, by autograd alone."""

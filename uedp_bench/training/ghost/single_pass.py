@@ -7,8 +7,9 @@ factor for each row (book-keeping: Bu, Wang, Zha, Karypis 2023, arXiv:2210.00038
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from uedp_bench.corpus import IntArray
-from uedp_bench.learner import Learner
+from uedp_bench.learner import Batch, Learner, on_device
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping import exact_norms, norm_factors
 from uedp_bench.training.cohort import Cohort
@@ -116,9 +117,7 @@ class SinglePass:
         Raises:
             UnknownUse: if the network uses a weight in a way that is not known.
         """
-        layout = _Layout.of(cohort, theta)
-        batch = self._learner.batch(layout.rows, layout.seeds)
-        batch = {name: value.to(self._device) for name, value in batch.items()}
+        layout, batch = self._read(cohort)
         owner = torch.as_tensor(layout.owner, device=theta.device)
         units = Units(owner, len(layout.order), layout.weights)
         dropped_rows = torch.zeros((), dtype=torch.int64, device=theta.device)
@@ -138,6 +137,10 @@ class SinglePass:
         back = torch.argsort(order)
         return Clipped(total, clip.norms[back], clip.over[back], dropped_rows, losses)
 
+    def _read(self, cohort: Cohort) -> tuple[_Layout, Batch]:
+        layout = _Layout.of(cohort, self._flat.vector)
+        return layout, on_device(self._learner.batch(layout.rows, layout.seeds), self._device)
+
     def _moves(self, norms: Tensor) -> Tensor:
         """(units,) what gradients of these norms are multiplied by to become updates."""
         rate = torch.full_like(norms, self._local.learning_rate)
@@ -151,7 +154,7 @@ class SinglePass:
         groups: Sequence[Group],
         limits: Limits,
         moves: Callable[[Tensor], Tensor],
-    ) -> _Clip:
+    ) -> Clip:
         """What brings the updates of units within the limits.
 
         Args:
@@ -180,20 +183,30 @@ class SinglePass:
         bad = None if finite else ~here
         if bad is not None:
             kept = {name: silent(each, bad) for name, each in kept.items()}
-        return _Clip(places, whole, over, bad, kept, float(np.linalg.norm(bounds)))
+        return Clip(places, whole, over, bad, kept, float(np.linalg.norm(bounds)))
 
     def _total(
-        self, gradients: Gradients, clip: _Clip, owner: Tensor, unit_weights: Tensor
+        self, gradients: Gradients, clip: Clip, owner: Tensor, unit_weights: Tensor
     ) -> Tensor:
         """(d,) the negative sum of clipped gradients, each times its unit's weight.
 
         Gradients are let go of one weight after the other.
         """
+        total = torch.zeros_like(self._flat.vector)
+        places = self._flat.named(total)
+        for name, add in self._terms(gradients, clip, owner, unit_weights):
+            add(places[name])
+        return total
+
+    def _terms(
+        self, gradients: Gradients, clip: Clip, owner: Tensor, unit_weights: Tensor
+    ) -> Iterator[tuple[str, Callable[[Tensor], None]]]:
+        """Weights by name, each with what adds its part of the sum to a tensor of its shape."""
         if clip.bad is not None:
             gradients = {k: found.without(clip.bad[owner]) for k, found in gradients.items()}
-        total, units = torch.zeros_like(self._flat.vector), len(unit_weights)
+        units = len(unit_weights)
         long = _long(gradients, clip, owner, unit_weights)
-        for name, place in self._flat.named(total).items():
+        for name in self._flat.names:
             if (found := gradients.pop(name, None)) is None:
                 continue
             of_row = owner
@@ -201,11 +214,11 @@ class SinglePass:
                 found = WeightGradients(found.shape, whole=clip.kept.pop(name))
                 of_row = torch.arange(units, device=owner.device)
             factors = -(clip.factors[name] * unit_weights)[of_row]
-            found.add_to(place, factors.to(total.dtype), exact=name in long)
-        return total
+            factors = factors.to(self._flat.vector.dtype)
+            yield name, partial(found.add_to, factors=factors, exact=name in long)
 
 
-class _Clip(NamedTuple):
+class Clip(NamedTuple):
     """How a step of clipping changes gradients.
 
     Attributes:
@@ -240,7 +253,7 @@ class _Clip(NamedTuple):
         }
 
 
-def _long(gradients: Gradients, clip: _Clip, owner: Tensor, unit_weights: Tensor) -> frozenset[str]:
+def _long(gradients: Gradients, clip: Clip, owner: Tensor, unit_weights: Tensor) -> frozenset[str]:
     """Weights of which some terms are so long that they are added up in float64.
 
     Where a unit is one row, or its gradient was written out, terms are no longer than the bound.

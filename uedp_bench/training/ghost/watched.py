@@ -43,7 +43,7 @@ Handler = Callable[..., Any]
 HANDLERS: dict[Any, Handler] = {}
 """By torch function: computes it where an argument is a `WatchedWeight` (`operations`)."""
 
-_FACTS = frozenset(
+FACTS = frozenset(
     (
         "size", "dim", "numel", "nelement", "stride", "is_floating_point", "is_complex",
         "is_contiguous", "element_size", "get_device", "type", "__len__", "__hash__", "__repr__",
@@ -53,7 +53,7 @@ _FACTS = frozenset(
 )  # fmt: skip
 """Functions that say what a weight looks like: no gradient flows through them."""
 
-_PROPERTIES = frozenset(
+PROPERTIES = frozenset(
     getattr(torch.Tensor, name).__get__
     for name in (
         "shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "grad", "layout",
@@ -107,7 +107,7 @@ class WatchedWeight(Tensor):
         if handler is not None:
             return handler(*args, **(kwargs or {}))
         name = getattr(func, "__name__", str(func))
-        if name in _FACTS or func in _PROPERTIES:
+        if name in FACTS or func in PROPERTIES:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         raise unknown((*args, *(kwargs or {}).values()), name)

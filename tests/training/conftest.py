@@ -1,0 +1,3 @@
+"""Fixtures of trainings."""
+
+from rank_team import team as team

@@ -1,0 +1,1 @@
+"""Training of networks whose weights no rank holds as a whole."""
