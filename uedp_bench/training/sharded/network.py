@@ -95,7 +95,7 @@ class ShardedModule(FlatModule):
 
     @property
     def bytes(self) -> int:
-        """Of the parts that this rank holds."""
+        """Bytes of the parts that this rank holds."""
         return int(self.vector.nbytes + self.frozen.nbytes)
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
