@@ -123,7 +123,7 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
     for name, content, message in (
         ("empty.csv", b"  \n", "is empty"),
         ("sheet.csv", b"PK\x03\x04\0\0\0", "is no text"),
-        ("short.csv.gz", gzip.compress(b"text,user\n" * 99)[:-12], "damaged or cut short"),
+        ("short.csv.gz", gzip.compress(b"text,user\n" * 99, mtime=0)[:-12], "damaged or cut short"),
         ("numbers.csv", b"a,b\n1,2\n3,4\n", "no column holds text"),
     ):
         (tmp_path / name).write_bytes(content)
@@ -146,7 +146,7 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
         ("a.csv", b"x,y\n1,\x81\xe9\n", ("csv", "latin-1", ",", True)),
         ("a.json", b'[{"a": 1}]', ("json", "utf-8", None, True)),
         ("a.log", b'{"a": 1}\n', ("jsonl", "utf-8", None, False)),
-        ("a.jsonl.gz", gzip.compress(b'{"a": 1}\n'), ("jsonl", "utf-8", None, True)),
+        ("a.jsonl.gz", gzip.compress(b'{"a": 1}\n', mtime=0), ("jsonl", "utf-8", None, True)),
         ("a.txt", b"One, two.\nThree, four.\n", ("lines", "utf-8", None, True)),
         ("a.txt", b"Ann B-PER\ncame O\n\nBo B-PER\nsat O\n", ("conll", "utf-8", None, False)),
         ("a.bio", b"-DOCSTART- O\n\nAnn B-PER\ncame O\n\nBo O\n", ("conll", "utf-8", None, True)),
