@@ -169,8 +169,13 @@ def train_visits(how: Visits, learner: Learner, run: Run) -> nn.Module:
         run: the series `train_loss` is its, by visit.
 
     Raises:
-        InputError: if no visit leaves a network that is finite.
+        InputError: if no visit leaves a network that is finite, or weights are to be sharded.
     """
+    if run.speed.shard_weights:
+        raise InputError(
+            "--shard-weights: the whole network travels from client to client; possible is "
+            "training in rounds with one local step, such as user-dp"
+        )
     module = copy.deepcopy(learner.module).to(run.device)
     now = _Journey(module, how, run)
     with executor_of(VisitWork(how.schedule), learner, run) as executor:
