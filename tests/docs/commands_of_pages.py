@@ -32,6 +32,8 @@ REASONS = {
     "mail.parquet": "reads a file that the reader has",
     "NAME": "names a folder of the reader",
     "/ID/": "names a folder of the reader",
+    "runs/study": "names a folder of the reader",
+    "example.org": "names a server of the reader",
     "serve": "serves until it is stopped",
 }
 """Parts of commands that cannot run here, and why."""
