@@ -229,9 +229,9 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.training.bounds import TwoLevelBound as TwoLevelBound
     from uedp_bench.training.bounds import Unbounded as Unbounded
     from uedp_bench.training.correlated_noise import BandedNoise as BandedNoise
-    from uedp_bench.training.federated import Federation as Federation
-    from uedp_bench.training.federated import Trained as Trained
     from uedp_bench.training.federated import train_federated as train_federated
+    from uedp_bench.training.federation import Federation as Federation
+    from uedp_bench.training.federation import Trained as Trained
     from uedp_bench.training.lamb import LambServer as LambServer
     from uedp_bench.training.local import LocalTraining as LocalTraining
     from uedp_bench.training.local import LocalWork as LocalWork
@@ -283,11 +283,8 @@ _WITH_TORCH: dict[str, tuple[str, ...]] = {
         "Unbounded",
     ),
     "uedp_bench.training.correlated_noise": ("BandedNoise",),
-    "uedp_bench.training.federated": (
-        "Federation",
-        "Trained",
-        "train_federated",
-    ),
+    "uedp_bench.training.federated": ("train_federated",),
+    "uedp_bench.training.federation": ("Federation", "Trained"),
     "uedp_bench.training.local": (
         "LocalTraining",
         "LocalWork",

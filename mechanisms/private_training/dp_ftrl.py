@@ -129,7 +129,8 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split, one cohort a round."""
         from uedp_bench.training.correlated_noise import BandedNoise
-        from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.federated import train_federated
+        from uedp_bench.training.federation import Federation
 
         p, units = self.params, users_of(corpus)
         users = public_users(p, run.stats, self.name)

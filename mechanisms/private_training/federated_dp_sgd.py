@@ -167,7 +167,8 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A client is a unit whose local work is DP-SGD; the server averages what is noisy."""
         from uedp_bench.training.bounds import Unbounded
-        from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.federated import train_federated
+        from uedp_bench.training.federation import Federation
         from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
 

@@ -172,7 +172,8 @@ class UeDP(TrainingMechanism[UeDPParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
         from uedp_bench.training.bounds import Unbounded
-        from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.federated import train_federated
+        from uedp_bench.training.federation import Federation
         from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
 

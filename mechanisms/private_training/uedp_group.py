@@ -113,7 +113,8 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A sentence is a unit of one row whose local training is one gradient."""
         from uedp_bench.corpus import Index
-        from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.federated import train_federated
+        from uedp_bench.training.federation import Federation
         from uedp_bench.training.local import LocalTraining
         from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, Index
     from uedp_bench.learner import Learner
     from uedp_bench.run_context import Run
-    from uedp_bench.training.federated import Federation
+    from uedp_bench.training.federation import Federation
 
 ASSUMPTIONS = (
     "every user is drawn with an independent coin; every update is clipped, whatever its data",
@@ -165,7 +165,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
 
     def _federation(self, units: Index, users: int) -> Federation:
         from uedp_bench.training.bounds import TwoLevelBound
-        from uedp_bench.training.federated import Federation
+        from uedp_bench.training.federation import Federation
         from uedp_bench.training.noise import IndependentGaussian
         from uedp_bench.training.sampling import PoissonSampler
 

@@ -133,7 +133,8 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.federated import Federation, train_federated
+        from uedp_bench.training.federated import train_federated
+        from uedp_bench.training.federation import Federation
         from uedp_bench.training.noise import IndependentGaussian
 
         p = self.params

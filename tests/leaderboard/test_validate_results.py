@@ -27,6 +27,7 @@ KNOWN = (
     "is of another version than the one installed",
     "the audit is of another version",  # of bloggers, whose commit numbered the same audit 2
     "did not state what all proofs assume",
+    "no bound of this file exceeds the claim at its delta",  # one at the delta of the bound does
     "look like names of people",  # politicians, whose mention is an attribute
 )
 """What cannot be checked of results that are older than what they would have to record."""

@@ -17,7 +17,8 @@ from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.randomness.streams import scope_of
 from uedp_bench.run_context import Run, Speed
 from uedp_bench.training.bounds import FlatBound
-from uedp_bench.training.federated import Federation, train_federated
+from uedp_bench.training.federated import train_federated
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler

@@ -21,7 +21,8 @@ from uedp_bench.learner import Batch, Learner
 from uedp_bench.run_context import Run
 from uedp_bench.training import federated
 from uedp_bench.training.adaptive_bound import AdaptiveBound
-from uedp_bench.training.federated import Federation, train_federated
+from uedp_bench.training.federated import train_federated
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining, LocalWork
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.process_executor import InProcesses

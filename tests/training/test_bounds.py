@@ -29,7 +29,8 @@ from uedp_bench.training.bounds import (
     Seen,
 )
 from uedp_bench.training.clipping import layered_sum
-from uedp_bench.training.federated import Federation, Trained, train_federated
+from uedp_bench.training.federated import train_federated
+from uedp_bench.training.federation import Federation, Trained
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler, TakingPart

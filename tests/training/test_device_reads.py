@@ -37,7 +37,8 @@ from uedp_bench.run_context import Run
 from uedp_bench.training import clipping
 from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.bounds import Bound, FlatBound, PerLayerBound, TwoLevelBound
-from uedp_bench.training.federated import Federation, train_federated
+from uedp_bench.training.federated import train_federated
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.ghost import norms
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian

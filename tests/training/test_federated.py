@@ -14,7 +14,8 @@ from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
 from uedp_bench.run_context import Speed
 from uedp_bench.training.bounds import FlatBound, Unbounded
-from uedp_bench.training.federated import Federation, train_federated
+from uedp_bench.training.federated import train_federated
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler

@@ -13,7 +13,8 @@ from toy import ToyLearner, toy_run
 from uedp_bench.corpus import Index
 from uedp_bench.training.bounds import FlatBound, Unbounded
 from uedp_bench.training.clipping import clipped_sum
-from uedp_bench.training.federated import Federation, train_federated
+from uedp_bench.training.federated import train_federated
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.injection import direction, inject
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian

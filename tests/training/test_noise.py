@@ -14,7 +14,8 @@ from toy import ToyLearner, toy_run
 from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
 from uedp_bench.corpus import Index
 from uedp_bench.training.bounds import FlatBound
-from uedp_bench.training.federated import Federation, train_federated
+from uedp_bench.training.federated import train_federated
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import GaussianNoise, IndependentGaussian, Noise
 from uedp_bench.training.sampling import PoissonSampler, Told

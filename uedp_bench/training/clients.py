@@ -20,7 +20,7 @@ from uedp_bench.corpus import Index, IntArray
 from uedp_bench.learner import Learner
 from uedp_bench.training.bounds import Bound
 from uedp_bench.training.cohort import Cohort, Place
-from uedp_bench.training.federated import Federation
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.one_round import (

@@ -12,7 +12,7 @@ from uedp_bench.learner import row_seeds
 from uedp_bench.randomness.streams import Stream
 
 if TYPE_CHECKING:
-    from uedp_bench.training.federated import Federation
+    from uedp_bench.training.federation import Federation
 
 
 class Place(NamedTuple):

@@ -9,32 +9,23 @@ computed (`executors`).
 
 from __future__ import annotations
 
-import copy
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
 
 from uedp_bench.accounting.event_contract import read_event
-from uedp_bench.accounting.events import AnyEvent, NonPrivate
+from uedp_bench.accounting.events import AnyEvent
 from uedp_bench.clients import CLIENT
-from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner
-from uedp_bench.randomness.streams import Stream
 from uedp_bench.run_context import Run
-from uedp_bench.training.bounds import Bound
-from uedp_bench.training.cohort import RowWeights
 from uedp_bench.training.diagnostics import Diagnostics
 from uedp_bench.training.executors import Executor, executor_of
-from uedp_bench.training.local import LocalWork
+from uedp_bench.training.federation import Federation, Rounds, Trained, clients_of, events_of
 from uedp_bench.training.messages import Sending, send_updates, send_weights
-from uedp_bench.training.noise import Noise
 from uedp_bench.training.one_round import (
     begin_round,
     check_buffers,
@@ -43,80 +34,7 @@ from uedp_bench.training.one_round import (
     lay_out,
     round_limits,
 )
-from uedp_bench.training.sampling import Sampler, TakingPart, Told
-from uedp_bench.training.server import ServerStep
-from uedp_bench.training.unit_sums import RoundWork, Share
-
-
-@dataclass(frozen=True)
-class Federation:
-    """Everything that defines federated training. A training works on copies of its policies.
-
-    Attributes:
-        rounds: how many.
-        units: unit -> its rows.
-        sampler: who takes part.
-        local: how a unit trains.
-        bound: what no unit's update exceeds.
-        noise: on the weighted sum of updates.
-        denominator: public constant that the noisy sum is divided by; None for the weights of
-            those who take part, which are private: nothing is promised then, and no noise is added.
-        server: the server's step.
-        unit_weights: (units,) weights in [0, weight_bound], or None for all 1; each a constant or
-            a function of the unit's own data.
-        weight_bound: what no unit's weight exceeds.
-        row_weights: draws a round's row weights, or None for all 1.
-        rows_per_unit: rows of a unit that a round uses at most, drawn afresh; None for all.
-        clients: units send their updates to a server: the run writes down what passes between
-            them. False where units are rows of one place.
-        group: what a unit is, a group of the corpus ("user", "client"): it names who sends.
-        own_draws: units sample their rows and add noise for themselves (`training.clients`). All
-            of them take part, also those without rows.
-        round_of_row: (rows of the corpus,) the only round that uses a row; None: every round may.
-    """
-
-    rounds: int
-    units: Index
-    sampler: Sampler
-    local: LocalWork
-    bound: Bound
-    noise: Noise
-    denominator: float | None
-    server: ServerStep
-    unit_weights: FloatArray | None = None
-    weight_bound: float = 1.0
-    row_weights: RowWeights | None = None
-    rows_per_unit: int | None = None
-    clients: bool = False
-    group: str = "user"
-    own_draws: bool = False
-    round_of_row: IntArray | None = None
-
-    def of_its_own(self) -> Federation:
-        """The same with policies that no other training changes."""
-        return replace(
-            self,
-            sampler=copy.deepcopy(self.sampler),
-            bound=copy.deepcopy(self.bound),
-            noise=copy.deepcopy(self.noise),
-            server=copy.deepcopy(self.server),
-        )
-
-
-@dataclass(frozen=True)
-class Trained:
-    """The trained module and what really happened.
-
-    Attributes:
-        rounds: all rounds as events, by what the sampler drew, the noise added and the limits
-            bounded; `NonPrivate` alone where a round bounded nothing.
-        told: where units draw for themselves, round after round the number of each unit, and what
-            happened to its rows in the round.
-    """
-
-    module: nn.Module
-    rounds: tuple[AnyEvent, ...]
-    told: tuple[tuple[int, tuple[AnyEvent, ...]], ...] = ()
+from uedp_bench.training.unit_sums import RoundWork
 
 
 def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
@@ -221,48 +139,3 @@ class _Shared:
         ]
         for name, buffer in self._executor.flat.module.named_buffers():
             buffer.copy_(state["buffers"][name])
-
-
-class Rounds:
-    """Who takes part in each round. Rounds before a checkpoint are drawn again, all alike."""
-
-    def __init__(self, sampler: Sampler, streams: Stream) -> None:
-        self._sampler, self._streams = sampler, streams
-        self._told: list[Told] = []
-
-    def draw(self, step: int) -> TakingPart:
-        """The units of a round; rounds are asked for in their order, some perhaps left out."""
-        while True:
-            here = self._streams.child("round", len(self._told))
-            taking_part = self._sampler.draw(here.rng("sample"))
-            self._told.append(taking_part.told)
-            if len(self._told) > step:
-                return taking_part
-
-    def told(self, rounds: int) -> list[Told]:
-        """How the units of each round were drawn."""
-        if len(self._told) < rounds:
-            self.draw(rounds - 1)
-        return self._told
-
-
-def events_of(how: Federation, told: Sequence[Told], bounded: bool) -> tuple[AnyEvent, ...]:
-    """What happened in all rounds."""
-    if how.denominator is None:
-        return (NonPrivate(reason="sums were divided by private weights"),)
-    return how.noise.events(told) if bounded else (NonPrivate(reason="nothing was clipped"),)
-
-
-def clients_of(how: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
-    """(clients,) the numbers of a round's units, in the order of their sums; none without clients.
-
-    Client 3 is user 3 of the corpus, or client 3 of its group of that name.
-    """
-    if not how.clients or not parts:
-        return np.empty(0, np.int64)
-    if how.own_draws:
-        places = [place.number for part in parts for place in part.cohort.places or ()]
-        return np.array(places, dtype=np.int64)
-    first_rows = np.concatenate([part.cohort.rows[:, 0] for part in parts])
-    numbers: IntArray = learner.corpus.groups[how.group][first_rows]
-    return numbers

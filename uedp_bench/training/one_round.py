@@ -19,7 +19,7 @@ from uedp_bench.training.two_level import check_two_level
 from uedp_bench.training.unit_sums import RoundWork, Share, UnitSum, round_shares
 
 if TYPE_CHECKING:
-    from uedp_bench.training.federated import Federation
+    from uedp_bench.training.federation import Federation
 
 
 class Begun(NamedTuple):

@@ -24,7 +24,7 @@ from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining, UnitTrainer
 
 if TYPE_CHECKING:
-    from uedp_bench.training.federated import Federation
+    from uedp_bench.training.federation import Federation
 
 
 def check_two_level(how: Federation, limits: Limits) -> None:

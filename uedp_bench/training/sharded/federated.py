@@ -27,6 +27,7 @@ from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Seen
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.diagnostics import Diagnostics
+from uedp_bench.training.federation import Federation, Rounds, Trained, clients_of, events_of
 from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.messages import Sending, send_updates, send_weights
@@ -53,7 +54,6 @@ from uedp_bench.training.unit_sums import RoundWork, UnitSum, joined
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.training.federated import Federation, Trained
 
 _POSSIBLE = (
     "possible are one local step of sgd over all rows of a unit (local_epochs=1, "
@@ -104,8 +104,6 @@ def train_sharded(
     Raises:
         InputError: if it cannot be trained so, or weights stop being finite.
     """
-    from uedp_bench.training.federated import Rounds, Trained, clients_of, events_of
-
     check_shardable(how, run, injected)
     streams = run.fresh("federated")
     role = "user" if how.group == "user" and CLIENT in learner.corpus.groups else "client"
