@@ -19,6 +19,8 @@ class Execution:
         failures: how often the run has failed before, other than on bad input.
         keep_release: what was released is kept beside the result, and checkpoints of a run that
             failed.
+        state: folder of checkpoints and of models that runs share, where they are kept whatever
+            `keep_release` says; None: `out`.
         pace: how often trainings are written down.
         points: hears of the series of a run while it trains.
     """
@@ -29,5 +31,16 @@ class Execution:
     progress: Progress = no_progress
     failures: int = 0
     keep_release: bool = True
+    state: Path | None = None
     pace: Pace = field(default_factory=Pace)
     points: Points = no_points
+
+    @property
+    def state_folder(self) -> Path:
+        """Folder of checkpoints, by run, and of models that runs share."""
+        return self.out if self.state is None else self.state
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """True if checkpoints of a run that failed are kept."""
+        return self.keep_release or self.state is not None

@@ -82,13 +82,14 @@ def second_source(task: ComponentSpec) -> ComponentSpec | None:
     """The second source that the parameters of a task name; None where they name none."""
     fields = registry.tasks.get(task.name).Params.model_fields
     for name, value in task.params.items():
-        if value is not None and name in fields and _names_source(fields[name].annotation):
+        if value is not None and name in fields and names_source(fields[name].annotation):
             return ComponentSpec.model_validate(value)
     return None
 
 
-def _names_source(annotation: Any) -> bool:
-    return annotation is SourceRef or any(map(_names_source, get_args(annotation)))
+def names_source(annotation: Any) -> bool:
+    """True if a parameter of this type names a second source."""
+    return annotation is SourceRef or any(map(names_source, get_args(annotation)))
 
 
 def identity_of(parts: Mapping[str, Any]) -> tuple[str, str]:
@@ -146,7 +147,7 @@ def component_identity(
     params: dict[str, Any] = {}
     for name, value in ref.params.items():
         mark = path_mark(component, name)
-        if value is not None and _names_source(component.Params.model_fields[name].annotation):
+        if value is not None and names_source(component.Params.model_fields[name].annotation):
             params[name] = component_identity(ComponentSpec(**value), registry.sources, None)
         elif mark is None:
             params[name] = value

@@ -82,8 +82,8 @@ def prepare(
     meter.begin(device := choose_device(how.device, how.speed.threads))
     with meter("plant"):
         there = planted_for(parts, data, spec)
-    cache = how.out / "cache"
-    folder = how.out / identity.id
+    cache = how.state_folder / "cache"
+    folder = how.state_folder / identity.id
     checkpoints = checkpoints_in(folder, identity.id, device, how.speed, how.pace)
     for said in checkpoints.said:
         how.progress(said, 0, 1)

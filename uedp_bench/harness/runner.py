@@ -52,15 +52,15 @@ def execute(spec: RunSpec, how: Execution, identity: Identity | None = None) -> 
     except BaseException as error:  # sys.exit() in a component is no end of the benchmark
         if disk_is_full(error, how.out):
             raise OSError(errno.ENOSPC, "no space left on device", str(how.out)) from error
-        goes_on = how.keep_release and not isinstance(error, InputError)
-        stored = after_failure(how.out / known.id, goes_on=goes_on)
+        goes_on = how.keeps_checkpoints and not isinstance(error, InputError)
+        stored = after_failure(how.state_folder / known.id, goes_on=goes_on)
         result = failed(spec, known, reason_of(error, meter.phase, how.failures), stored)
     # This attempt's own time: training that others did for it, or before it, is in its cost.
     began = {**result.provenance, "started": meter.started}
     result = result.model_copy(update={"provenance": began})
     keep_result(result, how.out)
     if result.error is None:
-        forget(how.out / known.id)
+        forget(how.state_folder / known.id)
     return result
 
 

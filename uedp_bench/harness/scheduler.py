@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from uedp_bench import registry
 from uedp_bench.errors import Problems, is_input_error
@@ -100,6 +100,35 @@ class JobProgress(NamedTuple):
     points: tuple[Point, ...] = ()
 
 
+class Executor(Protocol):
+    """Where the runs of a grid are done: in processes of this machine, or on others."""
+
+    def __call__(
+        self,
+        runs: Runs,
+        todo: Sequence[Job],
+        /,
+        *,
+        timeout: float | None,
+        listen: Callable[[Job, Any], None],
+    ) -> Generator[tuple[Job, Crash | None], None, None]:
+        """Does runs; yields each when its result is in the folder of results, or with its crash.
+
+        Closing the generator ends all that is in flight.
+
+        Args:
+            runs: what is done for each job.
+            todo: the jobs.
+            timeout: seconds after which a run is ended; None for any time.
+            listen: is called with what runs tell (`JobProgress` without its id).
+
+        Raises:
+            OSError: if no result can be written any more.
+            UedpBenchError: if nobody is left to do them.
+        """
+        ...
+
+
 def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     """Checks every run before any starts, and finds those that are finished already.
 
@@ -169,6 +198,7 @@ def run_jobs(
     plugins: Sequence[Path] = (),
     timeout: float | None = None,
     listen: Callable[[JobProgress], None] = lambda message: None,
+    executor: Executor | None = None,
 ) -> Generator[tuple[Job, Result], None, None]:
     """Runs the jobs that are to be run; yields each as it ends.
 
@@ -179,6 +209,7 @@ def run_jobs(
         plugins: files to import in every process.
         timeout: seconds after which a run is ended; not for runs in this process.
         listen: called with progress, in this process.
+        executor: does the runs instead of `workers` processes of this machine.
 
     Raises:
         OSError: if a run cannot write its result, for then no other can.
@@ -187,20 +218,20 @@ def run_jobs(
     for job in jobs:
         if job.done is not None:  # killed after its result, and before it was done with
             forget(how.out / job.id)
-    if workers == 0:
+    if workers == 0 and executor is None:
         for job in todo:
             heard = partial(_heard, job, listen)
             yield job, execute(job.spec, _told(job, how, heard), job.identity)
             give_back_memory()
         return
     forget_corpora()  # every process loads what it needs, and this one needs none
-    work = _Runs(how, tuple(plugins))
-    with closing(
-        in_processes(
-            work, todo, workers=min(workers, len(todo)), timeout=timeout,
-            listen=lambda job, told: _heard(job, listen, told),
-        )
-    ) as running:  # fmt: skip
+    if executor is None:
+        executor = partial(in_processes, workers=min(workers, len(todo)))
+    running = executor(
+        Runs(how, tuple(plugins)), todo, timeout=timeout,
+        listen=lambda job, told: _heard(job, listen, told),
+    )  # fmt: skip
+    with closing(running):
         for job, crash in running:
             yield job, result_after(job, how, crash)
 
@@ -214,16 +245,23 @@ def result_after(job: Job, how: Execution, crash: Crash | None) -> Result:
 
 
 @dataclass(frozen=True)
-class _Runs:
-    """The work of a process."""
+class Runs:
+    """The work of a process.
+
+    Attributes:
+        how: to run.
+        plugins: files that a process imports first.
+    """
 
     how: Execution
-    plugins: tuple[Path, ...]
+    plugins: tuple[Path, ...] = ()
 
     def start(self) -> None:
+        """Imports the plug-ins."""
         registry.load_plugins(self.plugins)
 
     def __call__(self, job: Job, tell: Tell) -> bool:
+        """Does one run; True if the process is fit for another."""
         result = execute(job.spec, _told(job, self.how, tell), job.identity)
         give_back_memory()
         # An unforeseen error may have broken the process too, a GPU's context for instance.
@@ -261,7 +299,7 @@ def _crashed(job: Job, how: Execution, crash: Crash) -> Result:
         traceback=crash.stack,
         failures=job.failures + 1,
     )
-    stored = after_failure(how.out / job.id, goes_on=how.keep_release)
+    stored = after_failure(how.state_folder / job.id, goes_on=how.keeps_checkpoints)
     result = failed(job.spec, job.identity, error, stored)
     keep_result(result, how.out)
     return result

@@ -17,8 +17,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -75,7 +74,7 @@ class Crash:
 
 def in_processes(
     work: Work[Task],
-    tasks: Sequence[Task],
+    tasks: Iterable[Task],
     *,
     workers: int,
     timeout: float | None = None,
@@ -87,7 +86,8 @@ def in_processes(
 
     Args:
         work: what to do.
-        tasks: in the order in which they are begun.
+        tasks: in the order in which they are begun; the next one is asked for when a process is
+            free for it, in a thread of this process.
         workers: processes, at most.
         timeout: seconds after which a task is ended; None for any time.
         listen: is called with what tasks tell, in a thread of this process.
@@ -95,12 +95,11 @@ def in_processes(
     Raises:
         OSError: if a task raised it: the disk is full, or nothing can be written, for all of them.
     """
-    pool = _Pool(work, deque(tasks), workers, timeout, listen)
+    pool = _Pool(work, iter(tasks), workers, timeout, listen)
     thread = threading.Thread(target=pool.supervise, daemon=True)
     thread.start()
     try:
-        for _ in tasks:
-            ended = pool.ended.get()
+        while (ended := pool.ended.get()) is not None:
             if isinstance(ended, BaseException):
                 raise ended
             yield ended
@@ -154,11 +153,11 @@ def _how_it_ended(code: int) -> str:
 @dataclass(eq=False)
 class _Pool(Generic[Task]):
     work: Work[Task]
-    waiting: deque[Task]
+    waiting: Iterator[Task]
     workers: int
     timeout: float | None
     listen: Callable[[Task, Any], None]
-    ended: queue.SimpleQueue[tuple[Task, Crash | None] | BaseException] = field(
+    ended: queue.SimpleQueue[tuple[Task, Crash | None] | BaseException | None] = field(
         default_factory=queue.SimpleQueue
     )
     stop: threading.Event = field(default_factory=threading.Event)
@@ -169,9 +168,10 @@ class _Pool(Generic[Task]):
         """Hands tasks out and watches who does them, until all are done or it shall stop."""
         with tempfile.TemporaryDirectory(prefix="uedp-bench-") as folder:
             try:
-                while not self.stop.is_set() and (self.waiting or self._busy()):
+                while not self.stop.is_set():
                     self._hand_out(Path(folder))
-                    busy = self._busy()
+                    if not (busy := self._busy()):
+                        break
                     wait([part for worker in busy for part in
                           (worker.connection, worker.process.sentinel)], _LOOK_SECONDS)  # fmt: skip
                     for worker in busy:
@@ -180,19 +180,24 @@ class _Pool(Generic[Task]):
                 self.ended.put(error)
             finally:
                 self._end_all()
+                self.ended.put(None)
 
     def _busy(self) -> list[_Worker[Task]]:
         return [worker for worker in self.living if worker.task is not None]
 
     def _hand_out(self, folder: Path) -> None:
-        while self.waiting and len(self._busy()) < self.workers:
+        while len(self._busy()) < self.workers:
+            for task in self.waiting:
+                break
+            else:
+                return
             idle = [worker for worker in self.living if worker.task is None]
             worker = idle[0] if idle else self._start(folder)
-            worker.task, worker.last = self.waiting.popleft(), None
+            worker.task, worker.last = task, None
             worker.began = time.monotonic()
             # One that died meanwhile is found when it is looked at.
             with contextlib.suppress(OSError):
-                worker.connection.send(worker.task)
+                worker.connection.send(task)
 
     def _start(self, folder: Path) -> _Worker[Task]:
         here, there = multiprocessing.Pipe()
