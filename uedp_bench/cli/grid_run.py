@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from uedp_bench.errors import InputError, UedpBenchError
 
 if TYPE_CHECKING:
     from uedp_bench.cli.tracker import Tracker
+    from uedp_bench.cluster.connection import OnCluster
+    from uedp_bench.harness.scheduler import Executor
     from uedp_bench.harness.shares import Share
     from uedp_bench.results import Result, RunSpec
 
@@ -31,11 +33,16 @@ class Options:
         run_timeout: seconds that a run may take; None for any.
         retry_failed: run again what failed too often to be tried again unasked.
         log_release: log releases that nothing is proven about.
-        keep_release: keep releases, reference models and checkpoints of what did not end.
+        keep_release: keep releases, reference models and checkpoints of what did not end; None: all
+            of them on this machine, and no releases of runs on a cluster.
         shard_weights: ranks hold parts of the weights in training.
         pace: seconds and steps of a training between two checkpoints.
         quiet: show no progress and no notes.
         share: the part of the runs that is run; None for all.
+        on: the cluster of Ray that does the runs (`uedp_bench.cluster.connection.OnCluster`); None
+            for this machine.
+        cpus_per_run: that a run takes of a node; as many as its threads and processes by default.
+        gpus_per_run: likewise, shares of one GPU or whole ones.
     """
 
     out: Path
@@ -50,12 +57,15 @@ class Options:
     run_timeout: float | None = None
     retry_failed: bool = False
     log_release: bool = False
-    keep_release: bool = True
+    keep_release: bool | None = None
     processes: int = 1
     shard_weights: bool = False
     pace: tuple[float, int] = (60.0, 0)
     quiet: bool = False
     share: Share | None = None
+    on: str | None = None
+    cpus_per_run: float | None = None
+    gpus_per_run: float | None = None
 
     def of(self, runs: list[RunSpec]) -> list[RunSpec]:
         """Those of a spec's runs that are run."""
@@ -91,14 +101,17 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     runs = options.of(every)
     if not runs:
         return []
-    choose_device(options.device, options.threads)
+    where = _cluster(options)
+    if where is None:
+        choose_device(options.device, options.threads)
     if options.shard_weights and count() == 1:
         raise InputError(
             "--shard-weights spreads the weights over ranks, and there is only one: start with "
             "torchrun --nproc-per-node 2 -m uedp_bench run ..."
         )
     workers = _alone(options) if count() > 1 else options.workers
-    workers = default_workers(options.device) if workers is None else workers
+    if workers is None:
+        workers = 1 if where else default_workers(options.device)
     if workers == 0 and options.run_timeout is not None:
         raise InputError("--run-timeout ends processes: it needs --workers 1 or more")
     with display(quiet=options.quiet) as screen:
@@ -110,7 +123,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         if options.max_retrain is not None:
             check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
         # Nothing was written before this line; from here on this process alone writes.
-        with only_process(options.out, keep_cache=options.keep_release):
+        with only_process(options.out, keep_cache=options.keep_release is not False):
             jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
             screen.begin(jobs)
             tracker.begin(jobs, every)
@@ -121,12 +134,16 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                 shard_weights=options.shard_weights,
             )  # fmt: skip
             seconds, steps = options.pace
-            how = Execution(options.out, options.device, speed, keep_release=options.keep_release,
+            keeps = where is None if options.keep_release is None else options.keep_release
+            how = Execution(options.out, options.device, speed, keep_release=keeps,
+                            state=None if options.keep_release is False else options.out,
                             pace=Pace(seconds=seconds, steps=steps))  # fmt: skip
-            with tracker.live(jobs, screen.update, screen.note) as listen:
+            here = where is None
+            with tracker.live(jobs, screen.update, screen.note, machine=here) as listen:
                 running = run_jobs(
                     jobs, how, workers=workers, plugins=options.plugins,
                     timeout=options.run_timeout, listen=listen,
+                    executor=_executor(where, screen.note if not options.quiet else _nobody),
                 )  # fmt: skip
                 # Closed at once when something goes wrong, so that no process is left behind.
                 with closing(running), _writing_to(options.out):
@@ -134,6 +151,46 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                         screen.finish(job, result)
                         results.append(tracker.log(result))
     return [tracker.latest(result) for result in results]
+
+
+def _cluster(options: Options) -> OnCluster | None:
+    """The cluster that does the runs; None for this machine.
+
+    Raises:
+        InputError: for options that do not fit together.
+    """
+    from uedp_bench.cluster.connection import OnCluster
+    from uedp_bench.rank_group import count
+
+    if options.on is None:
+        for name in ("cpus", "gpus"):
+            if getattr(options, f"{name}_per_run") is not None:
+                raise InputError(f"--{name}-per-run speaks of a cluster: give --on too")
+        return None
+    if options.workers is not None:
+        raise InputError(
+            f"--workers {options.workers} with --on: Ray decides how many runs are side by side, "
+            "by what each takes (--cpus-per-run, --gpus-per-run)"
+        )
+    if count() > 1:
+        raise InputError(f"--on {options.on}: the ranks of torchrun compute one run; start alone")
+    cpus, gpus = options.cpus_per_run, options.gpus_per_run
+    cpus = options.threads * options.processes if cpus is None else cpus
+    where = OnCluster(options.on, cpus, 0.0 if gpus is None else gpus)
+    where.check(options.device)
+    return where
+
+
+def _executor(where: OnCluster | None, note: Callable[[str], None]) -> Executor | None:
+    if where is None:
+        return None
+    from uedp_bench.cluster.grid_on_ray import OnRay
+
+    return OnRay(where, note)
+
+
+def _nobody(line: str) -> None:
+    """Hears nothing."""
 
 
 def _alone(options: Options) -> int:

@@ -136,10 +136,33 @@ LogRelease = Annotated[
         help="Log releases to MLflow, and what was planted, that nothing is proven about, too.",
     ),
 ]
-NoRelease = Annotated[
-    bool,
+Releases = Annotated[
+    bool | None,
     typer.Option(
-        "--no-release", help="Keep no release and no model that attacks asked for: results alone."
+        "--releases/--no-release",
+        help="Keep what was released, and what was planted; --no-release: keep no model that "
+        "attacks asked for either. [default: kept on this machine, not brought from a cluster]",
+        show_default=False,
+    ),
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLUSTER",
+        help="Do the runs on a cluster of Ray: ray starts one on this machine, HOST:PORT or "
+        "ray://HOST:PORT names one, auto is that of RAY_ADDRESS. [default: this machine, no Ray]",
+    ),
+]
+CpusPerRun = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N", help="CPUs of a node that a run takes (--on). [default: threads x processes]"
+    ),
+]
+GpusPerRun = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N", help="GPUs that a run takes (--on): .25 puts four on one. [default: 0]"
     ),
 ]
 LogModel = Annotated[
@@ -207,7 +230,10 @@ def run_command(
     no_tracking: NoTracking = False,
     log_model: LogModel = False,
     log_release: LogRelease = False,
-    no_release: NoRelease = False,
+    releases: Releases = None,
+    on: On = None,
+    cpus_per_run: CpusPerRun = None,
+    gpus_per_run: GpusPerRun = None,
     quiet: Quiet = False,
     dry: DryRun = False,
 ) -> None:
@@ -266,8 +292,9 @@ def run_command(
     part = None if share is None else Share.parse(share)
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
-        max_runs, run_timeout, retry_failed, log_release, not no_release, processes,
-        shard_weights, (checkpoint_seconds, checkpoint_steps), quiet, part,
+        max_runs, run_timeout, retry_failed, log_release, releases, processes,
+        shard_weights, (checkpoint_seconds, checkpoint_steps), quiet, part, on, cpus_per_run,
+        gpus_per_run,
     )  # fmt: skip
     if dry:
         from uedp_bench.cli.dry_run import check_dry, dry_run

@@ -70,6 +70,8 @@ class Tracker:
         jobs: Sequence[Job],
         show: Callable[[JobProgress], None],
         warn: Callable[[str], None],
+        *,
+        machine: bool = True,
     ) -> Iterator[Callable[[JobProgress], None]]:
         """What hears of progress within the block: it shows it, and logs the points in it.
 
@@ -79,6 +81,7 @@ class Tracker:
             jobs: that are run.
             show: is called with all progress.
             warn: is called if points or results cannot be logged, in another thread too.
+            machine: the runs are on this machine: how busy it is goes with them.
         """
         self._warn = warn
         todo = {job.id: job.spec for job in jobs if job.todo}
@@ -90,7 +93,7 @@ class Tracker:
             from uedp_bench.harness.tracking_client import default_uri
 
             where = self._uri or default_uri(self._out), EXPERIMENT
-            with LiveMetrics(todo, where, warn, grid=self._grid) as live:
+            with LiveMetrics(todo, where, warn, grid=self._grid, machine=machine) as live:
 
                 def listen(message: JobProgress) -> None:
                     show(message)

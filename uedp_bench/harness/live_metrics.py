@@ -43,6 +43,7 @@ class LiveMetrics:
         warn: is called with why points are not sent any more, in another thread.
         seconds: between two sendings.
         grid: that the runs belong to.
+        machine: send how busy this machine is, too, for it does the runs.
 
     Attributes:
         sending: is held while something is sent: hold it to log the result of a run.
@@ -55,6 +56,8 @@ class LiveMetrics:
         warn: Callable[[str], None],
         seconds: float = SECONDS,
         grid: GridRun | None = None,
+        *,
+        machine: bool = True,
     ) -> None:
         self.sending = threading.Lock()
         self._specs, self._where, self._grid = dict(specs), where, grid
@@ -62,7 +65,7 @@ class LiveMetrics:
         self._waiting: deque[tuple[str, str, int, float, int]] = deque(maxlen=_MOST_WAITING)
         self._runs: dict[str, LiveRun] = {}
         self._began: dict[str, int] = {}
-        self._machine = SystemMetrics()
+        self._machine = SystemMetrics() if machine else None
         self._stop, self._failed, self._again = threading.Event(), False, 0.0
         self._thread = threading.Thread(target=self._send_now_and_then, daemon=True)
 
@@ -104,7 +107,7 @@ class LiveMetrics:
             while self._waiting:
                 identifier, name, step, value, at = self._waiting.popleft()
                 points.setdefault(identifier, []).append((name, step, value, at))
-            machine = self._machine.sample() if self._began else {}
+            machine = self._machine.sample() if self._began and self._machine else {}
             for identifier, began in list(self._began.items()):
                 self._send(identifier, began, points.get(identifier, []), machine)
 

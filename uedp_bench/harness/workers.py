@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -186,18 +187,14 @@ class _Pool(Generic[Task]):
         return [worker for worker in self.living if worker.task is not None]
 
     def _hand_out(self, folder: Path) -> None:
-        while len(self._busy()) < self.workers:
-            for task in self.waiting:
-                break
-            else:
-                return
+        while len(self._busy()) < self.workers and (found := [*islice(self.waiting, 1)]):
             idle = [worker for worker in self.living if worker.task is None]
             worker = idle[0] if idle else self._start(folder)
-            worker.task, worker.last = task, None
+            worker.task, worker.last = found[0], None
             worker.began = time.monotonic()
             # One that died meanwhile is found when it is looked at.
             with contextlib.suppress(OSError):
-                worker.connection.send(task)
+                worker.connection.send(worker.task)
 
     def _start(self, folder: Path) -> _Worker[Task]:
         here, there = multiprocessing.Pipe()

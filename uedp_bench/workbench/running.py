@@ -20,7 +20,8 @@ from uedp_bench.workbench.results import Results
 FIELDS = (*Spec.model_fields, "mechanism", "seed")
 """Keywords of `run` that are parts of a spec."""
 
-HOW = ("device", "workers", "threads", "tracking", "plugins", "keep_release", "quiet")
+HOW = ("device", "workers", "threads", "tracking", "plugins", "keep_release", "quiet", "on",
+       "cpus_per_run", "gpus_per_run")  # fmt: skip
 """Keywords of `run` that say how to run."""
 
 
@@ -50,7 +51,8 @@ def run(
             which override those of `spec`, and how to run: device ("auto"), workers (processes;
             None: one a core; 0: this process), threads, tracking (MLflow's URI; "" for SQLite in
             `out`; None, the default, logs nothing), plugins (files that register components),
-            keep_release (True), and quiet (True shows no progress).
+            keep_release (True), quiet (True shows no progress), and on (a cluster of Ray, as
+            `--on`) with cpus_per_run and gpus_per_run.
 
     Raises:
         InputError: for whatever can be known to be wrong before training.
