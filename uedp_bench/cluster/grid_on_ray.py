@@ -81,6 +81,7 @@ class OnRay:
             check_room(ray, self.where, self.note)
             check_nodes(ray, built())
             try:
+                probe.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(probe, "")
                 order = order_of(runs, todo, probe.name, timeout)
                 grid = _Grid(ray, self.where, order, todo, listen)

@@ -47,7 +47,7 @@ class NamedFiles:
     def root(self) -> Path:
         """Folder that the paths of `files` start at, on the machine that starts the grid."""
         path = Path(self.where)
-        return path.parents[len(Path(self.inside).parts) - 1]
+        return path.parents[len(Path(self.inside).parts) - 1] if self.inside else path
 
     @staticmethod
     def of(path: Path, *, of_a_run: bool = False) -> NamedFiles:

@@ -30,10 +30,8 @@ from uedp_bench.harness.impossible_pairs import left_out
 from uedp_bench.harness.known_rows import Planting
 from uedp_bench.harness.named_files import check_files
 from uedp_bench.harness.planting import forget_corpora
-from uedp_bench.harness.preparing import check_read
 from uedp_bench.harness.public_sizes import unit_sizes
 from uedp_bench.harness.result_files import result_of_run
-from uedp_bench.harness.runner import execute
 from uedp_bench.harness.stored import keep_result
 from uedp_bench.harness.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.results import Result, RunError, RunSpec
@@ -149,6 +147,8 @@ def _job_of(spec: RunSpec, planting: Planting) -> Job:
     Raises:
         InputError: for whatever can be known to be wrong before training.
     """
+    from uedp_bench.harness.preparing import check_read
+
     parts = build(spec)
     check_files(parts.after_sources)
     known = planting.of(spec, parts)
@@ -219,6 +219,8 @@ def run_jobs(
         if job.done is not None:  # killed after its result, and before it was done with
             forget(how.out / job.id)
     if workers == 0 and executor is None:
+        from uedp_bench.harness.runner import execute
+
         for job in todo:
             heard = partial(_heard, job, listen)
             yield job, execute(job.spec, _told(job, how, heard), job.identity)
@@ -262,6 +264,8 @@ class Runs:
 
     def __call__(self, job: Job, tell: Tell) -> bool:
         """Does one run; True if the process is fit for another."""
+        from uedp_bench.harness.runner import execute  # torch; who looks after runs needs none
+
         result = execute(job.spec, _told(job, self.how, tell), job.identity)
         give_back_memory()
         # An unforeseen error may have broken the process too, a GPU's context for instance.

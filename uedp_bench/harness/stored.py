@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uedp_bench.accounting.guarantee import Guarantee, proves_something
 from uedp_bench.corpus import Corpus
@@ -17,17 +17,19 @@ from uedp_bench.files.output_folder import (
     sync_files,
     write_json,
 )
-from uedp_bench.harness.attacking import Attacked
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.planting import PlantedCorpus
-from uedp_bench.harness.preparing import Prepared
-from uedp_bench.harness.protecting import Protected
 from uedp_bench.harness.saved_release import check_saved, save_release
 from uedp_bench.release import Release
 from uedp_bench.results import Result, write_result
 from uedp_bench.served_release import ServedRelease
 from uedp_bench.task import Task
 from uedp_bench.transcript import Transcript
+
+if TYPE_CHECKING:
+    from uedp_bench.harness.attacking import Attacked
+    from uedp_bench.harness.execution import Execution
+    from uedp_bench.harness.planting import PlantedCorpus
+    from uedp_bench.harness.preparing import Prepared
+    from uedp_bench.harness.protecting import Protected
 
 MESSAGES = "transcript.npz"
 """File of what parties said to each other."""
