@@ -27,6 +27,7 @@ def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
     Raises:
         InputError: for whatever can be known to be wrong before training.
     """
+    from uedp_bench.cli.grid_run import cluster_of
     from uedp_bench.harness.forecast import forecast
     from uedp_bench.harness.grid import expand
     from uedp_bench.harness.retraining import check_retrainings
@@ -35,7 +36,8 @@ def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
     from uedp_bench.training.device import choose_device
 
     runs = options.of(expand(parse_spec(data), options.max_runs))
-    device = choose_device(options.device, options.threads)
+    device = "auto" if cluster_of(options) else options.device
+    device = choose_device(device, options.threads)
     workers = default_workers(options.device) if options.workers is None else options.workers
     jobs = jobs_of(runs, options.out)
     if options.max_retrain is not None:

@@ -101,7 +101,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     runs = options.of(every)
     if not runs:
         return []
-    where = _cluster(options)
+    where = cluster_of(options)
     if where is None:
         choose_device(options.device, options.threads)
     if options.shard_weights and count() == 1:
@@ -153,7 +153,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     return [tracker.latest(result) for result in results]
 
 
-def _cluster(options: Options) -> OnCluster | None:
+def cluster_of(options: Options) -> OnCluster | None:
     """The cluster that does the runs; None for this machine.
 
     Raises:

@@ -95,10 +95,27 @@ def connected(on: str, cpus: int) -> Iterator[Any]:
         raise InputError(
             f"--on {on}: no cluster of Ray answers ({said}); `ray start --head` starts one"
         ) from None
+    with _silent():
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keeps Ray's words about nodes that died off standard output, where tables and JSON go.
+
+    Ray has no public switch for them. The progress of the runs says what was lost.
+    """
+    from ray._private import worker
+
+    before = worker._worker_logs_enabled
+    worker._worker_logs_enabled = False
     try:
-        yield ray
+        yield
     finally:
-        ray.shutdown()
+        worker._worker_logs_enabled = before
 
 
 def on_every_node(ray: Any, function: Callable[..., Any], *arguments: Any) -> list[Any]:
