@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,7 @@ def test_noise_does_not_pretend_to_hide_a_sum_over_private_weights(
     (plan,) = plans
     events = real(plan, learner, run_of(learner)).rounds
     assert [event.kind for event in events] == ["non-private"]
-    noisy = federated.replace(plan, noise=IndependentGaussian(1.0))
+    noisy = replace(plan, noise=IndependentGaussian(1.0))
     with pytest.raises(PrivacyError, match="denominator is None"):
         real(noisy, learner, run_of(learner))
 
