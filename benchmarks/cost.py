@@ -1,4 +1,4 @@
-"""What private training costs by model family, and what a run on other machines would cost.
+"""Measures what private training costs by model family, and predicts it for other machines.
 
     python benchmarks/cost.py measure [--quick] [--device cuda] [--out benchmarks/cost.json]
     python benchmarks/cost.py page docs/cost.md --plot docs/cost.svg

@@ -1,4 +1,4 @@
-"""What a round asks of a device, counted while the engine computes it: calls, FLOPs, bytes.
+"""Counts what a round asks of a device while the engine computes it: calls, FLOPs, bytes.
 
 Counts are those of torch's own operations below autograd and `vmap`, whoever called them. They do
 not depend on how busy or how fast a machine is. Views cost a call and move no byte.

@@ -15,7 +15,7 @@ from cost_model import TERMS, Fit, Floats, fitted, table
 
 @dataclass(frozen=True)
 class Family:
-    """What is known of a family.
+    """A family with its measurements and its law.
 
     Attributes:
         name: see `cost_design`.

@@ -30,7 +30,7 @@ Found = dict[str, Any]
 
 
 def in_a_fork(function: Callable[..., Found], *arguments: Any) -> Found:
-    """What a function finds in a process of its own.
+    """Calls a function in a process of its own, and returns what it finds.
 
     Raises:
         RuntimeError: with what it said, if it failed.
@@ -99,7 +99,7 @@ def one_round(work: Work, device: str, laps: int) -> Found:
 
 
 def counted(work: Work) -> Found:
-    """What the second round asks for: calls, FLOPs and bytes; and the trained parameters."""
+    """Counts calls, FLOPs and bytes of the second round, and the trained parameters."""
     choose_device("cpu", threads=1)
     learner = learner_of(work)
     seen: list[Counts] = []

@@ -46,16 +46,17 @@ class Fit:
 
     def interval(self, counts: Floats) -> Floats:
         """(2, n) intervals of the mean seconds of such rounds: from the fit alone."""
-        return _ends(counts @ self.resampled.T)
+        return interval_of(counts @ self.resampled.T)
 
     def of_new(self, counts: Floats) -> Floats:
         """(2, n) intervals of a new round's seconds: of the fit, and of points around it."""
         rng = np.random.default_rng(1)
         means = counts @ self.resampled.T
-        return _ends(means * rng.choice(self.spread, size=means.shape))
+        return interval_of(means * rng.choice(self.spread, size=means.shape))
 
 
-def _ends(values: Floats) -> Floats:
+def interval_of(values: Floats) -> Floats:
+    """(2, n) ends of the interval of (n, resamples) values."""
     tail = (1 - CONFIDENCE) / 2
     found: Floats = np.quantile(values, [tail, 1 - tail], axis=-1)
     return found

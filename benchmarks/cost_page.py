@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from cost_design import WAYS
 from cost_families import Family, arrays, families, measured, of_a_user, phase, repeats
-from cost_model import _ends
+from cost_model import interval_of
 from cost_plan import Machine, Plan, Planner
 
 COHORTS, GPUS = (1_000, 10_000), (1, 8, 64)
@@ -72,7 +72,7 @@ def laws(stored: Stored) -> str:
     units = (1e6, 1e12, 1e12, 1e9)
     lines = []
     for family in families(stored):
-        ends = _ends(family.fit.resampled.T)
+        ends = interval_of(family.fit.resampled.T)
         cells = [
             f"{_sig(term * unit)} ({_between(low * unit, high * unit)})"
             for term, unit, low, high in zip(family.fit.terms, units, *ends, strict=True)
@@ -143,7 +143,7 @@ UNITS = {
 
 
 def phases(stored: Stored) -> str:
-    """What is done beside products."""
+    """The table of all work beside products."""
     lines = []
     for name, (per, unit, short) in UNITS.items():
         middle, least, most = (value * unit for value in phase(stored, name))
@@ -152,7 +152,7 @@ def phases(stored: Stored) -> str:
 
 
 def best(stored: Stored) -> str:
-    """What the CPU does at best."""
+    """The table of the best rates of the CPU."""
     found = [("products of float32", "flops", 1e9, "GFLOP a second"),
              ("sums of long vectors", "bytes", 1e9, "GB a second"),
              ("a call of torch", "call", 1e6, "µs")]  # fmt: skip

@@ -163,7 +163,7 @@ PHASES: dict[str, tuple[Callable[[str, bool], Found], str]] = {
 
 
 def phase(name: str, quick: bool) -> Found:
-    """What a phase found once."""
+    """One measurement of a phase."""
     function, source = PHASES[name]
     return function(source, quick)
 
@@ -172,7 +172,7 @@ def phase(name: str, quick: bool) -> Found:
 
 
 def rates(device: str, quick: bool) -> Found:
-    """What the device does at best: FLOPs a second, bytes a second, and seconds of a call.
+    """The best that the device does: FLOPs a second, bytes a second, and seconds of a call.
 
     Products are of float32 (1,024 x 1,024 on a CPU, 8,192 elsewhere). Bytes are those of a sum of
     two vectors that no cache holds. A call adds two short vectors.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from cost_families import families, phase, rate
-from cost_model import Floats, _ends
+from cost_model import Floats, interval_of
 
 FAMILY = "next-word gpt2"
 
@@ -77,7 +77,7 @@ class Prediction:
 
     @property
     def largest(self) -> str:
-        """What takes most."""
+        """The part that takes most."""
         return max(self.parts, key=lambda name: self.parts[name])
 
 
@@ -105,7 +105,7 @@ class Planner:
         rng = np.random.default_rng(1)
         many = self._fit.resampled[:, :3] @ counts
         around = many * rng.choice(self._fit.spread, size=len(many))
-        return float(self._fit.terms[:3] @ counts), _ends(around)
+        return float(self._fit.terms[:3] @ counts), interval_of(around)
 
     def predict(self, plan: Plan, gpus: int, machine: Machine) -> Prediction:
         """Seconds of a run by what takes them."""

@@ -94,7 +94,7 @@ def _measure_point(point: Stored, device: str, quick: bool) -> None:
 
 
 def plan(work: Work) -> Stored:
-    """What a round asks for whoever takes part, and each user; counted on the CPU.
+    """Counts of a round: those of its fixed work, and those of each user; taken on the CPU.
 
     Raises:
         ValueError: if two users do not ask for about twice as much as one: with one local step,

@@ -49,6 +49,21 @@ def start_fresh(
     return started
 
 
+def hide_main() -> dict[str, Any]:
+    """Keeps processes that are started from now on from importing the main module again.
+
+    `multiprocessing` has every new process import it, and runs need nothing of it.
+
+    Returns:
+        The names that it had for that and has no more, to put back.
+    """
+    main = vars(sys.modules["__main__"])
+    kept: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main.pop("__file__", None)
+    main["__spec__"] = None
+    return kept
+
+
 def _begin(
     environment: Mapping[str, str], target: Callable[..., None], args: tuple[Any, ...]
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uedp_bench.errors import UedpBenchError
+from uedp_bench.harness.tracking_client import RETRY_SECONDS
 
 if TYPE_CHECKING:
     from uedp_bench.harness.live_metrics import LiveMetrics
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from uedp_bench.results import Result, RunSpec
 
 EXPERIMENT = "uedp-bench"
-
-RETRY_SECONDS = 60.0
-"""A server that failed is asked again no earlier, but for once at the end."""
 
 
 class Tracker:

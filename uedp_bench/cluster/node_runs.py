@@ -10,7 +10,6 @@ import json
 import os
 import queue
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from uedp_bench.checkpoints import Pace
 from uedp_bench.cluster.named_paths import NamedFiles
 from uedp_bench.cluster.node_folder import NodeFolder
 from uedp_bench.files.output_folder import CHECKPOINT
+from uedp_bench.fresh_processes import hide_main
 from uedp_bench.harness.checkpointing import code_digest
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.named_files import RESULT
@@ -260,10 +260,7 @@ def _process(order: Order, node: NodeFolder, plugins: Sequence[Path]) -> KeptPro
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-        # A new process would import the main module again, which is Ray's here.
-        main = sys.modules["__main__"]
-        main.__spec__ = None
-        vars(main).pop("__file__", None)
+        hide_main()  # it is Ray's
         shared = (order.how.out / order.probe).is_file()
         state = order.how.state if shared else None
         # Nobody could go on elsewhere from a checkpoint that lies here alone.

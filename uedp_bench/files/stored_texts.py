@@ -197,19 +197,16 @@ class StoredTexts(Sequence[str]):
             return self
         different = list(dict.fromkeys(texts))
         place = {text: len(self._pool) + at for at, text in enumerate(different)}
-        numbers = self._of(np.arange(len(self))).astype(np.int64)
+        numbers = self._every()
         numbers[rows] = [place[text] for text in texts]
-        return self._with(HeldTexts.of(different), numbers)
+        return self._with((HeldTexts.of(different),), numbers)
 
     def followed_by(self, others: Sequence[str]) -> StoredTexts:
         """These texts, and others after them."""
-        own = self._of(np.arange(len(self))).astype(np.int64)
         if not isinstance(others, StoredTexts):
             others = StoredTexts(TextPool((HeldTexts.of(others),)))
-        after = others._of(np.arange(len(others))).astype(np.int64) + len(self._pool)
-        numbers = np.concatenate([own, after])
-        pool = TextPool((*self._pool.blocks, *others._pool.blocks))
-        return StoredTexts(pool, _narrow(numbers, len(pool)))
+        numbers = np.concatenate([self._every(), others._every() + len(self._pool)])
+        return self._with(others._pool.blocks, numbers)
 
     def add_to(self, digest: hashlib._Hash) -> None:
         """Adds every text in UTF-8, and a null character after it, to a hash."""
@@ -224,9 +221,14 @@ class StoredTexts(Sequence[str]):
             size = int(np.frombuffer(offsets, dtype=np.int64)[ended.offset + len(ended)])
             digest.update(memoryview(data)[:size])
 
-    def _with(self, block: HeldTexts, numbers: IntArray) -> StoredTexts:
-        pool = TextPool((*self._pool.blocks, block))
+    def _with(self, blocks: tuple[MappedTexts | HeldTexts, ...], numbers: IntArray) -> StoredTexts:
+        """Texts by their numbers in this pool, with more texts behind it."""
+        pool = TextPool((*self._pool.blocks, *blocks))
         return StoredTexts(pool, _narrow(numbers, len(pool)))
+
+    def _every(self) -> IntArray:
+        """(rows,) the number of each row's text, in an array of its own."""
+        return self._of(np.arange(len(self))).astype(np.int64)
 
     def _of(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
         return rows if self._numbers is None else self._numbers[rows]

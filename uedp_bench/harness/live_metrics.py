@@ -19,14 +19,12 @@ from uedp_bench.errors import TrackingError
 from uedp_bench.harness.scheduler import JobProgress
 from uedp_bench.harness.system_metrics import SystemMetrics
 from uedp_bench.harness.tracking import LiveRun
+from uedp_bench.harness.tracking_client import RETRY_SECONDS
 from uedp_bench.harness.tracking_grid import GridRun
 from uedp_bench.results import RunSpec
 
 SECONDS = 5.0
 """Points are sent no more often."""
-
-RETRY_SECONDS = 60.0
-"""A server that failed is asked again no earlier."""
 
 _MOST_WAITING = 100_000
 

@@ -21,6 +21,9 @@ PROBE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "5", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": 
 WORK = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "60", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
 """Limits of a server that has answered."""
 
+RETRY_SECONDS = 60.0
+"""A server that failed is asked again no earlier."""
+
 _KIND = "mlflow.experimentKind"
 _CLASSIC = "custom_model_development"
 """Without a kind MLflow 3 guesses one, and may open an experiment as one of prompts and traces.

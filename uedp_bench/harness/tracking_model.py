@@ -19,6 +19,9 @@ MAX_RELEASE_BYTES = 100_000_000
 _DIGEST = "uedp_bench.release"
 _TYPE = "uedp-bench release"
 
+_NO_MODELS = ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
+"""What a server answers that keeps no models."""
+
 
 class Uploads(NamedTuple):
     """Releases that are logged only because the user asks for it.
@@ -109,7 +112,7 @@ def _model_of(client: Any, run: Any, result: Result, digest: str) -> Any | None:
             )
             found = _models_of(client, run, result, digest) or [made]
     except MlflowException as error:
-        if error.error_code in ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED"):
+        if error.error_code in _NO_MODELS:
             return None
         raise
     first, *doubles = found
@@ -140,7 +143,7 @@ def delete_models(client: Any, experiment: str, result: Result, runs: Sequence[s
     try:
         found = client.search_logged_models([experiment], f"tags.`{ID}` = '{result.id}'")
     except MlflowException as error:
-        if error.error_code in ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED"):
+        if error.error_code in _NO_MODELS:
             return
         raise
     for model in found:

@@ -18,17 +18,23 @@ import torch
 
 from uedp_bench.accounting.event_contract import read_event
 from uedp_bench.accounting.events import AnyEvent
-from uedp_bench.clients import CLIENT
-from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner
 from uedp_bench.run_context import Run
 from uedp_bench.training.diagnostics import Diagnostics
 from uedp_bench.training.executors import Executor, executor_of
-from uedp_bench.training.federation import Federation, Rounds, Trained, clients_of, events_of
+from uedp_bench.training.federation import (
+    Federation,
+    Rounds,
+    Trained,
+    clients_of,
+    events_of,
+    role_of,
+)
 from uedp_bench.training.messages import Sending, send_updates, send_weights
 from uedp_bench.training.one_round import (
     begin_round,
     check_buffers,
+    check_finite,
     check_weights,
     end_round,
     lay_out,
@@ -49,15 +55,15 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
     """
     check_weights(how)
     how = how.of_its_own()
+    # Audits replace what a user sends; where clients send, there is no such thing.
+    injected = run.injected if how.group == "user" else ()
     if run.speed.shard_weights:
         from uedp_bench.training.sharded.federated import train_sharded
 
-        return train_sharded(how, learner, run, run.injected if how.group == "user" else ())
+        return train_sharded(how, learner, run, injected)
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
-    role = "user" if how.group == "user" and CLIENT in learner.corpus.groups else "client"
-    # Audits replace what a user sends; where clients send, there is no such thing.
-    injected = run.injected if how.group == "user" else ()
+    role = role_of(how, learner)
     with executor_of(how.local, learner, run, injected) as executor:
         now, layers = _Shared(executor), executor.flat.layers()
         lay_out(how, layers)
@@ -116,10 +122,7 @@ class _Shared:
             InputError: if the weights are not finite.
             PrivacyError: if buffers hold statistics of private inputs that were to be bounded.
         """
-        if not bool(torch.isfinite(self.theta).all()):
-            raise InputError(
-                "training diverged: weights are not finite; lower the learning rate or the noise"
-            )
+        check_finite(bool(torch.isfinite(self.theta).all()))
         if self.bounded:
             check_buffers(self._executor.changed_buffers())
 

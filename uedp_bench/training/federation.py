@@ -10,6 +10,7 @@ import numpy as np
 from torch import nn
 
 from uedp_bench.accounting.events import AnyEvent, NonPrivate
+from uedp_bench.clients import CLIENT
 from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.learner import Learner
 from uedp_bench.randomness.streams import Stream
@@ -121,6 +122,11 @@ def events_of(how: Federation, told: Sequence[Told], bounded: bool) -> tuple[Any
     if how.denominator is None:
         return (NonPrivate(reason="sums were divided by private weights"),)
     return how.noise.events(told) if bounded else (NonPrivate(reason="nothing was clipped"),)
+
+
+def role_of(how: Federation, learner: Learner) -> str:
+    """What those who send are called: clients, where each user has one."""
+    return "user" if how.group == "user" and CLIENT in learner.corpus.groups else "client"
 
 
 def clients_of(how: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:

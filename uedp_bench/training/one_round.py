@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torch import Tensor
 
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.errors import PrivacyError
+from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.training.bounds import Limits, NetworkLayer, check_limits
@@ -85,11 +85,11 @@ def end_round(how: Federation, begun: Begun, found: UnitSum) -> Moved:
         found: its sum.
     """
     limits, theta, step = begun.work.limits, begun.work.theta, begun.step
-    query = RoundQuery(limits, how.weight_bound, how.noise.multiplier)
+    query = query_of(how, limits)
     noise = begun.streams.rng("noise")
     noisy = how.noise.add(query.vector(found), query.sensitivity, step, noise)
     seen = query.seen(noisy, theta)
-    estimate = seen.total / _denominator(how, begun.weights)
+    estimate = seen.total / denominator_of(how, begun.weights)
     moved = how.server.step(theta, estimate, step, how.rounds)
     how.bound.learn(step, seen)
     return Moved(moved, how.noise.multiplier * query.sensitivity)
@@ -125,6 +125,18 @@ def check_weights(how: Federation) -> None:
         )
 
 
+def check_finite(finite: bool) -> None:
+    """Refuses weights that nobody is to go on from.
+
+    Raises:
+        InputError: if they are not finite.
+    """
+    if not finite:
+        raise InputError(
+            "training diverged: weights are not finite; lower the learning rate or the noise"
+        )
+
+
 def check_buffers(changed: Sequence[str]) -> None:
     """Refuses networks that keep statistics of private inputs that were to be bounded.
 
@@ -138,7 +150,12 @@ def check_buffers(changed: Sequence[str]) -> None:
         )
 
 
-def _denominator(how: Federation, weights: FloatArray) -> float:
+def query_of(how: Federation, limits: Limits) -> RoundQuery:
+    """What a round within these limits asks of the noise."""
+    return RoundQuery(limits, how.weight_bound, how.noise.multiplier)
+
+
+def denominator_of(how: Federation, weights: FloatArray) -> float:
     """What the sum of a round is divided by; `weights` are those of the units that take part."""
     if how.denominator is not None:
         return how.denominator

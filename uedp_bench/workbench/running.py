@@ -12,6 +12,7 @@ from uedp_bench import registry
 from uedp_bench.cli.grid_run import Options, run_grid
 from uedp_bench.cli.tracker import Tracker
 from uedp_bench.errors import InputError, UedpBenchError, nearest, shown
+from uedp_bench.fresh_processes import hide_main
 from uedp_bench.harness.settings import parse_setting
 from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
 from uedp_bench.harness.spec_files import read_spec
@@ -128,13 +129,8 @@ def _without_main() -> Iterator[None]:
     `multiprocessing` imports the main module in every process that it spawns. Runs need nothing of
     it, and a script without `if __name__ == "__main__"` would start its benchmark once more.
     """
-    main = sys.modules["__main__"]
-    kept = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    kept = hide_main()
     try:
-        main.__spec__ = None
-        if "__file__" in kept:
-            del main.__file__
         yield
     finally:
-        for name, value in kept.items():
-            setattr(main, name, value)
+        vars(sys.modules["__main__"]).update(kept)

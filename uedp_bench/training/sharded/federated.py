@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from uedp_bench.clients import CLIENT
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner
@@ -27,14 +26,28 @@ from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Seen
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.diagnostics import Diagnostics
-from uedp_bench.training.federation import Federation, Rounds, Trained, clients_of, events_of
+from uedp_bench.training.federation import (
+    Federation,
+    Rounds,
+    Trained,
+    clients_of,
+    events_of,
+    role_of,
+)
 from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.messages import Sending, send_updates, send_weights
 from uedp_bench.training.noise import IndependentGaussian
-from uedp_bench.training.one_round import Begun, begin_round, check_buffers, round_limits
+from uedp_bench.training.one_round import (
+    Begun,
+    begin_round,
+    check_buffers,
+    check_finite,
+    denominator_of,
+    query_of,
+    round_limits,
+)
 from uedp_bench.training.ranks import deal
-from uedp_bench.training.round_query import RoundQuery
 from uedp_bench.training.server import LayeredStep
 from uedp_bench.training.sharded.network import placeholder, weights_of
 from uedp_bench.training.sharded.skeleton import without_weights
@@ -106,7 +119,7 @@ def train_sharded(
     """
     check_shardable(how, run, injected)
     streams = run.fresh("federated")
-    role = "user" if how.group == "user" and CLIENT in learner.corpus.groups else "client"
+    role = role_of(how, learner)
     run.computed("ranks", f"{count()} ranks, sharded weights, sums in float64")
     with _Training(how, learner, run) as now:
         layers = now.part.module.layers()
@@ -128,7 +141,7 @@ def train_sharded(
             send_weights(run, step, theta, senders, role)
             found = now.unit_sum(begun)
             send_updates(run, step, Sending(theta, senders, None, False, role))
-            noise = now.end_round(how, begun, found)
+            noise = now.end_round(begun, found)
             now.bounded = now.bounded and math.isfinite(limits.total)
             diagnostics.round(step, found, limits, noise)
             run.progress("train", step + 1, how.rounds)
@@ -182,30 +195,28 @@ class _Training:
                 is raised.
         """
         looked_at = [] if self.part.compared else [_some_rows(self._how)]
-        passes = padded_passes(deal(begun.shares, count()))
-        counted = [len(of_rank) for of_rank in deal(begun.shares, count())]
-        work = Round(begun.work.limits, passes, looked_at)
+        dealt = deal(begun.shares, count())
+        work = Round(begun.work.limits, padded_passes(dealt), looked_at)
         told(work)
         of_ranks = self.part.round(work)
         self._raise(of_ranks)
         parts, norm = [], 0.0
-        for units, of_rank in zip(counted, of_ranks, strict=True):
-            for one, length in of_rank[:units]:
+        for shares, of_rank in zip(dealt, of_ranks, strict=True):
+            for one, length in of_rank[: len(shares)]:  # the rest kept in step with other ranks
                 parts.append(one)
                 norm = length
-        noise = begun.work.limits, self._how.weight_bound, self._how.noise.multiplier
-        std = noise[2] * RoundQuery(*noise).sensitivity
+        query = query_of(self._how, begun.work.limits)
+        std = self._how.noise.multiplier * query.sensitivity
         return replace(joined(iter(parts), torch.empty(0)), inner=((norm, std),))
 
-    def end_round(self, how: Federation, begun: Begun, found: UnitSum) -> float:
+    def end_round(self, begun: Begun, found: UnitSum) -> float:
         """Adds noise and steps, on all ranks; the standard deviation of the noise on the sum."""
+        how = self._how
         assert isinstance(how.noise, IndependentGaussian)  # noqa: S101 - `check_shardable`
-        query = RoundQuery(begun.work.limits, how.weight_bound, how.noise.multiplier)
+        query = query_of(how, begun.work.limits)
         sizes = list(self.part.module.sizes) + [1] * query.counts
         drawn = how.noise.parts(sizes, query.sensitivity, begun.streams.rng("noise"))
-        weights = float(begun.weights.sum()) or 1.0
-        denominator = weights if how.denominator is None else how.denominator
-        message = Step(begun.step, how.rounds, denominator)
+        message = Step(begun.step, how.rounds, denominator_of(how, begun.weights))
         told(message)
         trained = (torch.from_numpy(next(drawn)) for _ in self.part.module.sizes)
         self._finite = all(self.part.step(message, trained))
@@ -221,10 +232,7 @@ class _Training:
             InputError: if the weights are not finite.
             PrivacyError: if buffers hold statistics of private inputs that were to be bounded.
         """
-        if not self._finite:
-            raise InputError(
-                "training diverged: weights are not finite; lower the learning rate or the noise"
-            )
+        check_finite(self._finite)
         told("facts")
         facts = self.part.facts()
         if self.bounded:

@@ -62,7 +62,8 @@ class ShardedModule(FlatModule):
         device: where the parts live.
 
     Attributes:
-        vector: this rank's parts of the weights that are trained, one after the other.
+        trained: the weights that are trained.
+        vector: this rank's parts of them, one after the other.
         frozen: this rank's parts of all others.
         most: bytes of gathered weights that were there at the same time, at most.
     """
@@ -74,7 +75,7 @@ class ShardedModule(FlatModule):
         for name, buffer in module.named_buffers():
             owner, _, own = name.rpartition(".")
             module.get_submodule(owner)._buffers[own] = buffer.to(device)
-        trained = [weight for weight in weights if weight.trained]
+        self.trained = trained = [weight for weight in weights if weight.trained]
         self.names = [weight.name for weight in trained]
         self.shapes = [torch.Size(weight.shape) for weight in trained]
         self.sizes = [weight.size for weight in trained]
@@ -106,13 +107,15 @@ class ShardedModule(FlatModule):
     def gathered(self, name: str) -> Tensor:
         """A whole weight; it is let go of by whoever has used it."""
         weight = self.weights_of_all[self._numbers[name]]
-        part = self.parts[name]
-        share = self.share(weight.size)
-        if len(part) < share:
-            part = torch.cat([part, part.new_zeros(share - len(part))])
-        whole = self.lockstep.gathered(self._numbers[name], part.detach())
+        whole = self.lockstep.gathered(self._numbers[name], self.filled(name).detach())
         self._count(whole, name)
         return whole[: weight.size].view(weight.shape)
+
+    def filled(self, name: str) -> Tensor:
+        """This rank's part of a weight, as long as that of any rank."""
+        weight, part = self.weights_of_all[self._numbers[name]], self.parts[name]
+        missing = self.share(weight.size) - len(part)
+        return torch.cat([part, part.new_zeros(missing)]) if missing else part
 
     def mine(self, name: str, whole: Tensor) -> Tensor:
         """This rank's part of something of the shape of a weight."""

@@ -146,7 +146,7 @@ class Part:
         """
         vector = self.module.vector
         estimate = torch.empty_like(vector)
-        trained = [weight for weight in self.module.weights_of_all if weight.trained]
+        trained = self.module.trained
         places, sums = self.module.split(estimate), self.module.split(self._pass.total)
         drawn = self._scattered(trained, noise, torch.float64)
         for weight, part in zip(trained, drawn, strict=True):
@@ -160,10 +160,8 @@ class Part:
     def collected(self) -> Iterable[tuple[str, Tensor]]:
         """Names and numbers of all trained weights, one by one, on the CPU of rank 0."""
         first, ranks = number() == 0, self.module.lockstep.ranks
-        for weight in self.module.weights_of_all:
-            if not weight.trained:
-                continue
-            part = self._filled(self.module.parts[weight.name].cpu(), weight)
+        for weight in self.module.trained:
+            part = self.module.filled(weight.name).cpu()
             box = [torch.empty_like(part) for _ in range(ranks)] if first else None
             with all_there():
                 dist.gather(part, box, 0)
@@ -233,10 +231,6 @@ class Part:
             with all_there():
                 dist.scatter(part, box, 0)
             yield part[: len(self.module.parts[weight.name])]
-
-    def _filled(self, part: Tensor, weight: Weight) -> Tensor:
-        missing = self.module.share(weight.size) - len(part)
-        return torch.cat([part, part.new_zeros(missing)])
 
 
 def follow(begin: Begin) -> None:
