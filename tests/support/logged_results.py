@@ -40,3 +40,18 @@ def result_of(identifier, **more):
         "provenance": {"created": "2024-05-01T00:00:00+00:00"},
     }
     return Result(id=identifier, **{**values, **more})
+
+
+def files_of(client, run_id, path=None):
+    return {entry.path for entry in client.list_artifacts(run_id, path)}
+
+
+def models_of(client, run_id):
+    outputs = client.get_run(run_id).outputs
+    found = outputs.model_outputs if outputs else []
+    return [client.get_logged_model(one.model_id) for one in found]
+
+
+def runs_of(client, identifier):
+    experiment = client.get_experiment_by_name("tests").experiment_id
+    return client.search_runs([experiment], f"tags.`uedp_bench.id` = '{identifier}'")
