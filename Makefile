@@ -6,7 +6,9 @@ SITE ?= site
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install install-test quickstart test check docs vendor
+DATA ?= data
+
+.PHONY: help install install-test quickstart test check docs reference reference-list vendor
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1: /p' $(MAKEFILE_LIST)
@@ -30,6 +32,16 @@ check: install-test  ## lint, format, types
 # A link or an anchor that leads nowhere is an error. Search works in the files too.
 docs: install-test  ## the documentation as a site: open site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -d $(abspath $(SITE))
+
+# PARTS=bloggers,quickstart runs these alone; DATA is the folder of data sets.
+REFERENCE := $(BIN)/python benchmarks/reference.py --data $(DATA) $(if $(PARTS),--parts $(PARTS))
+reference: install-test  ## the reference set again, with the pages and boards made of it: a night
+	$(REFERENCE)
+	$(BIN)/uedp-bench leaderboard build --results leaderboard/results --out runs/leaderboard
+	$(MAKE) docs
+
+reference-list: install-test  ## its parts: what is stored, what it took, which data are missing
+	@$(REFERENCE) --list
 
 # To change a version: edit package.json there, then in that folder
 # `npm install --package-lock-only --omit-lockfile-registry-resolved`, then this.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import Layer, Mention, Spans, normalise_surface, replaced_texts
+from uedp_bench.corpus import Layer, Mention, normalise_surface, replaced_texts
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,11 +128,10 @@ def replace_rows(
         targets = replaced_texts(targets, rows, texts)
     if "gold" in layers:
         layers["gold"] = _labelled(layers["gold"], out, changed, true, true_types(corpus))
-    acted = [*silent.entities.mentions(), *(true if found is None else found)]
     return replace(
         silent,
         texts=out,
-        entities=Spans.build(out, acted),
+        entities=silent.entities.followed_by(out, true if found is None else found),
         origin=np.where(changed, -1, corpus.origin),
         targets=targets,
         layers=layers,
@@ -155,7 +154,7 @@ def _labelled(
     ]
     complete = layer.rows | changed
     complete[[row for row, _, _, kind in mentions if types[kind] not in own]] = False
-    return Layer.build(texts, [*layer.spans.mentions(), *known], layer.types, complete)
+    return Layer(layer.spans.followed_by(texts, known), layer.types, complete)
 
 
 def _detected(corpus: Corpus, new: Mapping[int, str]) -> list[Mention] | None:

@@ -25,13 +25,13 @@ from cost_measuring import in_a_fork, one_round
 from cost_page import filled, plot
 from cost_phases import rates
 from cost_plan import Machine, Plan, Planner
-from cost_store import PLANNED, STORED, load, measure, plan, prepare
+from cost_store import PLANNED, STORED, How, both, measure, plan, prepare
 from cost_workloads import Work
 
 
 def page(options: argparse.Namespace) -> None:
     """Fills the tables of a page, and draws."""
-    stored = load(options.stored)
+    stored = both(options.stored)
     text = options.page.read_text(encoding="utf-8")
     options.page.write_text(filled(text, stored), encoding="utf-8")
     if options.plot:
@@ -40,7 +40,7 @@ def page(options: argparse.Namespace) -> None:
 
 def predict(options: argparse.Namespace) -> None:
     """Prints the parts of a run on each number of GPUs."""
-    stored = load(options.stored)
+    stored = both(options.stored)
     counted = stored["plan"]
     if options.layers:
         sizes = {"layers": options.layers, "width": options.width}
@@ -77,7 +77,7 @@ def predict(options: argparse.Namespace) -> None:
 
 def check(options: argparse.Namespace) -> None:
     """Measures points on a device, beside what is predicted for it."""
-    stored = load(options.stored)
+    stored = both(options.stored)
     some = [each for each in points(tuple(options.families), quick=options.quick)
             if options.quick or each.role != "fitted"]  # fmt: skip
     prepare(some)
@@ -116,9 +116,8 @@ def check(options: argparse.Namespace) -> None:
 def measured(options: argparse.Namespace) -> None:
     """Measures everything into a file."""
     chosen = points(tuple(options.families), quick=options.quick)
-    found = measure(
-        chosen, options.out, device=options.device, turns=options.turns, quick=options.quick
-    )
+    how = How(options.device, options.turns, options.quick, tuple(options.roles))
+    found = measure(chosen, options.out, how)
     if options.json:
         print(json.dumps(found))
 
@@ -140,6 +139,8 @@ def main() -> None:
 
     one = command("measure", measured, says="measure all families, and what a run does beside")
     one.add_argument("--turns", type=int, default=3, help="measurements of each point")
+    one.add_argument("--roles", nargs="+", default=[""],
+                     help="beginnings of the roles of points to measure, as 'fresh'")  # fmt: skip
     one.add_argument("--out", type=Path, default=STORED, help="file to write")
     other = command("check", check, says="compare predictions with measurements on a device")
     for each in (one, other):

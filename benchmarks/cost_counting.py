@@ -1,4 +1,4 @@
-"""Counts what a round asks of a device while the engine computes it: calls, FLOPs, bytes.
+"""Counts what a round asks of a device while the engine computes it: calls, FLOPs, bytes, memory.
 
 Counts are those of torch's own operations below autograd and `vmap`, whoever called them. They do
 not depend on how busy or how fast a machine is. Views cost a call and move no byte.
@@ -6,6 +6,7 @@ not depend on how busy or how fast a machine is. Views cost a call and move no b
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +41,12 @@ class Counts:
 
 
 class _Calls(TorchDispatchMode):
-    """Counts operations and the bytes of what they read and write."""
+    """Counts operations, the bytes of what they read and write, and those that are held at once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls = self.bytes = 0
+        self.calls = self.bytes = self.held = self.peak = 0
+        self._alive: dict[int, weakref.ref[Any]] = {}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -55,10 +57,29 @@ class _Calls(TorchDispatchMode):
             return found
         inputs = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
         self.calls += 1
+        written = {id(each.untyped_storage()) for each in inputs}
+        for each in outputs:
+            # What is written in place was there before, or is counted already.
+            if id(storage := each.untyped_storage()) not in written:
+                self._hold(storage)
         # A lookup reads the rows that it gives, not its table; filling reads nothing of its output.
         read = outputs if func.overloadpacket in _LOOKUPS else inputs
         self.bytes += sum(each.numel() * each.element_size() for each in (*read, *outputs))
         return found
+
+    def _hold(self, storage: Any) -> None:
+        """Counts a memory that an operation has made, as long as some tensor uses it."""
+        name, size = id(storage), storage.nbytes()
+        if name in self._alive:
+            return
+
+        def free(_: object) -> None:
+            del self._alive[name]
+            self.held -= size
+
+        self._alive[name] = weakref.ref(storage, free)
+        self.held += size
+        self.peak = max(self.peak, self.held)
 
 
 class Counting:
@@ -66,6 +87,8 @@ class Counting:
 
     Attributes:
         counts: after the block.
+        peak: most bytes that tensors made within the block held at once. What an operation uses
+            inside itself is not seen.
     """
 
     def __enter__(self) -> Counting:
@@ -78,7 +101,7 @@ class Counting:
     def __exit__(self, *error: Any) -> None:
         self._calls.__exit__(*error)
         self._flops.__exit__(*error)
-        self.counts = self.so_far()
+        self.counts, self.peak = self.so_far(), self._calls.peak
 
     def so_far(self) -> Counts:
         """Counts of what was computed until now."""

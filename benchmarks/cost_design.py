@@ -1,8 +1,9 @@
 """Which works are measured: sizes drawn for every family, some of them kept away from the fits.
 
 Sizes other than those of the network are drawn evenly in their logarithms, by a fixed seed. Of
-each family and way to compute, `FITTED` works are fitted, and two are not: one of the same range,
-and one whose network is larger than any that is fitted.
+each family and way to compute, `FITTED` works are fitted, and four are not: two of the same range,
+and two whose network is larger than any that is fitted. One of each two was looked at when the law
+was given its form. The other is fresh: it was drawn when the law stood.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ FITTED = 7
 
 WAYS = ("one local step", "several local steps")
 
-ROLES = ("fitted", "same range", "larger network")
+ROLES = ("fitted", "same range", "larger network", "fresh, same range", "fresh, larger network")
+
+FRESH = tuple(role for role in ROLES if role.startswith("fresh"))
+"""Roles of points that no choice was made by."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,19 @@ def points(families: tuple[str, ...] = (), *, quick: bool = False) -> list[Point
                 Point(Work(family, SMALL, 50_257, 1, steps, 1, 64), "larger network")
                 for steps in (1, 2)
             ]
+        of_family += _fresh(number, family)
         found += [_least(point) for point in of_family[:2]] if quick else of_family
+    return found
+
+
+def _fresh(number: int, family: str) -> list[Point]:
+    """Points of a seed of their own, whose networks are drawn as well."""
+    rng, sizes = np.random.default_rng([19, number]), RANGES[family]
+    found = []
+    for several in (False, True):
+        middle = sizes.networks[rng.integers(len(sizes.networks))]
+        for role, network in zip(FRESH, (middle, sizes.larger), strict=True):
+            found.append(Point(_drawn(rng, family, network, several), role))
     return found
 
 

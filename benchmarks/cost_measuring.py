@@ -99,7 +99,7 @@ def one_round(work: Work, device: str, laps: int) -> Found:
 
 
 def counted(work: Work) -> Found:
-    """Counts calls, FLOPs and bytes of the second round, and the trained parameters."""
+    """Counts calls, FLOPs and bytes of the second round, bytes held, and trained parameters."""
     choose_device("cpu", threads=1)
     learner = learner_of(work)
     seen: list[Counts] = []
@@ -111,4 +111,5 @@ def counted(work: Work) -> Found:
     with Marked() as counting:
         train(work, learner, 2, "cpu", counting.mark)
     found = seen[1].plus(seen[0], -1.0)
-    return {**asdict(found), "parameters": parameters_of(learner)}
+    parameters = parameters_of(learner)
+    return {**asdict(found), "held": counting.peak, "parameters": parameters}

@@ -1,10 +1,11 @@
 """The law of what a round costs, fitted to measurements, and how sure it is.
 
     seconds = a calls + b FLOPs + c bytes + d weights
+    memory = e + f held
 
 Calls, FLOPs and bytes are what the round asks for (`cost_counting`); weights are those of the
-network, for each of which a round draws noise. No term is negative. Errors count in proportion:
-a round that takes twice as long may be off by twice as much.
+network, for each of which a round draws noise. Held is what tensors hold at most. No term is
+negative. Errors count in proportion: a round that takes twice as long may be off by twice as much.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ Floats = NDArray[np.float64]
 
 TERMS = ("calls", "flops", "bytes", "parameters")
 """Terms of the law, by what is counted."""
+
+MEMORY = ("one", "held")
+"""Terms of the law of memory, which is fitted alike: what each training adds, and a MB held."""
 
 DRAWS, CONFIDENCE = 1_000, 0.95
 """Resamples of the points for an interval, and its confidence."""
@@ -62,9 +66,9 @@ def interval_of(values: Floats) -> Floats:
     return found
 
 
-def table(counts: Sequence[Mapping[str, float]]) -> Floats:
+def table(counts: Sequence[Mapping[str, float]], terms: Sequence[str] = TERMS) -> Floats:
     """(n, terms) counts as the fit wants them."""
-    return np.array([[float(each[name]) for name in TERMS] for each in counts])
+    return np.array([[float(each[name]) for name in terms] for each in counts])
 
 
 def fitted(counts: Floats, seconds: Floats, draws: int = DRAWS, seed: int = 0) -> Fit:
@@ -77,8 +81,10 @@ def fitted(counts: Floats, seconds: Floats, draws: int = DRAWS, seed: int = 0) -
         seed: of the resamples.
 
     Raises:
-        ValueError: if a measurement is not positive.
+        ValueError: if a measurement is not positive, or there are no more points than terms.
     """
+    if len(seconds) <= counts.shape[1]:
+        raise ValueError(f"{len(seconds)} points cannot tell {counts.shape[1]} terms")
     if not (seconds > 0).all():
         raise ValueError("a round took no time: measure longer ones")
     terms = _solved(counts, seconds)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cost_design import WAYS
+from cost_design import FRESH, WAYS
 from cost_families import Family, arrays, families, measured, of_a_user, phase, repeats
 from cost_model import interval_of
+from cost_other_tables import TABLES as OTHER_TABLES
+from cost_other_tables import off
 from cost_plan import Machine, Plan, Planner
+from cost_tables import between, rows, sig
 
 COHORTS, GPUS = (1_000, 10_000), (1, 8, 64)
 DELTA, NOISE = 1e-7, 1.0
@@ -21,27 +24,8 @@ Stored = Mapping[str, Any]
 
 
 def filled(page: str, stored: Stored) -> str:
-    """A page whose marked tables are those of the measurements."""
+    """A page whose marked tables are those of the measurements (`cost_store.both`)."""
     return MARKED.sub(lambda found: found[1] + TABLES[found[2]](stored) + found[4], page)
-
-
-def rows(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown, its first column to the left."""
-    marks = [":--", *["--:"] * (len(head) - 1)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (head, marks, *lines))
-
-
-def _sig(value: float, digits: int = 2) -> str:
-    """A number of so many digits, without an exponent."""
-    if value == 0:
-        return "0"
-    rounded = float(f"{value:.{digits}g}")
-    places = max(digits - 1 - int(np.floor(np.log10(abs(rounded)))), 0)
-    return f"{rounded:,.{places}f}"
-
-
-def _between(low: float, high: float, digits: int = 2) -> str:
-    return f"{_sig(low, digits)} to {_sig(high, digits)}"
 
 
 def by_user(stored: Stored) -> str:
@@ -59,8 +43,8 @@ def by_user(stored: Stored) -> str:
                 memory = float(np.median(point["memory_mb"]))
                 lines.append([
                     family.name, way.split()[0], f"{point['counts']['parameters'] / 1e6:.2f}",
-                    f"{work['vocabulary']:,}", str(tokens), _sig(own * 1e3), f"{spread:.2f}",
-                    _sig(flops / 1e9), _sig(flops / own / 1e9), _sig(memory),
+                    f"{work['vocabulary']:,}", str(tokens), sig(own * 1e3), f"{spread:.2f}",
+                    sig(flops / 1e9), sig(flops / own / 1e9), sig(memory),
                 ])  # fmt: skip
     head = ["family", "local steps", "million weights", "words", "tokens a user", "CPU ms a user",
             "most / least", "GFLOP a user", "GFLOP a CPU second", "memory, MB"]  # fmt: skip
@@ -74,7 +58,7 @@ def laws(stored: Stored) -> str:
     for family in families(stored):
         ends = interval_of(family.fit.resampled.T)
         cells = [
-            f"{_sig(term * unit)} ({_between(low * unit, high * unit)})"
+            f"{sig(term * unit)} ({between(low * unit, high * unit)})"
             for term, unit, low, high in zip(family.fit.terms, units, *ends, strict=True)
         ]
         near = float(np.median(np.abs(np.log(family.fit.spread))))
@@ -110,11 +94,7 @@ def outside(stored: Stored) -> tuple[list[float], int]:
 
 def _summary(stored: Stored) -> str:
     ratios, inside = outside(stored)
-    off = np.exp(np.abs(np.log(ratios))) - 1
-    return (
-        f"{inside} of {len(ratios)} measured points lie in their interval. Half of the predictions "
-        f"are off by {100 * np.median(off):.0f} % or less, the worst by {100 * off.max():.0f} %.\n"
-    )
+    return f"{inside} of {len(ratios)} measured points lie in their interval. {off(ratios)}.\n"
 
 
 def _compared(family: Family, point: Stored) -> list[str]:
@@ -122,8 +102,8 @@ def _compared(family: Family, point: Stored) -> list[str]:
     (predicted,), ((low,), (high,)) = family.fit.seconds(counts), family.fit.of_new(counts)
     return [
         family.name, point["way"].split()[0], point["role"],
-        f"{point['counts']['parameters'] / 1e6:.2f}", _sig(predicted), _between(low, high),
-        _sig(seconds), f"{seconds / predicted:.2f}",
+        f"{point['counts']['parameters'] / 1e6:.2f}", sig(predicted), between(low, high),
+        sig(seconds), f"{seconds / predicted:.2f}",
     ]  # fmt: skip
 
 
@@ -143,11 +123,11 @@ UNITS = {
 
 
 def phases(stored: Stored) -> str:
-    """The table of all work beside products."""
+    """The table of all work beside products, on the other CPU."""
     lines = []
     for name, (per, unit, short) in UNITS.items():
-        middle, least, most = (value * unit for value in phase(stored, name))
-        lines.append([name, per, f"{_sig(middle)} {short}", _between(least, most)])
+        middle, least, most = (value * unit for value in phase(stored["other"], name))
+        lines.append([name, per, f"{sig(middle)} {short}", between(least, most)])
     return rows(["what", "per", "CPU time", "least to most"], lines)
 
 
@@ -159,8 +139,8 @@ def best(stored: Stored) -> str:
     lines = []
     for what, name, unit, said in found:
         each = [one[name] * (unit if name == "call" else 1 / unit) for one in stored["rates"]]
-        lines.append([what, f"{_sig(float(np.median(each)))} {said}",
-                      _between(min(each), max(each))])  # fmt: skip
+        lines.append([what, f"{sig(float(np.median(each)))} {said}",
+                      between(min(each), max(each))])  # fmt: skip
     planner = _planner(stored)
     said = (
         f"GPT-2 takes {planner.excess[0]:.2f} times what its FLOPs, and {planner.excess[1]:.2f} "
@@ -178,7 +158,7 @@ def _gpus(number: int) -> str:
 
 
 def _hours(seconds: float) -> str:
-    return _sig(seconds / 3600)
+    return sig(seconds / 3600)
 
 
 def runs(stored: Stored, machine: Machine | None = None) -> str:
@@ -193,7 +173,7 @@ def runs(stored: Stored, machine: Machine | None = None) -> str:
                 share = found.parts[found.largest] / found.seconds
                 lines.append([
                     f"{cohort:,}", source, str(gpus), _hours(found.seconds),
-                    _between(found.low / 3600, found.high / 3600),
+                    between(found.low / 3600, found.high / 3600),
                     _hours(gpus * found.seconds),
                     f"{found.largest}, {100 * share:.0f} %",
                 ])  # fmt: skip
@@ -217,7 +197,7 @@ def moves(stored: Stored) -> str:
     lines = []
     for source in ("seed", "os"):
         alike = [planner.alike(Plan(source=source), gpus, machine) for gpus in GPUS]
-        lines.append([source, *(_sig(each) for each in alike)])
+        lines.append([source, *(sig(each) for each in alike)])
     return rows(["noise source", *map(_gpus, GPUS)], lines)
 
 
@@ -292,11 +272,9 @@ def plot(stored: Stored, path: Path) -> None:
 
 def how_often(stored: Stored) -> str:
     """How many points were measured, and how often."""
-    counts = [len(point["seconds"]) for point in stored["points"]]
+    counts = [len(point["seconds"]) for point in stored["points"] if point["role"] not in FRESH]
     measured_points = sum(map(bool, counts))
     often = f"{measured_points} of {len(counts)} points were measured"
-    if measured_points < len(counts):
-        often += "; the measurement was ended before it came to the others, in random order"
     again = sum(count > 1 for count in counts)
     if again:
         return f"{often}. {again} were measured twice: most over least {repeats(stored):.2f}.\n"
@@ -315,4 +293,5 @@ TABLES: dict[str, Callable[[Stored], str]] = {
     "moves": moves,
     "sensitivity": sensitivity,
     "promises": promises,
+    **OTHER_TABLES,
 }

@@ -85,7 +85,7 @@ class Planner:
     """Predictions from one file of measurements.
 
     Args:
-        stored: measurements.
+        stored: measurements (`cost_store.both`): the law of the one CPU, and the other as the host.
         plan: counts of a round and of a user (`cost_store.plan`).
     """
 
@@ -155,9 +155,9 @@ class Planner:
         return np.array(found) * np.array(there) / self._best
 
     def _scoring(self, machine: Machine) -> float:
-        each = self._stored["phases"]["scoring"][0]
+        each = self._stored["other"]["phases"]["scoring"][0]
         flops = each["flops"] / each["parameters"] * self.parameters
         return SCORED * flops * float(self.excess[0]) / machine.flops
 
     def _phase(self, name: str) -> float:
-        return phase(self._stored, name)[0]
+        return phase(self._stored["other"], name)[0]

@@ -2,10 +2,11 @@
 
     python benchmarks/federated_sharer_table.py \\
       leaderboard/results/reproductions/federated-secret-sharer \\
-      [--plot docs/reproductions/federated-secret-sharer.svg]
+      [--plot docs/reproductions/federated-secret-sharer.svg] [--again FOLDER]
 
 RS and BS are canaries of 90 that random sampling (the rank among all suffixes) and beam search
-extract. Numbers are means over seeds, with half of the 95 % interval over seeds (Student's t). All
+extract. `--again` says whether runs that were repeated in another folder gave the same numbers.
+Numbers are means over seeds, with half of the 95 % interval over seeds (Student's t). All
 models of a seed have the same canaries in the same rows, so that exposures are compared canary by
 canary: the second interval of a difference is over the canaries of all seeds.
 """
@@ -25,6 +26,8 @@ from uedp_bench.statistics.intervals import seed_estimate
 
 ATTACK = "secret-sharer"
 SMALL, LARGE, SHORT = "small", "large", "large, equal epochs"
+CHANCE = 1 / math.log(2)
+"""Bits of exposure that a canary has on average where nothing is learnt of it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class Arm:
         rows = {SMALL: "16 rows", LARGE: "64 rows", SHORT: "64 rows"}
         users = {SMALL: "40 users", LARGE: "160 users", SHORT: "160 users"}
         sizes = users if "FedAvg" in self.how else rows
-        return f"{self.how}, {'IID' if self.iid else 'non-IID'}, {sizes[self.size]}"
+        passes = ", equal epochs" if self.size == SHORT else ""
+        return f"{self.how}, {'IID' if self.iid else 'non-IID'}, {sizes[self.size]}{passes}"
 
 
 SGD, MOMENTUM, ADAM = "SGD", "SGD with momentum", "Adam"
@@ -206,14 +210,47 @@ def print_levels(found: Arms) -> None:
     _table(head, rows)
 
 
+def onset(results: Sequence[Result], pairs: Sequence[tuple[float, float]]) -> int | None:
+    """The place in `pairs` from which on every interval of exposure lies above chance."""
+    first = None
+    for place in reversed(range(len(pairs))):
+        those = at_level(results, pairs[place])
+        held = [float(row["exposure"]) for row in those if row["occurrences"]]
+        mean, half = mean_of(held)
+        if not mean - half > CHANCE:
+            break
+        first = place
+    return first
+
+
+def print_onsets(found: Arms) -> None:
+    """The (p_u, p_e) from which on each model leaks, and that of the rarest canary extracted."""
+    pairs = levels(found)
+    names = [f"{100 * u:g} %, {100 * e:g} %" for u, e in pairs]
+    rows = []
+    for arm, results in found.items():
+        each = list(results.values())
+        held = [
+            (row["occurrences"], row["sharers"], pairs.index((row["p_u"], row["p_e"])))
+            for one in each for row in canaries(one) if row["rank"] == 1
+        ]  # fmt: skip
+        leaks, rarest = onset(each, pairs), min(held, default=None)
+        rows.append([
+            arm.text, str(len(each)), "–" if leaks is None else names[leaks],
+            *(("–", "–", "–") if rarest is None
+              else (names[rarest[2]], str(rarest[0]), str(rarest[1]))),
+        ])  # fmt: skip
+    _table(["", "seeds", "exposed from p_u, p_e", "rarest extracted: p_u, p_e", "rows that hold it",
+            "users that share it"], rows)  # fmt: skip
+
+
 def compared(found: Arms) -> list[tuple[str, str, Arm, Arm]]:
     """Group, name and the two arms of every comparison whose runs are there."""
     rows: list[tuple[str, str, Arm, Arm]] = []
     for arm in found:
         kind = "IID" if arm.iid else "non-IID"
         if not arm.iid:
-            equal = ", equal epochs" if arm.size == SHORT else ""
-            name = arm.text.replace(", non-IID", "") + equal
+            name = arm.text.replace(", non-IID", "")
             rows.append(("non-IID − IID", name, arm, Arm(arm.how, True, arm.size)))
         if arm.how in (SGD, FEDAVG) and arm.size != SMALL:
             what = "large − small, equal " + ("epochs" if arm.size == SHORT else "steps")
@@ -274,7 +311,7 @@ def plot(found: Arms, path: Path) -> None:
             name = arm.text.replace(", IID", "").replace(", non-IID", "")
             panel.errorbar(x, y, yerr=half, marker=marker, markersize=3.5, capsize=1.5, label=name,
                            linewidth=0.9, elinewidth=0.7, color=f"C{number}")  # fmt: skip
-        panel.axhline(1 / math.log(2), color="0.6", linestyle="--", linewidth=0.8)
+        panel.axhline(CHANCE, color="0.6", linestyle="--", linewidth=0.8)
         panel.set_xticks(
             range(len(pairs)), [f"{100 * u:g} %\n{100 * e:g} %" for u, e in pairs], fontsize=6
         )
@@ -286,8 +323,21 @@ def plot(found: Arms, path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def main(folder: Path, picture: Path | None = None) -> None:
-    found = arms(folder)
+def repeated(folder: Path, again: Path) -> dict[str, list[str]]:
+    """Fields of a result that differ in a second run of the same id; times may differ."""
+    differing = {}
+    for second in load_results([again]):
+        for first in load_results([folder / second.id]):
+            one, other = (
+                result.model_dump(mode="json", exclude={"cost", "provenance"})
+                for result in (first, second)
+            )
+            differing[second.id] = [field for field in one if one[field] != other[field]]
+    return differing
+
+
+def show(found: Arms) -> None:
+    """All tables."""
     plain = [Arm(FEDAVG, iid, LARGE) for iid in (True, False)]
     print_arms(found, lambda arm: arm.how in (SGD, FEDAVG) and arm.size != SHORT)
     print_arms(found, lambda arm: arm.how in (CLIP, DP) or arm in plain)
@@ -296,13 +346,20 @@ def main(folder: Path, picture: Path | None = None) -> None:
     print_differences(found)
     print()
     print_levels(found)
-    if picture is not None:
-        plot(found, picture)
+    print()
+    print_onsets(found)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="a folder of results")
     parser.add_argument("--plot", type=Path, help="an SVG or PNG file to write")
+    parser.add_argument("--again", type=Path, help="a folder of repeated runs to compare")
     options = parser.parse_args()
-    main(options.folder, options.plot)
+    found = arms(options.folder)
+    show(found)
+    if options.plot is not None:
+        plot(found, options.plot)
+    if options.again is not None:
+        for run, fields in repeated(options.folder, options.again).items():
+            print(f"\n{run}: {'differs in ' + ', '.join(fields) if fields else 'same numbers'}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.site import Site
+from uedp_bench.leaderboard.site import build
 from uedp_bench.results import Result, write_result
 
 REFERENCE = Path(__file__).parents[1] / "leaderboard" / "results"
@@ -52,12 +52,12 @@ def measure(rows: int) -> dict[str, Any]:
             path.parent.mkdir(parents=True)
             write_result(result, path)
         results = timed("read", lambda: load_results([Path(folder) / "results"]))
-        site = Site(Path(folder) / "site")
-        built = timed("build", lambda: site.update(results))
-        again = timed("build again", lambda: site.update(results))
+        site = Path(folder) / "site"
+        built = timed("build", lambda: build(results, site))
+        again = timed("build again", lambda: build(results, site))
         extra = [r.model_copy(update={"id": f"extra-{r.spec.seed}", "group": "extra"})
                  for r in results[:3]]  # fmt: skip
-        more = timed("one more row", lambda: site.update([*results, *extra]))
+        more = timed("one more row", lambda: build([*results, *extra], site))
         files = [path for path in (Path(folder) / "site").rglob("*") if path.is_file()]
         whole = seconds["read"] + seconds["build"]
         return {

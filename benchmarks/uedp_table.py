@@ -1,10 +1,10 @@
 """UeDP (Lai et al. 2022) on CoNLL-2003: claimed beside proven epsilon, perplexity, leakage, audits.
 
-    python benchmarks/uedp_table.py [leaderboard/results/reproductions/uedp-audit] \\
-      [--plots docs/reproductions]
+    python benchmarks/uedp_table.py [leaderboard/results/reproductions] [--plots docs/reproductions]
 
 Epsilon against rounds is computed here and reads no result; the rest is of the results in the
-folder, where one is given. Half of the 95 % interval over seeds (Student's t) stands behind ±.
+sub-folders `uedp-audit`, `uedp-conll2003` and `uedp-sampling`, where a folder is given. Half of the
+95 % interval over seeds (Student's t) stands behind ±.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def arms(folder: Path) -> Arms:
     return {key: sorted(found[key], key=lambda r: r.spec.seed) for key in sorted(found, key=_order)}
 
 
-FIRST = ("noiseless", "user-dp", "uedp-group", "uedp, as described", "uedp, as re")
+FIRST = ("noiseless", "deidentify", "user-dp", "uedp-group", "uedp, as described", "uedp, as re")
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -59,8 +59,8 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def arm_of(result: Result) -> str:
-    """What a run of `paper/uedp-audit-quick` is called."""
-    (one,) = result.spec.mechanism
+    """What a run of `paper/uedp-audit-quick` or `paper/uedp-conll2003-quick` is called."""
+    one = result.spec.mechanism[0]
     p = one.params
     if one.name == "uedp-group":
         return f"uedp-group, ε = {p['epsilon']:g} at k = {p['protected_sentences']}"
@@ -68,7 +68,8 @@ def arm_of(result: Result) -> str:
         return f"user-dp, ε = {proven(result):.3g}"
     if one.name == "uedp":
         noise = "as described" if p["noise"] == "published" else "as released"
-        return f"uedp, {noise}, {p['rounds']} rounds"
+        plain = p["noise"] == "released" and p["server_optimizer"] == "sgd"
+        return f"uedp, {noise}, {p['rounds']} rounds{', plain step' if plain else ''}"
     return one.name
 
 
@@ -86,8 +87,8 @@ def proven(result: Result, spread: int | None = None) -> float:
     if main.unit != "user-entity":
         users = [g.epsilon for g in proofs if g.unit == "user"]
         return users[0] if spread == 0 and users else math.nan
-    if main.status != "given" or math.isinf(main.epsilon):
-        return math.inf
+    if main.status != "given" or (math.isinf(main.epsilon) and not main.curve):
+        return math.inf  # of nobody; with a curve, only of those whom too many others mention
     return proven_at(
         result.events, unit="user-entity", adjacency="add-or-remove", delta=result.spec.delta,
         point=Protected(spread=spread),
@@ -139,8 +140,8 @@ def strict(result: Result) -> float:
     return max(b.strict_epsilon or 0.0 for b in result.lower_bounds if not b.assumptions)
 
 
-def print_audit(found: Arms) -> None:
-    """Perplexity and claim of each arm beside what is proven, and what the audit found."""
+def print_promises(found: Arms) -> None:
+    """Perplexity and claim of each arm beside what is proven, and the floors."""
     rows = []
     for name, results in found.items():
         one = results[0]
@@ -148,10 +149,41 @@ def print_audit(found: Arms) -> None:
         everybody = proven_for_all(one)
         cells = [name, shown(perplexities(results)), number(claimed(one))]
         rows.append([*cells, *curve, number(everybody)])
-    floors = results[0].utility
     table(["", "perplexity", "claimed ε", *(f"k = {k}" for k in SPREADS), "everybody"], rows)
-    bigrams = floors["bigram_perplexity"].value
-    print(f"Unigrams {floors['unigram_perplexity'].value:.3g}, bigrams {bigrams:.3g}.\n")
+    low, high = (
+        sum(r.utility[f"{name}_perplexity"].value for r in results) / len(results)
+        for name in ("bigram", "unigram")
+    )
+    print(f"Unigrams {high:.3g}, bigrams {low:.3g}.\n")
+
+
+def above_noiseless(found: Arms, name: str) -> list[float]:
+    """Perplexity of an arm above that of training without noise, seed by seed."""
+    pairs = zip(found[name], found["noiseless"], strict=True)
+    return [r.utility["perplexity"].value - n.utility["perplexity"].value for r, n in pairs]
+
+
+def print_figure_6(found: Arms) -> None:
+    """The arms of Figure 6 by what they promise and by what attacks find."""
+    print_promises(found)
+    rows = []
+    for name, results in found.items():
+        ratio = [r.diagnostics.get("signal_to_noise", math.nan) for r in results]
+        sharer = [r.leakage["secret-sharer"] for r in results]
+        rows.append([
+            name, "–" if math.isnan(ratio[0]) else f"{sum(ratio) / len(ratio):.2g}",
+            "–" if name == "noiseless" else shown(above_noiseless(found, name), 2),
+            shown([r.leakage["membership"]["auc_user"].value for r in results], 2),
+            shown([one["exposure_max_repeats"].value for one in sharer], 2),
+            shown([one["exposure_entity"].value for one in sharer], 2),
+        ])  # fmt: skip
+    head = ["", "signal/noise", "above noiseless", "membership AUC", "exposure", "of names"]
+    table(head, rows)
+
+
+def print_audit(found: Arms) -> None:
+    """What `print_promises` prints, and what the audit found."""
+    print_promises(found)
     rows = []
     for name, results in found.items():
         ratio = [r.diagnostics.get("signal_to_noise", math.nan) for r in results]
@@ -168,6 +200,93 @@ def print_audit(found: Arms) -> None:
     table(head, rows)
 
 
+Rates = tuple[float, float]
+"""q_e and q_s."""
+
+
+def sampled(folder: Path) -> dict[Rates, dict[int, Result]]:
+    """Finished results of `paper/uedp-sampling-quick` by rates and by seed, the highest first."""
+    found: dict[Rates, dict[int, Result]] = {}
+    for result in load_results([folder]):
+        p = result.spec.mechanism[0].params
+        if result.status == "finished":
+            rates = (p["entity_rate"], p["sentence_rate"])
+            found.setdefault(rates, {})[result.spec.seed] = result
+    return {key: dict(sorted(found[key].items())) for key in sorted(found, reverse=True)}
+
+
+def above_the_highest(found: dict[Rates, dict[int, Result]]) -> dict[Rates, list[float]]:
+    """Perplexity above that at the highest rates, seed by seed."""
+    highest = next(iter(found.values()))
+    plain = {seed: r.utility["perplexity"].value for seed, r in highest.items()}
+    return {
+        rates: [r.utility["perplexity"].value - plain[seed] for seed, r in runs.items()]
+        for rates, runs in found.items()
+    }
+
+
+def print_sampling(found: dict[Rates, dict[int, Result]]) -> None:
+    """Perplexity at rates of sampling and one noise, paired by seed, beside the proofs."""
+    rows, gaps = [], above_the_highest(found)
+    for (q_e, q_s), runs in found.items():
+        ratio = [r.diagnostics["signal_to_noise"] for r in runs.values()]
+        one = next(iter(runs.values()))
+        rows.append([
+            f"{q_e:g}", f"{q_s:g}", shown(perplexities(list(runs.values())), 4),
+            shown(gaps[q_e, q_s], 2) if rows else "–",
+            f"{sum(ratio) / len(ratio):.3f}", *(number(proven(one, k)) for k in SPREADS),
+        ])  # fmt: skip
+    head = ["q_e", "q_s", "perplexity", "above the first row", "signal/noise"]
+    table([*head, *(f"k = {k}" for k in SPREADS)], rows)
+    low, high = one.utility["bigram_perplexity"].value, one.utility["unigram_perplexity"].value
+    print(f"{len(runs)} seeds; unigrams {high:.4g}, bigrams {low:.3g}.\n")
+
+
+def print_entity_rates() -> None:
+    """What is claimed at some rates of entities on CoNLL-2003, and what is proven at any."""
+    data, rows = FIGURE_4["CoNLL-2003"], []
+    for q_e in (0.1, 0.5, 1.0):
+        claims = claimed_of(data, 50, 2.0, q_e)
+        curve = [number(proven_of(data, 50, 2.0, k)) for k in SPREADS]
+        rows.append([f"{q_e:g}", *(f"{claims[name]:.3f}" for name in ("f_E+", "f_E")), *curve])
+    table(["q_e", "f_E+", "f_E", *(f"k = {k}" for k in SPREADS)], rows)
+
+
+SEC_CATEGORIES = {
+    "GPE": (60, 0.19), "location": (273, 0.24), "PII": (357, 0.26),
+    "organisation": (1_955, 0.73), "all": (2_166, 0.81),
+}  # fmt: skip
+"""Sensitive sentences (Table II) and the printed epsilon at 500 rounds (section VI)."""
+
+
+def print_categories() -> None:
+    """What is claimed for a category of SEC at 500 rounds, and what is proven: the same for all."""
+    rows = []
+    for name, (sensitive, printed) in SEC_CATEGORIES.items():
+        data = FIGURE_4["SEC"]._replace(sensitive=sensitive)
+        claim = claimed_of(data, 500, 2.0)["f_E+"]
+        curve = [number(proven_of(data, 500, 2.0, k)) for k in SPREADS]
+        rows.append([name, f"{sensitive:,}", f"{printed:g}", f"{claim:.3f}", *curve])
+    spreads = [f"k = {k}" for k in SPREADS]
+    table(["", "sensitive sentences", "printed", "claimed, ours", *spreads], rows)
+
+
+CONTRACTS = {
+    "party": ("1,060 | 4,823 | 95 % | 98 % | 99.5 %", (0, 0, 2)),
+    "governing law": ("60 | 4,214 | 8 % | 8 % | 15 %", (12, 51, 277)),
+}
+"""Counts and spreads (at 50, 90 and 99 %) of names in CUAD, as `uedp-bench data describe` prints
+them of what `benchmarks/contract_sentences.py` wrote."""
+
+
+def print_contracts() -> None:
+    """What is proven for names of the contracts, with SEC's setting at 50 rounds."""
+    for name, (counts, spreads) in CONTRACTS.items():
+        cells = [f"{k}: {number(proven_of(FIGURE_4['SEC'], 50, 2.0, k))}" for k in spreads]
+        print(f"| {name} | {counts} | {' | '.join(cells)} |")
+    print()
+
+
 def proven_of(data: Data, rounds: int, z: float, spread: int) -> float:
     """Proven epsilon of Algorithm 1 with constant weights at a spread, delta 1e-5."""
     noise = z * (data.users_per_round + 1)
@@ -181,10 +300,10 @@ def proven_of(data: Data, rounds: int, z: float, spread: int) -> float:
     )  # fmt: skip
 
 
-def claimed_of(data: Data, rounds: int, z: float) -> dict[str, float]:
+def claimed_of(data: Data, rounds: int, z: float, q_e: float = 0.5) -> dict[str, float]:
     """Epsilons of Figure 4 by estimator."""
     q = data.users_per_round / data.users
-    rates = {"f_E+": q * 0.5 * data.sensitive / data.sentences, "f_E": q * 0.5, "user-level DP": q}
+    rates = {"f_E+": q * q_e * data.sensitive / data.sentences, "f_E": q * q_e, "user-level DP": q}
     return {name: moments_epsilon(rate, z, rounds, 1e-5) for name, rate in rates.items()}
 
 
@@ -261,19 +380,34 @@ def plot_perplexity(found: Arms, path: Path) -> None:
 
 def main(folder: Path | None = None, plots: Path | None = None) -> None:
     print_rounds()
+    print_categories()
+    print_entity_rates()
+    print_contracts()
     if plots is not None:
         plot_rounds(plots / "uedp-rounds.svg")
     if folder is None:
         return
-    found = arms(folder)
+    found = arms(folder / "uedp-audit")
     print_audit(found)
+    if (folder / "uedp-conll2003").is_dir():
+        first_point = arms(folder / "uedp-conll2003")
+        print_figure_6(first_point)
+        if plots is not None:
+            plot_perplexity(first_point, plots / "uedp-first-point.svg")
+    if (folder / "uedp-sampling").is_dir():
+        print_sampling(sampled(folder / "uedp-sampling"))
     if plots is not None:
         plot_perplexity(found, plots / "uedp-perplexity.svg")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, nargs="?", help="results of paper/uedp-audit-quick")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        help="results of paper/uedp-{audit,conll2003,sampling}-quick",
+    )
     parser.add_argument("--plots", type=Path, help="a folder for the SVG files")
     options = parser.parse_args()
     main(options.folder, options.plots)

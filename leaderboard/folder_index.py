@@ -24,6 +24,16 @@ _TABLE = """CREATE TABLE IF NOT EXISTS files
 (path TEXT PRIMARY KEY, signature TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID"""
 
 
+def signature(path: Path) -> tuple[int, int, int]:
+    """Another one means another content: a file that is written anew is another one.
+
+    Raises:
+        OSError: if there is no such file.
+    """
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
 class FolderIndex:
     """Values by the path of a file; a context, which keeps what was added when it ends.
 
@@ -68,6 +78,15 @@ class FolderIndex:
         except (sqlite3.Error, UnicodeEncodeError):
             return None
         return None if found is None else str(found[0])
+
+    def all(self) -> dict[str, str]:
+        """What is kept of every file, whatever its signature."""
+        if self._store is None:
+            return {}
+        try:
+            return dict(self._store.execute("SELECT path, value FROM files"))
+        except sqlite3.Error:
+            return {}
 
     def put(self, path: str, signature: Hashable, value: str) -> None:
         """Keeps a value, in place of what was kept of the file before."""

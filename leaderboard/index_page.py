@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
@@ -54,6 +55,7 @@ class TableData:
 
     def __init__(self, rows: Sequence[Row], results: Mapping[str, Result]) -> None:
         self._results, self._found = results, real_first(boards(rows))
+        self._board = -1
         columns = metric_columns(rows)
         self._places = {column["key"]: at for at, column in enumerate(columns)}
         self.frame: dict[str, Any] = {
@@ -66,13 +68,28 @@ class TableData:
         }
         """Everything but its rows."""
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows, made one after the other: those of a large leaderboard take much memory."""
+    def rows(self, first: int = 0, last: int | None = None) -> Iterator[dict[str, Any]]:
+        """The rows from the first to before the last, made one after the other.
+
+        Those of a large leaderboard take much memory.
+        """
+        begin = 0
         for at, board in enumerate(self._found):
-            told = zip(board, labels(board), differences(board), strict=True)
-            for row, label, differing in told:
-                named = {"set": at, "mechanism": label, "differs": _plain(differing)}
-                yield named | _row(row) | _numbers(row, self._places, self._results)
+            low = max(first - begin, 0)
+            high = len(board) if last is None else min(last - begin, len(board))
+            begin += len(board)
+            if low < high:
+                told = zip(board, *self._told(at), strict=True)
+                for row, label, differing in islice(told, low, high):
+                    named = {"set": at, "mechanism": label, "differs": _plain(differing)}
+                    yield named | _row(row) | _numbers(row, self._places, self._results)
+
+    def _told(self, at: int) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
+        """Labels and differences of a board's rows; of the last board that was asked for, kept."""
+        if self._board != at:
+            self._board, self._labels = at, labels(self._found[at])
+            self._differences = differences(self._found[at])
+        return self._labels, self._differences
 
 
 def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, Any]:

@@ -34,21 +34,21 @@ def without_culprits(
     except UedpBenchError:
         raise
     except Exception as reason:
-        said = {copy.result.id: _trouble(copy) for copy in loaded.copies.values()}
+        said = {copy.result.id: trouble(copy) for copy in loaded.copies.values()}
         kept = [result for result in loaded.results if not said[result.id]]
         if len(kept) == len(said):
-            raise InputError(f"these results cannot be shown together: {_told(reason)}") from None
+            raise InputError(f"these results cannot be shown together: {told(reason)}") from None
     try:
         return show(kept), [line for line in said.values() if line]
     except UedpBenchError:
         raise
     except Exception as reason:
-        raise InputError(f"these results cannot be shown together: {_told(reason)}") from None
+        raise InputError(f"these results cannot be shown together: {told(reason)}") from None
 
 
-def _trouble(copy: Copy) -> str:
+def trouble(copy: Copy) -> str:
     """Why a result cannot be shown; empty where it can."""
-    from uedp_bench.leaderboard.site import render_alone
+    from uedp_bench.leaderboard.site_files import render_alone
     from uedp_bench.leaderboard.table import aggregate, to_text
 
     try:
@@ -56,9 +56,10 @@ def _trouble(copy: Copy) -> str:
         render_alone(result)
         to_text(aggregate([result]))
     except Exception as reason:
-        return f"{plain(copy.place)}: cannot be shown: {_told(reason)}"
+        return f"{plain(copy.place)}: cannot be shown: {told(reason)}"
     return ""
 
 
-def _told(reason: Exception) -> str:
+def told(reason: Exception) -> str:
+    """The reason in one line."""
     return plain(f"{type(reason).__name__}: {' '.join(str(reason).split())}", 200)

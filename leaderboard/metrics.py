@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from uedp_bench.results import Headline
@@ -333,6 +334,7 @@ _KNOWN: dict[str, tuple[Metric, ...]] = {
 }
 
 
+@lru_cache(maxsize=10_000)
 def metric(kind: str, name: str) -> Metric:
     """What is known of a metric.
 

@@ -50,8 +50,8 @@ def _component(part: ComponentSpec) -> ComponentSpec:
 
 def _within(value: Any) -> Any:
     """The same JSON value, with names of files instead of their paths."""
-    if isinstance(value, str):
-        return PLACE.sub(r"\1", value)
+    if isinstance(value, str):  # most have no place for a path, and to look takes longer
+        return PLACE.sub(r"\1", value) if "/" in value or "\\" in value else value
     if isinstance(value, dict):
         return {key: _within(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -138,9 +138,11 @@ def aggregate(
         known_rows: of a call before with the same paths; rows of the same results are not made
             again, and the new ones are kept in it.
     """
-    specs = {_spec(r) for r in results if r.status == "finished"}
+    failed = any(r.status != "finished" for r in results)
+    finished = [r for r in results if r.status == "finished"] if failed else []
+    specs = {_spec(r) for r in finished}
     # A failed run that never saw its corpus joins the other seeds of its spec.
-    known = {_spec(r, seed=0): r.group for r in reversed(results) if r.status == "finished"}
+    known = {_spec(r, seed=0): r.group for r in reversed(finished)}
     groups: dict[str, list[Result]] = {}
     for result in results:
         if result.status == "finished":
@@ -291,7 +293,8 @@ def _possible(kind: str, name: str, stat: Stat) -> Stat:
     known = metric(kind, name)
     if stat.low is None or stat.high is None or not known.low <= stat.value <= known.high:
         return stat
-    return replace(stat, low=max(stat.low, known.low), high=min(stat.high, known.high))
+    low, high = max(stat.low, known.low), min(stat.high, known.high)
+    return Stat(value=stat.value, low=low, high=high, n=stat.n)
 
 
 def _stat(values: list[float]) -> Stat | None:

@@ -1,7 +1,8 @@
-"""Serves the site on this machine alone, and builds it again as results arrive.
+"""Serves the site on this machine alone, and follows results as they arrive.
 
-The folder of the site is a temporary one. Pages ask for their own version (`static/live.js`), an
-HTTP ETag, and load themselves again when it changes.
+A file is made when somebody asks for it, into a temporary folder, and made again when what it
+shows has changed: thousands of runs are served as soon as they are read. Pages ask for their own
+version (`static/live.js`), an HTTP ETag, and load themselves again when it changes.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ import errno
 import re
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
+from threading import Event, RLock, Thread
 from time import monotonic
 from types import TracebackType
 
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.leaderboard.leaving_out import without_culprits
-from uedp_bench.leaderboard.loading import Loaded, Loader, Progress
-from uedp_bench.leaderboard.site import Site
+from uedp_bench.files.printable import plain
+from uedp_bench.leaderboard.leaving_out import told, trouble, without_culprits
+from uedp_bench.leaderboard.loading import Copy, Loaded, Loader, Progress
+from uedp_bench.leaderboard.site_on_demand import SiteOnDemand
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost"}
@@ -38,7 +41,7 @@ TYPES = {
 
 
 class LiveSite:
-    """A site that follows its results.
+    """A site that follows its results, and makes a file when somebody asks for it.
 
     Args:
         loader: reads the results.
@@ -47,41 +50,103 @@ class LiveSite:
 
     def __init__(self, loader: Loader, folder: Path) -> None:
         self.folder = folder
-        self._loader, self._site = loader, Site(folder, live=True)
+        self._loader, self._site = loader, SiteOnDemand(folder)
         self._loaded: Loaded | None = None
+        self._culprits: dict[str, tuple[Copy, str]] = {}
         self._said: set[str] = set()
+        self._new: list[str] = []
+        self._one_at_a_time = RLock()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All files of the site."""
+        return self._site.names
 
     def version(self, name: str) -> str | None:
         """A version that changes when the file does; None if the site has no such file."""
-        return self._site.versions.get(name)
+        return self._site.version(name)
 
     def refresh(self, progress: Progress | None = None) -> list[str]:
-        """Reads what has changed, writes the pages that change with it, and says so.
+        """Reads what has changed, and says so.
 
         Files that are no results are said once, and read again once they change.
 
         Args:
             progress: is told how many results are read.
 
+        Returns:
+            Lines for the user, with those of results that could not be shown since the last call.
+
         Raises:
             InputError: if a folder, a store or an experiment does not exist.
             TrackingError: if a server cannot be reached.
         """
         loaded = self._loader.load(progress)
-        if loaded is self._loaded:
-            return []
-        update = partial(self._site.update, copies=loaded.copies)
-        built, left_out = without_culprits(loaded, update)
-        self._loaded = loaded
-        trouble = [f"left out: {line}" for line in (*loaded.problems, *left_out)]
-        trouble += [f"note: {note}" for note in loaded.notes]
-        lines = [line for line in trouble if line not in self._said]
-        self._said = set(trouble)
-        if built.written and built.runs:
-            lines.append(f"{built.rows} rows of {built.runs} runs")
-        elif built.written:
-            lines.append(f"no results yet in {self._loader.name}: waiting for them")
+        with self._one_at_a_time:
+            if loaded is not self._loaded:
+                self._show(loaded)
+            lines, self._new = self._new, []
         return lines
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None if the site has no such file.
+
+        A result that makes a page fail is left out from then on.
+
+        Raises:
+            InputError: if a result has changed and is not yet read again, or if results cannot be
+                shown together.
+        """
+        if not self._site.is_made(name):
+            with self._one_at_a_time:
+                try:
+                    self._site.make(name)
+                except UedpBenchError:
+                    raise
+                except Exception as reason:
+                    self._leave_out(name, reason)
+        try:
+            return None if self.version(name) is None else (self.folder / name).read_bytes()
+        except FileNotFoundError:  # its run has just gone
+            return None
+
+    def _show(self, loaded: Loaded) -> None:
+        """Shows these results, but those that cannot be shown."""
+        self._culprits = {
+            name: (copy, line)
+            for name, (copy, line) in self._culprits.items()
+            if loaded.copies.get(name) is copy
+        }
+        copies = {n: copy for n, copy in loaded.copies.items() if n not in self._culprits}
+        before = self.version("results.json")
+        update = partial(self._site.update, copies=copies)
+        shown, left_out = without_culprits(replace(loaded, copies=copies), update)
+        self._loaded = loaded
+        left_out += [line for _, line in self._culprits.values()]
+        lines = [f"left out: {line}" for line in (*loaded.problems, *left_out)]
+        lines += [f"note: {note}" for note in loaded.notes]
+        self._new += [line for line in lines if line not in self._said]
+        self._said = set(lines)
+        if self.version("results.json") == before:
+            return
+        self._new.append(
+            f"{shown.rows} rows of {shown.runs} runs" if shown.runs
+            else f"no results yet in {self._loader.name}: waiting for them"
+        )  # fmt: skip
+
+    def _leave_out(self, name: str, reason: Exception) -> None:
+        """Finds the results that make a file fail, and makes it without them."""
+        loaded = self._loaded
+        assert loaded is not None  # noqa: S101  # it has files
+        run = Path(name).stem if name.startswith("runs/") else None
+        asked = [run] if run else [one for one in loaded.copies if one not in self._culprits]
+        found = {one: trouble(loaded.copies[one]) for one in asked}
+        lines = {one: line for one, line in found.items() if line}
+        if not lines:
+            raise InputError(f"{name} cannot be made: {told(reason)}") from None
+        self._culprits |= {one: (loaded.copies[one], line) for one, line in lines.items()}
+        self._show(loaded)
+        self._site.make(name)
 
 
 class LiveServer:
@@ -187,15 +252,17 @@ class _Handler(BaseHTTPRequestHandler):
         name = self.path.partition("?")[0].removeprefix("/") or "index.html"
         version = self._site.version(name)
         try:
-            content = b"" if version is None else (self._site.folder / name).read_bytes()
-        except FileNotFoundError:  # its run has just gone
-            version = None
-        if version is None:
+            content = self._site.read(name) if with_body else b""
+        except UedpBenchError as error:
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=plain(str(error)))
+            return
+        if version is None or content is None:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", TYPES[Path(name).suffix])
-        self.send_header("Content-Length", str(len(content)))
+        if with_body:
+            self.send_header("Content-Length", str(len(content)))
         self.send_header("ETag", f'"{version}"')
         self.end_headers()
         if with_body:

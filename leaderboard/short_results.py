@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from uedp_bench.harness.public_sizes import NOTE
-from uedp_bench.results import ComponentSpec, Result
+from uedp_bench.results import CHECKED, ComponentSpec, Result
 
 LEFT_OUT: dict[str, Any] = {
     "details": {}, "series": {}, "events": (), "stages": None, "pretraining": {}, "stored": {},
@@ -59,7 +59,7 @@ class Shared:
         return result.model_copy(update={"spec": spec.model_copy(update={**parts, **several})})
 
     def _one(self, part: ComponentSpec) -> ComponentSpec:
-        return self._known.setdefault(repr(part), part)
+        return self._known.setdefault(repr((part.name, part.params)), part)
 
 
 def as_text(result: Result) -> str:
@@ -70,6 +70,6 @@ def as_text(result: Result) -> str:
 def of_text(text: str | None) -> Result | None:
     """The result that `as_text` gave; None where there is no such text."""
     try:
-        return None if text is None else Result.model_validate_json(text)
+        return None if text is None else Result.model_validate_json(text, context=CHECKED)
     except ValidationError:
         return None

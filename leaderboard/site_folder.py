@@ -66,19 +66,27 @@ class SiteFolder:
         manifest = {"made_by": _MADE_BY, "files": sorted(names)}
         _replace(self._path / MANIFEST, json.dumps(manifest, indent=0).encode() + b"\n")
 
-    def write(self, name: str, text: str) -> None:
-        """Writes a file, if its content is new: browsers and servers keep the rest."""
-        path = self._path / name
-        content = text.encode()
-        if not path.is_file() or path.read_bytes() != content:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, content)
-            self.written.append(name)
+    def write(self, name: str, text: str | Iterable[str]) -> str:
+        """Writes a file, if its content is new: browsers and servers keep the rest.
 
-    def write_parts(self, name: str, parts: Iterable[str]) -> str:
-        """As `write`, of a text that is not held in memory; returns its SHA-256."""
+        Args:
+            name: of the file, from the root of the site.
+            text: of it, or its parts, which are not held in memory together.
+
+        Returns:
+            Its SHA-256.
+        """
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(text, str):
+            content = text.encode()
+            if not path.is_file() or path.read_bytes() != content:
+                _replace(path, content)
+                self.written.append(name)
+            return sha256(content).hexdigest()
+        return self._write_parts(name, path, text)
+
+    def _write_parts(self, name: str, path: Path, parts: Iterable[str]) -> str:
         partial, digest = path.with_name(f"{path.name}.partial"), sha256()
         try:
             with partial.open("wb") as out:

@@ -15,6 +15,7 @@ from uedp_bench.files.printable import plain
 from uedp_bench.harness.result_files import logged_result, stored_result
 from uedp_bench.harness.tracking_reading import logged_results, logged_runs
 from uedp_bench.leaderboard.folder_index import LEAST, FolderIndex
+from uedp_bench.leaderboard.folder_index import signature as signature_of
 from uedp_bench.leaderboard.short_results import as_text, of_text, short
 from uedp_bench.results import Result
 
@@ -98,7 +99,7 @@ class Folder:
         found = []
         for path in self._files():
             try:
-                signature = _signature(path)
+                signature = signature_of(path)
             except FileNotFoundError:  # replaced or removed in this moment
                 continue
             found.append(Found(str(path), str(path), signature))
@@ -141,7 +142,7 @@ class Folder:
     def _again(self, found: Found) -> Result:
         path = Path(found.name)
         result = stored_result(path)
-        if _signature(path) != found.signature:
+        if signature_of(path) != found.signature:
             raise InputError(f"{plain(found.place)}: has changed since it was read")
         return result
 
@@ -193,12 +194,6 @@ class Experiment:
     def again(self, found: Found) -> None:
         """See `Source`."""
         return
-
-
-def _signature(path: Path) -> Hashable:
-    """Another one means another content: a file that is written anew is another one."""
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def _shortened(outcome: Outcome) -> Outcome:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uedp_bench.files.printable import plain
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.cell_text import PER_DISTANCE
+from uedp_bench.leaderboard.json_text import indented
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
@@ -157,8 +158,8 @@ def to_json(rows: Sequence[Row]) -> str:
 def json_parts(rows: Sequence[Row]) -> Iterator[str]:
     """The text of `to_json`, a row at a time: all rows of a large leaderboard are 100 MB."""
     for at, row in enumerate(rows):
-        text = json.dumps(_object(row), indent=1, allow_nan=False)
-        yield f"{',' if at else '['}\n{text}".replace("\n", "\n ")
+        text = indented(_object(row), before="\n ")
+        yield f"{',' if at else '['}\n {text}"
     yield "\n]" if rows else "[]"
 
 
@@ -197,15 +198,18 @@ def csv_parts(rows: Sequence[Row]) -> Iterator[str]:
         known = names.setdefault(tuple(line), tuple(line))
         waiting.append((known, json.dumps(list(line.values()))))
     columns = sorted(dict.fromkeys(name for known in names for name in known), key=_place)
-    yield _csv_line(columns)
+    place = {name: at for at, name in enumerate(columns)}
+    yield _csv_line([_harmless(name) for name in columns])
     for known, text in waiting:
-        line = dict(zip(known, json.loads(text), strict=True))
-        yield _csv_line([line.get(name, "") for name in columns])
+        cells: list[Any] = [""] * len(columns)
+        for name, value in zip(known, json.loads(text), strict=True):
+            cells[place[name]] = _harmless(value)
+        yield _csv_line(cells)
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(map(_harmless, cells))
+    csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue()
 
 

@@ -44,6 +44,6 @@ class PublicOnly(TrainingMechanism[PublicOnlyParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A copy of the learner's module, as it stands."""
-        import copy
+        from uedp_bench.training.placed import placed
 
-        return copy.deepcopy(learner.module).to(run.device).eval(), _EVENTS
+        return placed(learner, run).eval(), _EVENTS

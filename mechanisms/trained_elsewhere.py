@@ -59,6 +59,6 @@ class TrainedElsewhere(TrainingMechanism[TrainedElsewhereParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A copy of the learner's module, as it stands."""
-        import copy
+        from uedp_bench.training.placed import placed
 
-        return copy.deepcopy(learner.module).to(run.device).eval(), self.params.events()
+        return placed(learner, run).eval(), self.params.events()

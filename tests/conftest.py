@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -30,6 +32,20 @@ def pytest_configure() -> None:
             raise pytest.UsageError(
                 f"{group} lacks {', '.join(missing)}: install the checkout again ({_INSTALL})"
             )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported and collected lives to the end: it is not looked through for what is not.
+
+    Collections of garbage take a sixth of the time of collecting tests otherwise, and each one
+    later a second.
+    """
+    gc.disable()
+    result = yield
+    gc.enable()
+    gc.freeze()
+    return result
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -15,6 +16,9 @@ class Fruit(Params):
     weight: float = Field(default=1.0, gt=0, le=10)
     colour: Literal["red", "green"] = "red"
     parts: tuple[int, ...] = ()
+    sizes: tuple[int, int] = (1, 2)
+    seeds: tuple[int, ...] = Field(default=(1,), min_length=1)
+    file: Path | None = None
     origin: str = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -38,7 +42,10 @@ class Plain(Component[Params]):
     [
         ({}, "apple needs the parameter 'origin'"),
         ({"origin": "x", "wieght": 1}, "apple has no parameter 'wieght'; did you mean 'weight'?"),
-        ({"origin": "x", "zzz": 1}, "parameters: weight, colour, parts, origin"),
+        (
+            {"origin": "x", "zzz": 1},
+            "parameters: weight, colour, parts, sizes,",
+        ),
         ({"origin": "x", "weight": 0}, "apple.weight is 0: Input should be greater than 0"),
         ({"origin": "x", "weight": 11}, "apple.weight is 11: Input should be less than or equal"),
         ({"origin": "x", "weight": "much"}, "apple.weight is 'much'"),
@@ -46,6 +53,8 @@ class Plain(Component[Params]):
         ({"origin": "x", "weight": float("-inf")}, "apple.weight is -inf"),
         ({"origin": "x", "colour": "blue"}, "'red' or 'green'"),
         ({"origin": "x", "parts": [1, "a"]}, "apple.parts.1 is 'a'"),
+        ({"origin": "x", "sizes": [1]}, "apple.sizes is [1]: part 1, counted from 0, is missing"),
+        ({"origin": "x", "file": 3}, "apple.file is 3: Input should be a path, written as text"),
         ({"origin": "x", "colour": "green", "weight": 6}, "apple colour green goes with"),
     ],
 )
@@ -54,6 +63,15 @@ def test_what_is_wrong_is_said_in_one_line(values, said):
         Apple.create(values)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_list_of_bad_parts_is_not_called_too_short():
+    with pytest.raises(InputError) as refused:
+        Apple.create({"origin": "x", "seeds": ["a"]})
+    assert "apple.seeds.0 is 'a'" in str(refused.value)
+    assert "after validation" not in str(refused.value)
+    with pytest.raises(InputError, match=r"apple.seeds is .*at least 1"):
+        Apple.create({"origin": "x", "seeds": []})
 
 
 def test_every_problem_is_said():

@@ -119,7 +119,7 @@ def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str)
     try:
         found = params.model_validate(dict(values))
     except ValidationError as error:
-        problems = error.errors(include_url=False)
+        problems = _causes(error.errors(include_url=False))
         said = [
             InputError(_explain(params, problem, owner), mends_of(params, problem))
             for problem in problems[:MOST_PROBLEMS]
@@ -153,6 +153,21 @@ def _check_names(value: Any, where: str) -> None:
             )
 
 
+_SAID = {"path_type": "Input should be a path, written as text"}
+"""What is said in place of pydantic's words, by its name of the problem."""
+
+
+def _causes(problems: list[Any]) -> list[Any]:
+    """The problems, less those that follow from others: bad parts also make a list too short."""
+    deep = [problem["loc"] for problem in problems]
+    return [
+        problem
+        for problem in problems
+        if problem["type"] != "too_short"
+        or not any(loc[:-1] == problem["loc"] for loc in deep if loc != problem["loc"])
+    ]
+
+
 def _explain(params: type[BaseModel], problem: Any, owner: str) -> str:
     field = plain(".".join(str(part) for part in problem["loc"]), 2 * MOST_SHOWN)
     if problem["type"] == "extra_forbidden":
@@ -161,8 +176,12 @@ def _explain(params: type[BaseModel], problem: Any, owner: str) -> str:
         hint = f"did you mean {near!r}?" if near else f"parameters: {known}"
         return f"{owner} has no parameter {shown(field)}; {hint}"
     if problem["type"] == "missing":
-        return f"{owner} needs the parameter {field!r}"
+        whole, _, part = field.rpartition(".")
+        if not whole:
+            return f"{owner} needs the parameter {field!r}"
+        index = f"part {part}, counted from 0," if part.isdigit() else repr(part)
+        return f"{owner}.{whole} is {shown(problem['input'])}: {index} is missing"
     where = f"{owner}.{field}" if field else owner
     value = "" if isinstance(problem["input"], dict) else f" is {shown(problem['input'])}:"
-    said = problem["msg"].removeprefix("Value error, ")
+    said = _SAID.get(problem["type"], problem["msg"].removeprefix("Value error, "))
     return f"{where}{value} {plain(said, MOST_SAID)}"

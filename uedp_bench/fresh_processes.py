@@ -7,6 +7,7 @@ every process is a new interpreter.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -70,4 +71,7 @@ def _begin(
     if dict(os.environ) != environment:
         os.environ.clear()
         os.environ.update(environment)
+    # What was imported lives to the end. To look it all through for garbage would take time, and a
+    # copy of every page of memory that is shared with the server.
+    gc.freeze()
     target(*args)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from uedp_bench.errors import CapabilityError
+from uedp_bench.sent_networks import in_main_memory
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -79,6 +80,46 @@ class Losses(NamedTuple):
     targets: Tensor
 
 
+LENGTHS_AT_ONCE = 4096
+"""Rows of a text in a file that are read together to know their lengths."""
+
+
+class LengthsOnDemand:
+    """Lengths of rows that stay in a file: each is found once, when somebody asks for it.
+
+    Args:
+        rows: how many there are.
+        longest: length of the longest of the rows that were looked at.
+        find: (n,) lengths of n different rows.
+    """
+
+    def __init__(self, rows: int, longest: int, find: Callable[[IntArray], IntArray]) -> None:
+        self._known = np.full(rows, -1, dtype=np.int32)
+        self._longest, self._find = longest, find
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __getitem__(self, rows: IntArray) -> IntArray:
+        """Lengths, in the shape of the row numbers."""
+        new = np.unique(rows[self._known[rows] < 0])
+        for first in range(0, len(new), LENGTHS_AT_ONCE):
+            part = new[first : first + LENGTHS_AT_ONCE]
+            self._known[part] = self._find(part)
+        return self._known[rows].astype(np.int64)
+
+    def max(self, initial: int = 0) -> int:
+        """The length of the longest row that was looked at; `initial` where it is more.
+
+        An array of all lengths answers this in the same words.
+        """
+        return max(self._longest, initial)
+
+
+RowLengths: TypeAlias = "IntArray | LengthsOnDemand"
+"""(rows,) lengths by number of the row."""
+
+
 def take_over(target: nn.Module, source: nn.Module, part: str = "") -> None:
     """Copies the weights of `source` to the weights of the same names in `target`.
 
@@ -90,7 +131,7 @@ def take_over(target: nn.Module, source: nn.Module, part: str = "") -> None:
     Raises:
         CapabilityError: if there is no such part, or names or shapes differ; names the weight.
     """
-    weights = []
+    weights, source = list[dict[str, Any]](), in_main_memory(source)
     for which, module in (("stage", target), ("stage before", source)):
         try:
             weights.append(module.get_submodule(part).state_dict(prefix=f"{part}." if part else ""))
@@ -127,7 +168,8 @@ class Learner(Protocol):
             logits): how many rows fit side by side depends on it.
         row_lengths: (rows,) tokens of each row, where rows of similar length are to be computed
             side by side, because the time of a batch is that of its longest row; None where they
-            are not. It decides about speed, never about what is private.
+            are not. It decides about speed, never about what is private. Where rows stay in a
+            file, lengths are found when they are asked for.
     """
 
     module: nn.Module
@@ -137,7 +179,7 @@ class Learner(Protocol):
     corpus: Corpus
     vectorised: bool
     row_size: int
-    row_lengths: IntArray | None = None
+    row_lengths: RowLengths | None = None
 
     def start_from(self, module: nn.Module) -> None:
         """Takes over what the network shares with the one that the stage before trained.

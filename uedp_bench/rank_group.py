@@ -11,15 +11,16 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from uedp_bench.errors import InputError
 from uedp_bench.registry import load_plugins, loaded_plugins
-from uedp_bench.sent_networks import Holder, Sender, Sent
+from uedp_bench.sent_networks import SPREAD, Holder, Sender, Sent
 
 Common = TypeVar("Common")
 Part = TypeVar("Part")
@@ -71,6 +72,26 @@ class Failed:
             return RuntimeError(f"computing in another process failed: {self.said}")
         self.error.add_note(self.said)
         return self.error
+
+
+class OthersFailedError(Exception):
+    """Another rank raised something, and says what when all meet."""
+
+
+class OutOfStepError(InputError):
+    """Ranks that compute side by side use the weights of a network in different orders."""
+
+
+class Fetch(NamedTuple):
+    """Asks all ranks for their parts of one weight.
+
+    Attributes:
+        key: of a network in parts.
+        name: of the weight.
+    """
+
+    key: str
+    name: str
 
 
 class Call(NamedTuple):
@@ -182,6 +203,10 @@ def shared_out(
     Each part is computed as one process computes it, so that results are the same to the last bit.
     What cannot be sent is computed here. For rank 0 alone.
 
+    A network in parts stays so: ranks gather its weights together, each for a part of its own. Two
+    of them, or one whose weights are used in an order that depends on the part, are asked here, and
+    the other ranks give their parts of each weight.
+
     Args:
         function: of a module, without a state: it is sent by its name.
         common: the same for all parts. Networks in it are sent once, as long as they stay as they
@@ -197,29 +222,36 @@ def shared_out(
 
     ranks = count()
     sent = _sender.of((function, common)) if ranks > 1 and len(parts) >= _FEW else None
-    if sent is None:
+    if sent is None or len(sent.spread) > 1:
         return _each(function, common, parts, show, 1)
 
     dealt = [list(parts[rank::ranks]) for rank in range(ranks)]
+    if sent.spread:  # who has one less computes one that another has as well
+        dealt = [[*mine, parts[0]][: len(dealt[0])] for mine in dealt]
     told(Call(sent, torch.get_num_threads(), loaded_plugins(), dealt))
-    of_ranks = gathered(_answers(function, common, dealt[0], show, ranks))
+    of_ranks = gathered(_answers(function, common, dealt[0], sent.spread, show, ranks))
     for one in of_ranks:
         if isinstance(one, Failed):
             _sender.forget()  # who failed may not hold what was sent
+            if isinstance(one.error, OutOfStepError):
+                return _each(function, common, parts, show, 1)
             raise one.again()
     return [of_ranks[at % ranks][at // ranks] for at in range(len(parts))]
 
 
-def answer(call: Call) -> None:
+def answer(call: Call | Fetch) -> None:
     """The part of this rank in what is shared out; for all ranks but the first."""
     import torch
 
+    if isinstance(call, Fetch):
+        SPREAD[call.key].give(call.name)
+        return
     found: Any
     try:
         torch.set_num_threads(call.threads)
         load_plugins(call.plugins)
         function, common = _holder.read(call.sent)
-        found = _answers(function, common, call.parts[number()])
+        found = _answers(function, common, call.parts[number()], call.sent.spread)
     except Exception as error:
         found = Failed.of(error)
     gathered(found)
@@ -229,12 +261,15 @@ def _answers(
     function: Callable[..., Any],
     common: Any,
     parts: Sequence[Any],
+    spread: Sequence[str],
     show: Callable[[int], None] = _silent,
     ranks: int = 1,
 ) -> Any:
     try:
-        with by_itself():
+        with by_itself(), SPREAD[spread[0]].together() if spread else nullcontext():
             return _each(function, common, parts, show, ranks)
+    except OthersFailedError:
+        return None
     except Exception as error:
         return Failed.of(error)
 

@@ -112,7 +112,7 @@ class Registry(Generic[C]):
                 f"the {self.kind} {name!r} ({found.where}) does not load: "
                 f"{type(error).__name__}: {error}"
             ) from error
-        base = resolve_name(self._base)
+        base = _resolved(self._base)
         if not (isinstance(component, type) and issubclass(component, base)):
             raise PluginError(f"the {self.kind} {name!r} ({found.where}) is not a {base.__name__}")
         if getattr(component, "name", None) != name:
@@ -144,6 +144,9 @@ def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
+_resolved = cache(resolve_name)
+
+
 @cache
 def _entries(kind: str, group: str) -> dict[str, Origin]:
     found: dict[str, tuple[str, Origin]] = {}
@@ -161,7 +164,7 @@ def _entries(kind: str, group: str) -> dict[str, Origin]:
 
 def _origin(entry: EntryPoint) -> Origin:
     package = f" ({entry.dist.name} {entry.dist.version})" if entry.dist else ""
-    return Origin(f"{entry.value}{package}", entry.load)
+    return Origin(f"{entry.value}{package}", cache(entry.load))
 
 
 mechanisms: Registry[Any] = Registry("mechanism", "uedp_bench.mechanism:Mechanism")

@@ -76,13 +76,13 @@ def _inside(value: Any, name: str) -> Any:
         raise ValueError(f"{name}: {error}") from None
 
 
-_CHECKED = {"checked": True}
+CHECKED = {"checked": True}
 """The context of validation of what `parse_result` has looked through: it is plain already."""
 
 
 def _made_plain(value: Any, info: ValidationInfo) -> Any:
     """As `_plain`, which looks at every number of a result, and has no need to do it twice."""
-    return value if info.context is _CHECKED else _plain(value)
+    return value if info.context is CHECKED else _plain(value)
 
 
 Plain = Annotated[dict[str, Any], BeforeValidator(_made_plain)]
@@ -99,12 +99,6 @@ class Estimate(_Frozen):
     value: Number
     low: Number | None = None
     high: Number | None = None
-
-    @model_validator(mode="after")
-    def _no_nan(self) -> Estimate:
-        if any(x is not None and math.isnan(x) for x in (self.value, self.low, self.high)):
-            raise ValueError("is NaN")
-        return self
 
 
 class LowerBound(_Frozen):
@@ -346,9 +340,10 @@ def parse_result(text: str, where: str) -> Result:
         parsed = parse(text)
         for name in parsed.twice:
             raise FormError(f"'{plain(name, MOST_SHOWN)}' is there twice in one object")
-        for place, what in faults(parsed.value) if may_have_faults(text) else ():
+        doubtful = not parsed.sound and may_have_faults(text)
+        for place, what in faults(parsed.value) if doubtful else ():
             raise FormError(f"{plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
-        return Result.model_validate(migrated(parsed.value), context=_CHECKED)
+        return Result.model_validate(migrated(parsed.value), context=CHECKED)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         at = plain(".".join(map(str, first["loc"])), MOST_SHOWN)

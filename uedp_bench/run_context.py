@@ -268,9 +268,14 @@ class Run:
         """
         return self.checkpoints.steps(name, self, steps, parts)
 
-    def count(self, values: Mapping[str, float]) -> None:
-        """Adds to the counters that the cost reports (users, rows, tokens trained on)."""
+    def count(self, values: Mapping[str, float | None]) -> None:
+        """Adds to the counters that the cost reports (users, rows, tokens trained on).
+
+        None is a number that nobody knows: its counter is not reported for that.
+        """
         for name, value in values.items():
+            if value is None:
+                continue
             self.diary.counts[name] = self.diary.counts.get(name, 0.0) + value
 
     def computed(self, what: str, way: str) -> None:

@@ -2,18 +2,62 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import pickle
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from torch import nn
 
 _MOST = 2
 """Networks that ranks keep after a call: a release, and what it is compared with."""
+
+
+class SpreadNetwork(Protocol):
+    """A network of which each rank holds a part (`training.sharded.spread`).
+
+    Attributes:
+        key: names it on all ranks.
+    """
+
+    key: str
+
+    @property
+    def module(self) -> nn.Module:
+        """The network, on this rank."""
+        ...
+
+    def together(self) -> AbstractContextManager[None]:
+        """Within it, all ranks compute side by side."""
+        ...
+
+    def give(self, name: str) -> None:
+        """Gives rank 0 this rank's part of a weight."""
+        ...
+
+
+SPREAD: WeakValueDictionary[str, SpreadNetwork] = WeakValueDictionary()
+"""Networks in parts, by key: they are on all ranks, and are not sent."""
+
+IN_PARTS = "_in_parts"
+"""Attribute of a network in parts that has its `SpreadNetwork`."""
+
+
+def spread_of(module: nn.Module) -> SpreadNetwork | None:
+    """What is known of a network in parts; None for one that is whole."""
+    found: SpreadNetwork | None = module.__dict__.get(IN_PARTS)
+    return found
+
+
+def in_main_memory(module: nn.Module) -> nn.Module:
+    """The network; one in parts is put together, in main memory."""
+    return module if spread_of(module) is None else copy.deepcopy(module)
 
 
 class Network(NamedTuple):
@@ -35,11 +79,13 @@ class Sent(NamedTuple):
         data: the value, pickled.
         kept: keys of all networks that ranks hold from now on.
         new: of these, the networks that they do not hold yet.
+        spread: keys of networks in it of which each rank holds a part.
     """
 
     data: bytes
     kept: tuple[str, ...]
     new: Mapping[str, Network]
+    spread: tuple[str, ...]
 
 
 class Sender:
@@ -68,7 +114,7 @@ class Sender:
         kept = tuple(dict.fromkeys([*used, *self._held]))[: max(_MOST, len(used))]
         new = {key: each for key, each in used.items() if key not in self._held}
         self._held = kept
-        return Sent(file.getvalue(), kept, new)
+        return Sent(file.getvalue(), kept, new, tuple(pickler.spread))
 
 
 class Holder:
@@ -91,6 +137,7 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.networks: dict[str, Network] = {}
+        self.spread: dict[str, SpreadNetwork] = {}
         self._keys: dict[int, str] = {}
 
     def persistent_id(self, value: object) -> str | None:
@@ -101,6 +148,11 @@ class _Pickler(pickle.Pickler):
 
         if not isinstance(value, nn.Module):
             return None
+        if (spread := spread_of(value)) is not None:
+            self.spread[spread.key] = spread
+            return spread.key
+        if any(spread_of(part) is not None for part in value.modules()):
+            return None  # several that are released as one: each is found by itself
         if (key := self._keys.get(id(value))) is None:
             network = _pickled(value)
             key = hashlib.sha256(network.data).hexdigest()
@@ -115,7 +167,8 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, key: str) -> nn.Module:
         """The network of a key."""
-        return self._networks[key]
+        spread = SPREAD.get(key)
+        return self._networks[key] if spread is None else spread.module
 
 
 def _pickled(module: nn.Module) -> Network:

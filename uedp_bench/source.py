@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, Self, final
 
 from pydantic import Field, field_validator, model_validator
 
@@ -28,6 +28,15 @@ class SourceParams(Params):
         default=False,
         description="declare the split 'valid' (text of other users) public: it becomes the split "
         "'public'",
+    )
+    tune_on_valid: float | None = Field(
+        default=None,
+        exclude_if=at(None),
+        gt=0,
+        lt=1,
+        description="leave out the splits 'train' and 'test', and let the users of 'valid' take "
+        "their place: this share of them, drawn by hash, is scored, and the others train. Settings "
+        "that are chosen so have read nobody whom a guarantee without it protects",
     )
     public_rows: int | None = Field(
         default=None, ge=1, description="keep at most this many public rows (the first)"
@@ -79,10 +88,20 @@ class SourceParams(Params):
             raise ValueError(f"the first number, {value[0]}, is above the second, {value[1]}")
         return value
 
+    @model_validator(mode="after")
+    def _valid_is_one_thing(self) -> Self:
+        if self.tune_on_valid is not None and self.valid_is_public:
+            raise ValueError(
+                f"tune_on_valid={self.tune_on_valid} trains and scores on the split 'valid', which "
+                "valid_is_public=true makes public; give one of the two"
+            )
+        return self
+
     @property
     def selects(self) -> bool:
         """True if rows are left out or made public, so that documented sizes do not hold."""
-        return self.sample < 1 or self.public_share > 0 or self.min_sentences > 1
+        tuned = self.tune_on_valid is not None
+        return tuned or self.sample < 1 or self.public_share > 0 or self.min_sentences > 1
 
 
 class SourceRef(Params):

@@ -21,6 +21,7 @@ from uedp_bench.attacks.membership.reference_model import language_scores
 from uedp_bench.attacks.membership.score_metrics import report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
+from uedp_bench.corpus import distinct
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.release import Classifier, LabelOnly, RowScorer, Scorer
@@ -114,7 +115,7 @@ class Membership(Attack[MembershipParams]):
             InputError: if the train split has too few users.
         """
         p, train = self.params, corpus.where("train")
-        users = np.unique(corpus.users[train & (corpus.users >= 0)])
+        users = distinct(corpus.users[train & (corpus.users >= 0)])
         size = max(p.held_out_users, int(p.held_out_fraction * len(users)))
         if len(users) < 2 * size:
             raise InputError(
@@ -134,7 +135,7 @@ class Membership(Attack[MembershipParams]):
             InputError: if there are none on one side.
         """
         train, out = corpus.where("train"), corpus.where("held_out")
-        members = np.unique(corpus.users[train & (corpus.users >= 0)])
+        members = distinct(corpus.users[train & (corpus.users >= 0)])
         others = np.setdiff1d(corpus.users[out & (corpus.users >= 0)], members)
         for split, found in (("train", members), ("held_out", others)):
             if not len(found):

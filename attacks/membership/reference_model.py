@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.attacks.membership.token_scores import score_texts
+from uedp_bench.corpus import distinct
 from uedp_bench.errors import CapabilityError
 from uedp_bench.release import Scorer
 
@@ -60,11 +61,11 @@ def _reference(
 
 def _reference_users(corpus: Corpus, reference_rows: int, run: Run) -> tuple[str, IntArray] | None:
     """The split that the reference's users are from, and at most as many as train."""
-    private = np.unique(corpus.users[corpus.where("train", "held_out")])
+    private = distinct(corpus.users[corpus.where("train", "held_out")])
     for split, least in (("public", reference_rows), ("valid", 1)):
         usable = corpus.where(split) & (corpus.users >= 0) & ~np.isin(corpus.users, private)
         if usable.sum() >= least:
-            users, most = np.unique(corpus.users[usable]), max(1, len(private))
+            users, most = distinct(corpus.users[usable]), max(1, len(private))
             rng = run.shared("membership", "reference")
             return split, np.sort(rng.permutation(users)[:most])
     return None

@@ -23,7 +23,7 @@ from uedp_bench.attacks.secret_sharer.canary import (
     WantedCanary,
     split_canary,
 )
-from uedp_bench.corpus import normalise_surface
+from uedp_bench.corpus import distinct, normalise_surface
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class CanaryPlanter:
         """The canaries and the rows that each replaces, which are no longer free then."""
         canaries: list[Canary] = []
         rows: list[IntArray] = []
-        users, size = np.unique(corpus.users[free]), int(free.sum())
+        users, size = distinct(corpus.users[free]), int(free.sum())
         taken = np.zeros(corpus.user_count, dtype=bool)
         each = self.params.entity_sentences
         for part, text in named:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.corpus import Corpus, IntArray, some_texts
 from uedp_bench.errors import InputError
+from uedp_bench.files.row_vectors import RowVectors
 from uedp_bench.learner import Batch
 from uedp_bench.model import FeatureArray
-from uedp_bench.tasks.tokens.rows import Preprocessing, prepare
+from uedp_bench.tasks.tokens.rows import OnDemand, Preprocessing, prepare
 
 if TYPE_CHECKING:
     from uedp_bench.model import TextEncoder, Vocabulary
+
+
+VECTORS_AT_ONCE = 4096
+"""Rows of a text in a file whose vectors a frozen encoder computes together, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +38,11 @@ class Rows:
     flat: IntArray | None = None
     offsets: IntArray | None = None
     truncated: int = 0
+
+    @property
+    def fixed(self) -> bool:
+        """True for vectors that no encoder is trained to make."""
+        return self.vectors is not None
 
     def __len__(self) -> int:
         if self.vectors is not None:
@@ -57,6 +68,56 @@ class Rows:
         at = self.offsets[rows][:, None] + np.where(inside, columns, 0)
         tokens = np.where(inside, self.flat[at], padding)
         return {"tokens": torch.from_numpy(tokens), "lengths": torch.from_numpy(lengths)}
+
+
+class RowsOnDemand:
+    """Inputs of texts that stay in a file; see `uedp_bench.tasks.tokens.rows.OnDemand`.
+
+    Attributes:
+        lengths: of the rows that were looked at.
+        truncated: None: nobody counts them.
+    """
+
+    fixed = False
+    truncated: None = None
+
+    def __init__(self, rows: int, read: Callable[[IntArray], Rows]) -> None:
+        self._rows = OnDemand(rows, read)
+        self.lengths = self._rows.known.lengths
+
+    def batch(self, rows: IntArray, padding: int) -> Batch:
+        """See `Rows`."""
+        found, place = self._rows.some(rows)
+        return found.batch(place, padding)
+
+
+class VectorsOnDemand:
+    """Vectors that a frozen encoder makes of texts that stay in a file, of each once.
+
+    Attributes:
+        lengths: (1,) the 1 that stands for every row: a vector has no tokens.
+        truncated: 0: a frozen encoder cuts texts by a limit of its own, and counts nothing.
+    """
+
+    fixed = True
+    truncated = 0
+
+    def __init__(self, rows: int, read: Callable[[IntArray], Rows]) -> None:
+        self._kept = RowVectors(rows, partial(_one_a_row, read), VECTORS_AT_ONCE)
+        self.lengths = np.ones(1, dtype=np.int64)
+
+    def batch(self, rows: IntArray, padding: int) -> Batch:
+        """See `Rows`."""
+        import torch
+
+        return {"vectors": torch.from_numpy(self._kept.some(rows)[1])}
+
+
+def _one_a_row(read: Callable[[IntArray], Rows], rows: IntArray) -> tuple[IntArray, FeatureArray]:
+    vectors = read(rows).vectors
+    if vectors is None:
+        raise RuntimeError("a frozen encoder gives vectors")
+    return np.ones(len(rows), dtype=np.int64), vectors
 
 
 class InputReader:
@@ -93,6 +154,16 @@ class InputReader:
         if corpus.vectors is not None:
             return Rows(vectors=np.ascontiguousarray(corpus.vectors, dtype=np.float32))
         return self._texts(prepare(corpus.texts, self.preprocessing), cache=True)
+
+    def read_on_demand(self, corpus: Corpus) -> Rows | RowsOnDemand | VectorsOnDemand:
+        """Inputs of rows of which few may be asked for: texts in a file are not all encoded."""
+        if not corpus.stored or corpus.vectors is not None:
+            return self.read(corpus)
+        on_demand = VectorsOnDemand if self.model.frozen() else RowsOnDemand
+        return on_demand(len(corpus), partial(self._some, corpus.texts))
+
+    def _some(self, texts: Sequence[str], rows: IntArray) -> Rows:
+        return self._texts(prepare(some_texts(texts, rows), self.preprocessing), cache=True)
 
     def masked(self, corpus: Corpus, rate: float, rngs: Sequence[np.random.Generator]) -> Rows:
         """Inputs of all rows with words dropped by independent coins: row i's from `rngs[i]`.

@@ -53,17 +53,17 @@ class ClassifierLearner(SplitLearner):
         self.schedule = schedule
         self._reader, self._labels = reader, corpus.labels
         self._score_rows = score_rows
-        self._rows = reader.read(corpus)
+        self._rows = reader.read_on_demand(corpus)
         # Vectors go through few plain layers alone, whatever the model is.
-        self.vectorised = self._rows.vectors is not None or reader.model.vectorised
+        self.vectorised = self._rows.fixed or reader.model.vectorised
         width = max(self.width, len(corpus.label_names))
         tokens = int(self._rows.lengths.max(initial=1))
         given = corpus.vectors is not None
         self.row_size = width if given else reader.model.row_numbers(tokens, width)
 
     @property
-    def truncated(self) -> int:
-        """Rows that lost tokens to the limit."""
+    def truncated(self) -> int | None:
+        """Rows that lost tokens to the limit; None for texts in a file, which nobody counts."""
         return self._rows.truncated
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:

@@ -264,7 +264,7 @@ def _yardstick(release: Release, corpus: Corpus) -> IntArray | None:
     if corpus.vectors is not None or perturbed:
         return None
     train, test = corpus.only("train"), corpus.only("test")
-    return predictions(tuple(train.texts), _labels(train), tuple(test.texts))
+    return predictions(train.texts, _labels(train), test.texts)
 
 
 def _labels(corpus: Corpus) -> IntArray:

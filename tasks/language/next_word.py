@@ -257,8 +257,7 @@ class NextWord(Task[NextWordParams]):
             score_rows=run.speed.score_rows,
             schedule=schedule,
         )
-        if learner.truncated is not None:
-            run.count({"rows_truncated": learner.truncated})
+        run.count({"rows_truncated": learner.truncated})
         return learner
 
 

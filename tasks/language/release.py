@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from uedp_bench.tasks.language.learner import LanguageModelLearner
 
 _FILE = "release.json"
+
+_BATCHES_AT_ONCE = 64
+"""Batches whose answers are held before they are put where they belong: small arrays that stay
+between large ones that go leave memory that nothing fits into."""
 
 _LOGITS_AT_ONCE = 2**23
 """Logits that one batch may make (32 MB), so that large vocabularies do not fill the memory."""
@@ -92,10 +96,13 @@ class LanguageModelRelease(TrainedRelease):
         logp, mean, std = (np.empty(len(rows.flat)) for _ in range(3))
         correct = np.empty(len(rows.flat), dtype=bool)
         batches = list(batches_by_length(rows.lengths, self._rows_at_once))
-        found = shared_out(_scores, _Asked(self, rows), batches)
-        for chosen, values in zip(batches, found, strict=True):
-            at = np.concatenate([np.arange(rows.offsets[i], rows.offsets[i + 1]) for i in chosen])
-            logp[at], mean[at], std[at], correct[at] = values
+        for first in range(0, len(batches), _BATCHES_AT_ONCE):
+            some = batches[first : first + _BATCHES_AT_ONCE]
+            found = shared_out(_scores, self, [rows.padded(chosen) for chosen in some])
+            for chosen, values in zip(some, found, strict=True):
+                spans = [np.arange(rows.offsets[i], rows.offsets[i + 1]) for i in chosen]
+                at = np.concatenate(spans)
+                logp[at], mean[at], std[at], correct[at] = values
         ends = np.cumsum([len(row) for row in targets])[:-1]
         parts = [np.split(values, ends) for values in (logp, mean, std)]
         hits = np.split(correct, ends)
@@ -280,15 +287,8 @@ class LanguageModelRelease(TrainedRelease):
         return Continuations(self.module, self._tensor(np.array([start])), rows)
 
 
-class _Asked(NamedTuple):
-    """What several batches are scored by."""
-
-    release: LanguageModelRelease
-    rows: TextRows
-
-
 def _scores(
-    asked: _Asked, chosen: IntArray
+    release: LanguageModelRelease, padded: tuple[IntArray, IntArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """Log-probability, its mean, its deviation and a hit for each token of some rows."""
-    return asked.release._score(*asked.rows.padded(chosen))
+    """Log-probability, its mean, its deviation and a hit for each token of some padded rows."""
+    return release._score(*padded)

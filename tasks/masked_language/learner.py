@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.corpus import Corpus, IntArray, some_texts
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Batch, Learner, Losses, Schedule
+from uedp_bench.learner import (
+    Batch,
+    Learner,
+    Losses,
+    Schedule,
+)
 from uedp_bench.model import HasOutputLayer
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
 from uedp_bench.tasks.tokens.pretraining import Pretraining, public_stage
-from uedp_bench.tasks.tokens.rows import IGNORED
+from uedp_bench.tasks.tokens.rows import IGNORED, encoded_rows
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,6 +62,45 @@ class MaskedReader:
         return min(n for n in (self.max_tokens, self.model.max_length()) if n is not None)
 
 
+class _Rows(NamedTuple):
+    """Tokens of many rows, begin and end among them: row i has `flat[offsets[i]:offsets[i + 1]]`.
+
+    Attributes:
+        flat: (tokens,) ids.
+        offsets: (rows + 1,).
+        truncated: rows that lost tokens to a limit.
+    """
+
+    flat: IntArray
+    offsets: IntArray
+    truncated: int
+
+    @staticmethod
+    def read(texts: Sequence[str], reader: MaskedReader) -> _Rows:
+        """The tokens of texts."""
+        vocabulary, room = reader.vocabulary, reader.limit - 2
+        found = vocabulary.encode(texts)
+        rows = [[vocabulary.begin, *row[:room], vocabulary.end] for row in found]
+        ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
+        flat = np.fromiter((t for row in rows for t in row), dtype=np.int64)
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+        return _Rows(flat, offsets, sum(len(row) > room for row in found))
+
+    @property
+    def lengths(self) -> IntArray:
+        """(rows,) number of tokens."""
+        return np.diff(self.offsets)
+
+    def padded(self, rows: IntArray, padding: int) -> tuple[IntArray, IntArray]:
+        """Tokens (rows, longest of these rows), padded on the right, and lengths (rows,)."""
+        starts = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - starts
+        columns = np.arange(lengths.max(initial=2))
+        inside = columns < lengths[:, None]
+        at = starts[:, None] + np.where(inside, columns, 0)
+        return np.where(inside, self.flat[at], padding), lengths
+
+
 class MaskedLearner(Learner):
     """A masked language model and the rows that it learns from; see `uedp_bench.learner.Learner`.
 
@@ -74,7 +119,8 @@ class MaskedLearner(Learner):
         schedule: of the stage on public rows, how to train it; None for the private stage.
 
     Attributes:
-        truncated: rows that lost tokens to a limit.
+        truncated: rows that lost tokens to a limit; None where nobody counts them, for rows that
+            stay in a file are tokenised when they are asked for.
     """
 
     def __init__(
@@ -90,13 +136,9 @@ class MaskedLearner(Learner):
         self.vectorised: bool = reader.model.vectorised
         self.role = "private" if schedule is None else "public"
         self.schedule = schedule
-        self._reader, vocabulary, room = reader, reader.vocabulary, reader.limit - 2
-        found = vocabulary.encode(corpus.texts)
-        self.truncated = sum(len(row) > room for row in found)
-        rows = [[vocabulary.begin, *row[:room], vocabulary.end] for row in found]
-        self.row_lengths: IntArray = np.array([len(row) for row in rows], dtype=np.int64)
-        self._offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.row_lengths)])
-        self._flat = np.fromiter((t for row in rows for t in row), dtype=np.int64)
+        self._reader, vocabulary = reader, reader.vocabulary
+        self._rows, self.row_lengths = encoded_rows(corpus, partial(_some, corpus.texts, reader))
+        self.truncated = None if corpus.stored else self._rows.known.truncated
         longest = self.row_lengths.max(initial=2)
         hidden = int(hidden_counts(np.array([longest - 2]), reader.rate)[0])
         self.row_size = max(
@@ -110,12 +152,8 @@ class MaskedLearner(Learner):
         """
         import torch
 
-        chosen = np.asarray(rows, dtype=np.int64)
-        lengths = self.row_lengths[chosen]
-        columns = np.arange(lengths.max(initial=2))
-        inside = columns < lengths[:, None]
-        at = self._offsets[chosen][:, None] + np.where(inside, columns, 0)
-        tokens = np.where(inside, self._flat[at], self._reader.vocabulary.end)
+        found_rows, place = self._rows.some(np.asarray(rows, dtype=np.int64))
+        tokens, lengths = found_rows.padded(place, self._reader.vocabulary.end)
         hidden = hide(tokens, lengths, seeds, self._reader.rate, self._reader.vocabulary)
         found = {**hidden._asdict(), "lengths": lengths}
         return {name: torch.from_numpy(value) for name, value in found.items()}
@@ -139,6 +177,10 @@ class MaskedLearner(Learner):
         from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
 
         return MaskedLanguageModelRelease(self._reader, module)
+
+
+def _some(texts: Sequence[str], reader: MaskedReader, rows: IntArray) -> _Rows:
+    return _Rows.read(some_texts(texts, rows), reader)
 
 
 def masked_stages(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field, field_validator
 
@@ -17,7 +17,6 @@ from uedp_bench.files.tables import (
     Columns,
     FileColumns,
     Layout,
-    TableFormat,
     ending_of,
     read_table,
 )
@@ -29,7 +28,7 @@ from uedp_bench.tasks.sources.reading.columns import (
 )
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, SPLIT, joined
 from uedp_bench.tasks.sources.reading.splits import ALIASES
-from uedp_bench.tasks.sources.reading.token_files import ENDINGS, read_tokens
+from uedp_bench.tasks.sources.reading.token_files import ENDINGS, FileFormat, read_tokens
 
 
 class TextFileParams(ColumnParams):
@@ -40,7 +39,7 @@ class TextFileParams(ColumnParams):
         ".iob2 (each plain or .gz) or .parquet; or a folder with one a split: train, valid (or "
         "dev), test, public"
     )
-    file_format: TableFormat | Literal["conll"] | None = Field(
+    file_format: FileFormat | None = Field(
         default=None,
         exclude_if=at(None),
         description="what the file is, whatever its ending says: csv and tsv with a header, an "

@@ -107,7 +107,7 @@ def _gold(corpus: Corpus, annotation: Annotation, rule: WordRule) -> _Gold:
     test = corpus.take(rows)
     own = annotation.take(rows)
     words = WordTable.of(test.texts, rule)
-    labels = word_labels(test, own, words)
+    labels = word_labels(test.origin, own, words)
     if not labels.any():
         raise InputError(
             f"tagging: {annotation.name} annotates {len(rows)} rows of the split 'test' completely,"
@@ -154,4 +154,4 @@ def _public_phrases(
     public = corpus.take(rows)
     own = annotation.take(rows)
     words = WordTable.of(public.texts, rule)
-    return labelled_phrases(words, word_labels(public, own, words))
+    return labelled_phrases(words, word_labels(public.origin, own, words))

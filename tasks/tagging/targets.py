@@ -99,11 +99,11 @@ def chosen_types(annotation: Annotation, types: Sequence[str] | None) -> tuple[s
     return known if types is None else tuple(dict.fromkeys(types))
 
 
-def word_labels(corpus: Corpus, annotation: Annotation, words: WordTable) -> IntArray:
+def word_labels(origin: IntArray, annotation: Annotation, words: WordTable) -> IntArray:
     """(words,) BIO2 labels of all words; those of incomplete rows mean nothing.
 
     Args:
-        corpus: whose rows they are.
+        origin: (rows,) rows of the source that they were made from (`Corpus.origin`).
         annotation: of these rows.
         words: of these rows.
 
@@ -114,8 +114,8 @@ def word_labels(corpus: Corpus, annotation: Annotation, words: WordTable) -> Int
     spans = annotation.spans.outside(~annotation.rows)
 
     def where(row: int) -> str:
-        origin = int(corpus.origin[row])
-        which = "a planted row" if origin < 0 else f"row {origin} of the source"
+        source = int(origin[row])
+        which = "a planted row" if source < 0 else f"row {source} of the source"
         return f"tagging: {annotation.name}, {which}"
 
     answering = None if annotation.found else where

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -20,6 +20,12 @@ _PATTERNS: dict[WordRule, re.Pattern[str]] = {
     "spaces": re.compile(r"\S+"),
     "signs": re.compile(r"\w+|[^\w\s]"),
 }
+
+
+def with_words(texts: Iterable[str], rule: WordRule) -> Iterator[bool]:
+    """True for each text that has a word."""
+    pattern = _PATTERNS[rule]
+    return (pattern.search(text) is not None for text in texts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Corpus, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, IntArray, some_texts
 from uedp_bench.learner import Batch, Learner, Losses, Schedule
-from uedp_bench.tasks.tokens.rows import IGNORED, TextRows
+from uedp_bench.tasks.tokens.rows import IGNORED, TextRows, encoded_rows
 
 if TYPE_CHECKING:
     from torch import nn
 
     from uedp_bench.model import PairVocabulary, TranslationModel
     from uedp_bench.tasks.translation.release import TranslatorRelease
+
+
+class Pairs(NamedTuple):
+    """Tokens of texts, and of their translations, row by row."""
+
+    sources: TextRows
+    targets: TextRows
+
+    @property
+    def lengths(self) -> IntArray:
+        """(rows,) tokens of both sides."""
+        return self.sources.lengths + self.targets.lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +61,13 @@ class PairReader:
         rows = self.vocabulary.encode_targets(texts)
         return [[*ids, self.vocabulary.end][: self.max_tokens] for ids in rows]
 
+    def pairs(self, texts: Sequence[str], targets: Sequence[str], rows: IntArray) -> Pairs:
+        """Tokens of some of the texts and of their translations, in the order of `rows`."""
+        return Pairs(
+            _rows(self.sources(some_texts(texts, rows)), self.vocabulary),
+            _rows(self.targets(some_texts(targets, rows)), self.vocabulary),
+        )
+
     def cut(self, texts: Sequence[str], targets: Sequence[str]) -> int:
         """How many pairs lose tokens to the limit."""
         sides = (self.vocabulary.encode(texts), self.vocabulary.encode_targets(targets))
@@ -61,7 +81,8 @@ def translated_rows(corpus: Corpus) -> BoolArray:
     if corpus.targets is None:
         return np.zeros(len(corpus), dtype=bool)
     pairs = zip(corpus.texts, corpus.targets, strict=True)
-    return np.array([bool(text.strip() and target.strip()) for text, target in pairs], dtype=bool)
+    there = (bool(text.strip() and target.strip()) for text, target in pairs)
+    return np.fromiter(there, dtype=bool, count=len(corpus))
 
 
 class TranslationLearner(Learner):
@@ -74,7 +95,7 @@ class TranslationLearner(Learner):
         schedule: of the stage on public rows, how to train it; None for the private stage.
 
     Attributes:
-        lengths: (rows,) tokens of both sides.
+        lengths: (rows,) tokens of both sides; those of rows in a file when they are asked for.
     """
 
     def __init__(
@@ -91,12 +112,11 @@ class TranslationLearner(Learner):
         self.schedule = schedule
         self.vectorised = reader.model.vectorised
         self._reader = reader
-        self._sources = _rows(reader.sources(corpus.texts), reader.vocabulary)
-        self._targets = _rows(reader.targets(corpus.targets or ()), reader.vocabulary)
-        self.lengths: IntArray = self._sources.lengths + self._targets.lengths
+        sides = (corpus.texts, corpus.targets or ())
+        self._rows, self.lengths = encoded_rows(corpus, partial(reader.pairs, *sides))
         self.row_lengths = self.lengths
-        longest = int(self._targets.lengths.max(initial=1))
-        self.row_size = longest * reader.vocabulary.size
+        targets = int(self._rows.known.targets.lengths.max(initial=1))
+        self.row_size = targets * reader.vocabulary.size
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """`tokens` (rows, source length) and `lengths` (rows,); `inputs`, `targets` (rows, length).
@@ -105,12 +125,12 @@ class TranslationLearner(Learner):
         """
         import torch
 
-        chosen = np.asarray(rows, dtype=np.int64)
-        _, sources = self._sources.padded(chosen)
-        inputs, targets = self._targets.padded(chosen)
+        found_rows, place = self._rows.some(np.asarray(rows, dtype=np.int64))
+        _, sources = found_rows.sources.padded(place)
+        inputs, targets = found_rows.targets.padded(place)
         found = {
             "tokens": np.where(sources == IGNORED, self._reader.vocabulary.end, sources),
-            "lengths": self._sources.lengths[chosen],
+            "lengths": found_rows.sources.lengths[place],
             "inputs": inputs,
             "targets": targets,
             "seeds": seeds,

@@ -76,7 +76,8 @@ class TranslatorRelease(TrainedRelease):
         rows = np.zeros(len(texts), dtype=np.int64)
         corpus = Corpus(tuple(texts), {"user": rows - 1}, rows, targets=tuple(targets))
         learner, out = self.learner(corpus), np.empty(len(texts))
-        batches = list(batches_by_length(learner.lengths, self._rows_at_once))
+        lengths = learner.lengths[np.arange(len(texts))]
+        batches = list(batches_by_length(lengths, self._rows_at_once))
         for chosen, nats in zip(batches, shared_out(_nats, learner, batches), strict=True):
             out[chosen] = nats
         if np.isnan(out).any():

@@ -292,5 +292,6 @@ def _learner(
     schedule: Schedule | None = None,
 ) -> TranslationLearner:
     learner = TranslationLearner(reader, module, corpus, schedule=schedule)
-    run.count({"rows_truncated": reader.cut(corpus.texts, corpus.targets or ())})
+    if not corpus.stored:  # of rows in a file, those alone are tokenised that train
+        run.count({"rows_truncated": reader.cut(corpus.texts, corpus.targets or ())})
     return learner

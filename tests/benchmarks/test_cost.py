@@ -21,7 +21,7 @@ def cost(monkeypatch):
 
 @pytest.fixture
 def stored(cost):
-    return importlib.import_module("cost_store").load()
+    return importlib.import_module("cost_store").both()
 
 
 @pytest.fixture
@@ -56,6 +56,85 @@ def test_nothing_that_is_predicted_was_fitted(cost, stored):
         assert largest < 124_439_808
     ratios, inside = cost.outside(stored)
     assert inside > 0.75 * len(ratios)
+
+
+def test_fresh_points_are_measured_on_the_other_cpu_alone(cost, stored):
+    families = importlib.import_module("cost_families")
+    design = importlib.import_module("cost_design")
+    other = stored["other"]
+    assert other["machine"]["device"] != stored["machine"]["device"]
+    assert [each["work"] for each in other["points"]] == [each["work"] for each in stored["points"]]
+    works = [str(point["work"]) for point in stored["points"]]
+    assert len(set(works)) == len(works)  # none of them was there before
+    fresh = [at for at, point in enumerate(stored["points"]) if point["role"] in design.FRESH]
+    assert not any(stored["points"][at]["seconds"] for at in fresh)
+    assert len(fresh) == 2 * 2 * len(design.RANGES)
+    twice = [{**each, "seconds": [2 * s for s in each["seconds"]]} for each in other["points"]]
+    for once, slow in zip(
+        families.carried(stored, other),
+        families.carried(stored, {**other, "points": twice}), strict=True,
+    ):  # fmt: skip
+        assert slow.measured == pytest.approx(2 * once.measured)
+        assert slow.predicted == once.predicted  # no law has seen them
+
+
+def test_a_slower_cpu_is_predicted_to_be_slower_term_by_term(cost, stored):
+    families = importlib.import_module("cost_families")
+    other = {
+        **stored,
+        "rates": [{"flops": r["flops"] / 2, "bytes": r["bytes"] / 4, "call": 3 * r["call"]}
+                  for r in stored["rates"]],
+        "phases": {"noise, seed": [{"seconds": 5 * each["seconds"]}
+                                   for each in stored["phases"]["noise, seed"]]},
+    }  # fmt: skip
+    np.testing.assert_allclose(families.slower(other, stored), [3, 2, 4, 5])
+    (gpt,) = [each for each in families.families(stored) if each.name == "next-word gpt2"]
+    (first, *_) = [each for each in families.carried(stored, other) if each.family == gpt.name]
+    counts, _ = families.arrays(gpt.points[:1])
+    assert first.predicted == pytest.approx(float(counts[0] @ (gpt.fit.terms * [3, 2, 4, 5])))
+
+
+def test_memory_of_gpt2_small_is_weights_and_their_like_and_rows(cost, stored):
+    held = dict(stored["held"]["rows"])
+    weights = 4 * 124_439_808
+    assert 4 * weights < held[1] < 8 * weights  # a copy, an update, its gradient, a sum, ...
+    logits = 4 * 100 * 50_257
+    assert logits < held[2] - held[1] < 10 * logits
+    assert held[4] - held[2] == pytest.approx(2 * (held[2] - held[1]), rel=0.01)
+    users = {(way, users): size for way, users, size in stored["held"]["users"]}
+    assert users["several local steps", 64] < 1.1 * users["several local steps", 1]
+
+
+def test_measuring_goes_on_where_it_was_stopped(cost, monkeypatch, tmp_path):
+    store = importlib.import_module("cost_store")
+    points = importlib.import_module("cost_design").points(("tfidf",), quick=True)
+    asked = []
+
+    def fork(function, *arguments):
+        asked.append((function.__name__, str(arguments[0])))
+        if len(asked) == 8:
+            raise KeyboardInterrupt
+        return {"seconds": 1.0, "memory_mb": 2.0, "parameters": 3.0}
+
+    monkeypatch.setattr(store, "in_a_fork", fork)
+    monkeypatch.setattr(store, "prepare", lambda _: None)
+    file = tmp_path / "cost.json"
+    with pytest.raises(KeyboardInterrupt):
+        store.measure(points, file, store.How(turns=2, quick=True))
+    began = asked[:5]  # what was written by then
+    asked.clear()
+    asked.extend([("", "")] * 8)
+    found = store.measure(points, file, store.How(turns=2, quick=True))
+    assert began[0] not in asked[8 : 8 + len(began)]
+    assert [point["seconds"] for point in found["points"]] == [[1.0, 1.0]] * 2
+    assert {len(each) for each in found["phases"].values()} == {2}
+    assert len(found["rates"]) == 2 * store.TIMES
+    done = len(asked)
+    store.measure(points, file, store.How(turns=2, quick=True))
+    assert len(asked) == done
+    monkeypatch.setattr(store, "_device", lambda _: "another")
+    with pytest.raises(ValueError, match="was measured on"):
+        store.measure(points, file, store.How(turns=2, quick=True))
 
 
 def test_gpt2_small_is_predicted_from_networks_a_tenth_of_its_size(cost, stored):

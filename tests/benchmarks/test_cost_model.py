@@ -64,9 +64,37 @@ def test_intervals_cover_the_truth_as_often_as_they_say(model):
     assert (np.log(high / low) < 1.6).all()
 
 
+def test_memory_is_what_is_held_and_what_comes_besides(model):
+    rng = np.random.default_rng(4)
+    held = [{"one": 1.0, "held": float(each)} for each in np.exp(rng.uniform(0, 7, size=40))]
+    counts = model.table(held, model.MEMORY)
+    assert counts.shape == (40, 2)
+    used = (counts @ [40.0, 1.2]) * np.exp(rng.normal(0, 0.03, 40))
+    found = model.fitted(counts, used, draws=50)
+    np.testing.assert_allclose(found.terms, [40.0, 1.2], rtol=0.05)
+
+
+def test_what_tensors_hold_at_once_is_counted(model):
+    counting = importlib.import_module("cost_counting")
+    before = torch.zeros(10_000)  # was there: it is not counted
+    with counting.Counting() as seen:
+        one = torch.zeros(1_000)
+        two = one + 1
+        del one
+        view = two.view(10, 100)  # the same memory
+        del two
+        three = view + 1  # with `view` 8,000 bytes, as `one` and `two` were
+        del view
+        before.add_(1)
+        last = torch.zeros(10)
+    assert (seen.peak, three.numel(), last.numel()) == (8_000, 1_000, 10)
+
+
 def test_rounds_that_took_no_time_are_refused(model):
     with pytest.raises(ValueError, match="took no time"):
         model.fitted(np.ones((5, 4)), np.array([1.0, 1.0, 0.0, 1.0, 1.0]))
+    with pytest.raises(ValueError, match="2 points cannot tell 2 terms"):
+        model.fitted(np.ones((2, 2)), np.ones(2))
 
 
 def test_a_product_is_counted_as_it_is(model):

@@ -72,6 +72,13 @@ def test_a_dry_run_says_what_would_happen_and_leaves_nothing(tmp_path: Path, cap
     assert {"train", "score"} <= private["seconds"].keys()
     assert found["expected_minutes"] > 0
     assert private["rows"]["train"] > private["users"]["train"] == 60
+    assert {"training": "train", "steps": 400} in private["steps"]
+    assert private["weights"] == plain["weights"] > 100
+    assert private["cpu_seconds"].keys() == private["seconds"].keys()
+    cpu = [2 * sum(each["cpu_seconds"].values()) for each in found["settings"]]
+    assert found["expected_cpu_hours"] == pytest.approx(sum(cpu) / 3600, abs=1e-3)
+    assert 20 < private["memory_mb"] < 20_000
+    assert found["expected_memory_mb"] >= max(private["memory_mb"], plain["memory_mb"])
 
 
 def test_a_dry_run_refuses_what_cannot_run(tmp_path: Path, capsys) -> None:

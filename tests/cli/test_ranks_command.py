@@ -7,8 +7,10 @@ import os
 import signal
 import socket
 import traceback
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -28,20 +30,33 @@ def _command(out: Path, *more: str) -> list[str]:
                  "--device", "cpu", "--quiet", *more)  # fmt: skip
 
 
-def _rank(rank: int, port: int, arguments: list[str], dies_after: int) -> None:
-    """What torchrun starts; the rank may be killed after some rounds."""
+class Death(NamedTuple):
+    """When rank 1 is killed: after so many calls of a function of a module."""
+
+    module: ModuleType
+    function: str
+    after: int
+
+
+ROUNDS = partial(Death, ranks, "_computed")
+QUESTIONS = partial(Death, rank_group, "_answers")
+
+
+def _rank(rank: int, port: int, arguments: list[str], death: Death) -> None:
+    """The process that torchrun starts as one rank."""
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                       MASTER_PORT=str(port))  # fmt: skip
-    computed, done = ranks._computed, [0]
+    rank_group._FEW = 1  # the scores of a run this small are asked in one part
+    function, done = getattr(death.module, death.function), [0]
 
     def counted(*given: Any) -> Any:
         done[0] += 1
-        if rank and done[0] > dies_after:
+        if rank and done[0] > death.after:
             os.kill(os.getpid(), signal.SIGKILL)
-        return computed(*given)
+        return function(*given)
 
-    ranks._computed = counted
+    setattr(death.module, death.function, counted)
     try:
         os._exit(ranks.as_rank(lambda: cli.run_cli(arguments)))
     except BaseException:
@@ -49,12 +64,13 @@ def _rank(rank: int, port: int, arguments: list[str], dies_after: int) -> None:
         os._exit(99)
 
 
-def _codes(arguments: list[str], dies_after: int = 100) -> list[int | None]:
+def _codes(arguments: list[str], death: Death | None = None) -> list[int | None]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     both = [
-        FORKED.Process(target=_rank, args=(rank, port, arguments, dies_after)) for rank in range(2)
+        FORKED.Process(target=_rank, args=(rank, port, arguments, death or ROUNDS(100)))
+        for rank in range(2)
     ]
     for process in both:
         process.start()
@@ -73,15 +89,16 @@ def test_a_rank_that_dies_ends_the_run_which_goes_on_from_its_checkpoint(
 ) -> None:
     assert cli.run_cli(_command(tmp_path / "alone")) == 0
     expected, out = _result(tmp_path / "alone"), tmp_path / "ranks"
-    assert _codes(_command(out), dies_after=3) == [130, -9]
-    assert "another rank ended" in capfd.readouterr().err
-    assert not list(out.glob("*/result.json"))
-    assert list(out.glob("*/checkpoint/*"))
+    for death in (ROUNDS(3), QUESTIONS(0)):  # in training, then while the model is scored
+        assert _codes(_command(out), death) == [130, -9]
+        assert "another rank ended" in capfd.readouterr().err
+        assert not list(out.glob("*/result.json"))
+        assert list(out.glob("*/checkpoint/*"))
     assert _codes(_command(out)) == [0, 0]
     assert not capfd.readouterr().out
     found = _result(out)
     assert (found.id, found.status) == (expected.id, "finished")
-    assert found.cost.model_extra["resumed"] == 1  # type: ignore[index]
+    assert found.cost.model_extra["resumed"] == 2  # type: ignore[index]
     assert (found.guarantees, found.events) == (expected.guarantees, expected.events)
     for name, value in expected.utility.items():
         assert found.utility[name].value == pytest.approx(value.value, rel=1e-4)

@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from uedp_bench import registry
 from uedp_bench.cli.validate import validate_command
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.checking_process import Guard
@@ -67,7 +68,8 @@ def test_json():
     }  # fmt: skip
 
 
-def test_plug_ins_are_loaded_for_the_check(tmp_path):
+def test_plug_ins_are_loaded_for_the_check(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry.mechanisms, "_given", dict(registry.mechanisms._given))
     plugin = tmp_path / "secret_sauce.py"
     plugin.write_text(
         "from uedp_bench.mechanisms.noiseless import Noiseless\n"

@@ -19,6 +19,7 @@ from uedp_bench.corpus import (
     Spans,
     concatenate,
     dense_ids,
+    distinct,
     normalise_surface,
 )
 from uedp_bench.errors import CapabilityError, InputError
@@ -60,6 +61,19 @@ def test_spread_counts_the_other_users():
     assert corpus.rows_of_entity[3].tolist() == [4]
     assert corpus.entities_of_row[0].tolist() == [0, 1]
     assert (corpus.user_count, corpus.entity_count) == (3, 4)
+
+
+@given(st.lists(st.tuples(st.sampled_from(MENTIONS), st.integers(0, 3))), st.integers(0, 9))
+def test_spans_followed_by_others_are_those_of_all_together(drawn, first):
+    mentions = [(row, start, end, kind) for (row, start, end, _), kind in drawn]
+    own = Spans.build(TEXTS, mentions).outside(np.array([False, False, True, False, False]))
+    own, more = own.chosen(np.arange(len(own)) < first), mentions[first:]
+    together = Spans.build(TEXTS, [*own.mentions(), *more])
+    found = own.followed_by(TEXTS, more)
+    assert found.mentions() == together.mentions()
+    assert found.entity.tolist() == together.entity.tolist()
+    with pytest.raises(InputError, match="is not inside its text"):
+        own.followed_by(TEXTS, [*more, (2, 0, 99, 0)])
 
 
 @pytest.mark.parametrize("span", [(0, 3, 3, 0), (0, 5, 3, 0), (0, 0, 99, 0), (0, -1, 2, 0)])
@@ -335,3 +349,10 @@ def test_no_rows_at_all():
 def test_ids_follow_first_appearance():
     assert dense_ids(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
     assert SPLITS[:3] == ("train", "valid", "test")
+
+
+@given(st.lists(st.integers(-1, 9)))
+def test_different_ids_are_those_that_are_sorted_out(ids: list[int]) -> None:
+    found = distinct(np.array(ids, dtype=np.int64))
+    assert found.tolist() == sorted(set(ids))
+    assert found.dtype == np.int64

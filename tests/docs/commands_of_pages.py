@@ -26,6 +26,7 @@ OWN_TEST = {
 
 REASONS = {
     "data/": "needs a public data set that is not part of the repository",
+    "contracts.jsonl": "is made from a public data set that is not part of the repository",
     "glove": "needs word vectors that are not part of the repository",
     "in.txt": "reads scores that the reader has",
     "reviews.csv": "reads a file that the reader has",

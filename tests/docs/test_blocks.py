@@ -27,6 +27,7 @@ NOT_THERE_YET = {
     "README.md": "mail.yaml",
     "CONTRIBUTING.md": "my-spec.yaml",
     "docs/cluster.md": "study.yaml",
+    "docs/ray.md": "study.yaml",
     "docs/tutorials/audit-a-checkpoint.md": "planted/attack.yaml",
     "docs/tutorials/own-data.md": "chat.yaml",
 }

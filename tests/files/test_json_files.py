@@ -56,6 +56,13 @@ def test_a_file_that_is_too_large_is_not_read_whole(tmp_path):
     assert len(file_text(path)) == MOST_BYTES
 
 
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs Linux: a file without a size")
+def test_a_file_that_says_no_size_is_read_whole():
+    path = Path("/proc/version")
+    assert path.stat().st_size == 0
+    assert file_text(path) == path.read_text() != ""
+
+
 def test_json_is_limited_in_depth_and_size_of_numbers():
     assert parse("[" * MOST_DEPTH + "]" * MOST_DEPTH).value
     for text in ("[" * (MOST_DEPTH + 1) + "]" * (MOST_DEPTH + 1), "[" * 100_000, '{"a":' * 5000):
@@ -75,6 +82,40 @@ def test_names_that_are_there_twice_are_found_in_time_that_grows_with_the_file()
     assert parsed.twice[-1] == "b"
     assert parsed.value["b"] == 3
     assert parse('{"a":1,"c":{"a":1}}').twice == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "twice"),
+    [
+        ('{"a":1,"a":2,"b" :3}', ("a",)),
+        ('{"a" : 1, "a" : 2}', ("a",)),
+        ('{"a":":::","a":2}', ("a",)),
+        (r'{"a":1,"a":"\u003a"}', ("a",)),
+        (r'{"a":1,"a":"\u003A"}', ("a",)),
+        ('{"a":{"b:":":","b:":1},"a":[]}', ("b:", "a")),
+        ('{"a":":","b":{"c:":"d:"}}', ()),
+    ],
+)
+def test_no_colon_hides_a_name_that_is_there_twice(text, twice):
+    parsed = parse(text)
+    assert (parsed.twice, parsed.value) == (twice, json.loads(text))
+    assert not (parsed.sound and twice)
+
+
+def test_only_a_value_without_faults_is_called_sound():
+    for text in (
+        "1e400",
+        "[NaN]",
+        '{"a": Infinity}',
+        '"\\ud800"',
+        '{"Infinity": 1}',
+        '{"a":1,"a":1}',
+    ):
+        assert not parse(text).sound, text
+    for text in ("1e30", '{"a": [1, -0.0, "ε", "\\ud83d\\ude00", 12345678901234567890]}'):
+        parsed = parse(text)
+        assert parsed.sound, text
+        assert repr(parsed.value) == repr(json.loads(text))
 
 
 def test_what_json_libraries_let_pass_is_found_at_its_place():

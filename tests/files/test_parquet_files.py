@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from uedp_bench.corpus import Corpus, StoredTexts
 from uedp_bench.errors import InputError
-from uedp_bench.files import parquet_files, text_store
+from uedp_bench.files import arrow_columns, parquet_files, text_store
 from uedp_bench.registry import sources
 
 ROWS = 400
@@ -142,6 +144,98 @@ def test_what_is_wrong_is_said_alike(
     monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 0)
     with pytest.raises(InputError) as asked:
         load(file, **params)
+    assert str(asked.value) == str(held.value)
+
+
+SPANS = [{"start": 0, "end": 3, "type": "X"}, {"start": 4, "end": 5, "type": "A"}]
+TAGS = ["B-X", "I-X", "O", "O", "B-A", "O"]  # of the six words of a row
+
+
+def annotations(kind: str) -> list[Any]:
+    """Values of a column: some rows nobody annotated, and some have no entity."""
+    value = {"spans": SPANS, "tags": TAGS}.get(kind, SPANS)
+    rows = [(value, None, [])[row % 3] for row in range(ROWS)]
+    if kind == "json":
+        return [None if row is None else json.dumps(row) for row in rows]
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["spans", "tags", "json", "small", "more"])
+@pytest.mark.parametrize("blank", [(), (0, 37, 38, 399)])
+def test_annotations_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, blank: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(arrow_columns, "ROWS_AT_ONCE", 37)
+    names: Any = annotations(kind)
+    if kind in ("small", "more"):  # fields of other types, and in another order
+        fields = [("type", pa.large_string()), ("end", pa.int16()), ("start", pa.int32())]
+        fields += [("score", pa.float64())] if kind == "more" else []
+        names = pa.array(names, pa.large_list(pa.struct(fields)))
+    texts = ["" if i in blank else f"row {i:04d} of us is här" for i in range(ROWS)]
+    params = {"entities_column": "names", "layer_columns": ["names"], "skip_blank": bool(blank)}
+    file = write(tmp_path / "data.parquet", text=texts, names=names)
+    held = load(file, **params)
+    monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 0)
+    asked = load(file, **params)
+    assert len(held.entities) == 2 * sum(row % 3 == 0 for row in range(ROWS) if row not in blank)
+    assert same(asked, held)
+    assert asked.entity_types == held.entity_types == ("A", "X")
+    assert np.array_equal(asked.entities.entity, held.entities.entity)
+    assert np.array_equal(asked.layer("names").rows, held.layer("names").rows)
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("kind", ["spans", "tags"])
+def test_annotations_take_few_bytes_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Fourteen words a row: a place of each, as an object, takes more than a kilobyte."""
+    monkeypatch.setattr(arrow_columns, "ROWS_AT_ONCE", 500)
+    rows = 10_000
+    texts = [f"row {row} " + "of many words " * 4 for row in range(rows)]
+    names = [TAGS + ["O"] * 8 if kind == "tags" else SPANS] * rows
+    file = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"text": texts, "names": names}), file)
+    load(file)  # its texts are in the cache
+    del texts, names
+    tracemalloc.start()
+    try:
+        corpus = load(file, layer_columns=["names"])
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(corpus.layer("names").spans) == 2 * rows
+    assert held < 150 * rows
+    assert most < 700 * rows
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [{"start": 0, "end": 99, "type": "X"}],
+        [{"start": -1, "end": 2, "type": "X"}],
+        [{"start": 2, "end": 2, "type": "X"}],
+        [{"start": 0, "end": 2, "type": ""}],
+        [{"start": 0, "end": 2, "type": "a\0b"}],
+        [{"start": 0, "end": None, "type": "X"}],
+        [{"start": 0, "end": 2, "type": None}],
+        [None],
+        ["O"],
+        ["I-X", "E-X", "O", "O", "O", "O"],
+    ],
+)
+def test_what_is_wrong_with_an_annotation_is_said_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: list[Any]
+) -> None:
+    monkeypatch.setattr(arrow_columns, "ROWS_AT_ONCE", 37)
+    rows = annotations("tags" if isinstance(value[0], str) else "spans")
+    rows[90] = value
+    file = write(tmp_path / "data.parquet", names=rows)
+    with pytest.raises(InputError, match="row 91") as held:
+        load(file, entities_column="names")
+    monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 0)
+    with pytest.raises(InputError) as asked:
+        load(file, entities_column="names")
     assert str(asked.value) == str(held.value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -141,6 +142,9 @@ def test_what_is_recorded_has_the_same_hash_after_json(value, seed, delta):
         before = identity_of(parts)
     except TypeError:
         return
+    shared = {"params": value, "delta": delta}
+    texts = (json.dumps(each, sort_keys=True).encode() for each in (parts, shared))
+    assert before == tuple(hashlib.sha256(text).hexdigest()[:16] for text in texts)
     found = recorded(parts)
     if found is None:
         return

@@ -82,7 +82,10 @@ def test_equal_runs_are_run_once():
         ({"mechanisms": [3]}, "spec.mechanisms.0.0"),
         ({"mechanisms": None}, "spec.mechanisms"),
         ({"mechanism": "noiseless", "mechanisms": []}, "both 'mechanism' and 'mechanisms'"),
-        ({"mechanism": "noiseless", "source": {"params": {}}}, "'source.name'"),
+        (
+            {"mechanism": "noiseless", "source": {"params": {}}},
+            "spec.source is {'params': {}}: 'name'",
+        ),
         ({"mechanism": "noiseless", "seeds": [-1]}, "spec.seeds.0 is -1"),
         ({"mechanism": "noiseless", "seeds": []}, "spec.seeds"),
         ({"mechanism": "noiseless", "delta": 1}, "spec.delta is 1"),

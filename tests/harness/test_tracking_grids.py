@@ -157,6 +157,33 @@ def test_a_share_of_a_grid_does_not_end_it(log, client):
     assert names == {"deidentify + user-dp, seed 1", "deidentify + user-dp, seed 2"}
 
 
+def test_a_run_that_ends_between_a_look_and_the_word_about_it_is_counted(log, client, monkeypatch):
+    """Ours sees that a run is missing; theirs ends and says so; then ours says what it saw."""
+    from mlflow.tracking import MlflowClient
+
+    specs = clipped(1.6, seeds=(1, 2))
+    every, results = [*specs.values()], [result_of(one, spec=spec) for one, spec in specs.items()]
+    ours, theirs = (GridRun({result.id: result.spec}, every) for result in results)
+    log(results[0], grid=ours)
+    original, said = MlflowClient.set_terminated, []
+
+    def late(self, run_id, status, *more):
+        if not said:
+            said.append(status)
+            log(results[1], grid=theirs)
+            theirs.end(results[1:])
+            (parent,) = parents(client, specs)
+            assert parent.info.status == "FINISHED"
+        return original(self, run_id, status, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MlflowClient, "set_terminated", late)
+        ours.end(results[:1])
+    assert said == ["KILLED"]
+    (parent,) = parents(client, specs)
+    assert parent.info.status == "FINISHED"
+
+
 def test_runs_whose_parent_was_deleted_get_the_new_one(log, client):
     specs = clipped(1.4, 1.5)
     results = [result_of(one, spec=spec) for one, spec in specs.items()]

@@ -153,7 +153,7 @@ def test_a_result_of_a_task_without_a_second_source_says_nothing_of_one(tmp_path
         ({"name": "embedded", "params": {"user": 60}}, "did you mean 'users'"),
         ({"name": "embedded", "params": {"users": 1}}, "embedded.users is 1"),
         ({"name": "embedded", "parms": {}}, "has no parameter"),
-        ({"params": {}}, "downstream.name"),
+        ({"params": {}}, "downstream is .*'name' is missing"),
     ],
 )
 def test_a_second_source_that_is_none_is_refused_with_the_nearest_name(second, said):

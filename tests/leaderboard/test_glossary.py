@@ -12,7 +12,7 @@ from uedp_bench.leaderboard.glossary.papers import papers
 from uedp_bench.leaderboard.glossary.terms import TERMS
 from uedp_bench.leaderboard.index_page import metric_columns
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.site import _glossary
+from uedp_bench.leaderboard.site_files import _glossary
 from uedp_bench.registry import mechanisms
 
 

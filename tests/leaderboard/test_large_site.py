@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from uedp_bench import registry
 from uedp_bench.files.json_files import may_have_faults
 from uedp_bench.harness.result_files import stored_result
 from uedp_bench.leaderboard import table_pieces
 from uedp_bench.leaderboard.index_page import page_data
+from uedp_bench.leaderboard.json_text import indented
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, aggregate
-from uedp_bench.leaderboard.site import Site, build
+from uedp_bench.leaderboard.site import build
+from uedp_bench.leaderboard.site_files import code_digest
 from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
 from uedp_bench.leaderboard.table_pieces import Pieces
 from uedp_bench.results import Result
@@ -55,6 +59,11 @@ def rows_in(site: Path) -> list[dict[str, object]]:
 def test_text_in_parts_is_the_text(results: list[Result]) -> None:
     rows = aggregate(results)
     assert json.dumps(json.loads(to_json(rows)), indent=1) == to_json(rows)
+    value = {"a": [], "b": {}, "c": [1, -2.5e-7, True, None, {"é\n": [[1e300]]}], "d": 10**30}
+    assert indented(value) == json.dumps(value, indent=1)
+    for wrong in (math.inf, math.nan, {1}):
+        with pytest.raises((ValueError, TypeError)):
+            indented([wrong])
     assert to_json([]) == "[]"
     assert len(list(json_parts(rows))) == len(rows) + 1
     assert len(list(csv_parts(rows))) == len(rows) + 1
@@ -96,19 +105,30 @@ def test_rows_of_a_large_table_stand_in_pieces(results: list[Result], tmp_path: 
 
 @pytest.mark.usefixtures("small")
 def test_only_changed_files_are_written(results: list[Result], tmp_path: Path) -> None:
-    site = Site(tmp_path / "site", live=True)
-    site.update(results)
-    before = dict(site.versions)
-    assert site.update(results).written == ()
+    out = tmp_path / "site"
+    build(results, out)
+    assert build(results, out).written == ()
     changed = results[-1].model_copy(update={"learned": None})
-    written = site.update([*results[:-1], changed]).written
+    written = build([*results[:-1], changed], out).written
     pieces = [name for name in written if "rows-" in name]
     assert len(pieces) == 1
     assert "table.html" in written  # it names the version of every piece
-    assert site.versions["table.html"] != before["table.html"]
     assert not {name for name in written if name.startswith("runs/")} - {
         f"runs/{one.id}.html" for one in results if one.group == changed.group
     }
+
+
+@pytest.mark.parametrize("what", ["origin", "digest"])
+def test_another_version_of_a_component_is_other_code(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The glossary shows what components say of themselves, those of other packages too."""
+    before = code_digest()
+    assert code_digest() == before
+    known = registry.attacks
+    told = dict.fromkeys(known.names(), "another (package 2.0)")
+    monkeypatch.setattr(known, what, told.__getitem__)
+    assert code_digest() != before
 
 
 def test_what_is_made_out_of_order_is_the_same(results: list[Result]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
+from uedp_bench.leaderboard import site_files
 from uedp_bench.leaderboard.leaving_out import without_culprits
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveSite
@@ -68,9 +69,46 @@ def test_a_server_stays_up_and_shows_the_others(runs, tmp_path_factory):
     site = LiveSite(Loader([Folder(runs)]), tmp_path_factory.mktemp("site"))
     lines = site.refresh()
     assert lines[-1].endswith("runs")
-    assert site.version(f"runs/{0:016x}.html")
-    assert sum(line.startswith("left out") for line in lines) == len(lines) - 1
+    pages = [name for name in site.names if not name.startswith("assets/")]
+    assert len(pages) > 5
+    shown = {name: site.read(name) for name in pages}
+    assert shown[f"runs/{0:016x}.html"]
+    lines += site.refresh()
+    assert all(line.startswith("left out") or line.endswith("runs") for line in lines)
+    # What is gone made its own page, or that of all, fail, and was named.
+    for name, content in shown.items():
+        assert content or any(Path(name).stem in line for line in lines), name
     assert site.refresh() == []
+
+
+def test_a_result_that_makes_its_page_fail_is_left_out_once_it_is_asked_for(
+    runs, tmp_path_factory, monkeypatch
+):
+    bad, other = (f"{at:016x}" for at in (0, 3))
+    original = site_files._run
+
+    def failing(result, *rest):
+        if result.id == bad:
+            raise TypeError("no\x1bpage")
+        return original(result, *rest)
+
+    monkeypatch.setattr(site_files, "_run", failing)
+    site = LiveSite(Loader([Folder(runs)]), tmp_path_factory.mktemp("site"))
+    (*_, before) = site.refresh()
+    assert bad in site.read("results.csv").decode()
+    assert site.read(f"runs/{other}.html")
+    assert site.read(f"runs/{bad}.html") is None
+    assert bad not in site.read("results.csv").decode()
+    said, rows = site.refresh()
+    assert said.startswith("left out: ")
+    assert said.endswith("cannot be shown: TypeError: no\\x1bpage")
+    assert rows != before
+    assert site.refresh() == []
+    monkeypatch.undo()
+    path = runs / bad / "result.json"
+    path.write_text(path.read_text() + "\n")  # it has changed, and is tried again
+    site.refresh()
+    assert site.read(f"runs/{bad}.html")
 
 
 def test_the_culprit_is_found_and_named(runs):

@@ -165,6 +165,7 @@ def test_nothing_is_left_behind(runs):
     with LiveServer(Loader([Folder(runs, may_come=True)]), 0) as server:
         server.site.refresh()
         folder = server.site.folder
+        assert server.site.read("index.html")
         assert (folder / "index.html").is_file()
     assert not folder.exists()
     port = int(server.url.rpartition(":")[2].strip("/"))

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard import site as sites
 from uedp_bench.leaderboard import site_folder as folders
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.public_results import published
-from uedp_bench.leaderboard.site import STATIC, Site, build
+from uedp_bench.leaderboard.site import build
+from uedp_bench.leaderboard.site_files import STATIC
+from uedp_bench.leaderboard.site_on_demand import SiteOnDemand
 from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, SkippedAttack
 
 LEADERBOARD = Path(__file__).parents[2] / "leaderboard"
@@ -251,38 +252,17 @@ def test_an_interrupted_build_leaves_whole_files_and_goes_on(results, tmp_path, 
     assert contents(out) == contents(whole)
 
 
-def test_a_site_that_is_kept_renders_only_what_has_changed(results, tmp_path, monkeypatch):
-    rendered = []
-    original = sites._run
-    monkeypatch.setattr(
-        sites, "_run", lambda result, *rest: rendered.append(result.id) or original(result, *rest)
-    )
-    site = Site(tmp_path, live=True)
-    first = site.update(results[:-1])
-    assert set(rendered) == {result.id for result in results[:-1]}
-    versions, rendered[:] = dict(site.versions), []
-    last = results[-1]
-    again = site.update(results)
-    same_row = {result.id for result in results if result.group == last.group}
-    assert set(rendered) == same_row  # the others' row is what it was
-    assert f"runs/{last.id}.html" in set(again.written) - set(first.files)
-    assert site.versions["table.html"] != versions["table.html"]
-    other = next(name for name in first.files if name.startswith("runs/")
-                 and name[5:-5] not in same_row)  # fmt: skip
-    assert site.versions[other] == versions[other]
-    assert set(site.versions) == set(again.files)
-    assert site.update(results).written == ()
-
-
 def test_live_pages_carry_their_version_and_ask_their_server_alone(results, tmp_path):
-    site = Site(tmp_path, live=True)
-    site.update(results)
+    site = SiteOnDemand(tmp_path)
+    site.update(results, {})
     for name in ("index.html", "table.html", f"runs/{results[0].id}.html"):
+        site.make(name)
         text = (tmp_path / name).read_text()
-        assert f'<meta name="version" content="{site.versions[name]}">' in text
+        assert f'<meta name="version" content="{site.version(name)}">' in text
         assert "connect-src 'self'" in text
         assert "assets/live.js" in text
-    site.update([])
+    site.update([], {})
+    site.make("index.html")
     assert "Waiting for results" in (tmp_path / "index.html").read_text()
     assert not list((tmp_path / "runs").iterdir())
 

@@ -10,6 +10,7 @@ import pytest
 
 from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.results import Result
+from uedp_bench.statistics.intervals import seed_estimate
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "leaderboard" / "results" / "reproductions"
@@ -30,10 +31,16 @@ def audits(script: dict[str, Any]) -> dict[str, list[Result]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def first_point(script: dict[str, Any]) -> dict[str, list[Result]]:
+    found: dict[str, list[Result]] = script["arms"](FOLDER / "uedp-conll2003")
+    return found
+
+
 def test_the_page_holds_the_tables_that_the_command_prints(
     script: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script["main"](FOLDER / "uedp-audit")
+    script["main"](FOLDER)
     tables = capsys.readouterr().out.strip().split("\n\n")
     assert len(tables) >= 2
     for table in tables:
@@ -91,6 +98,79 @@ def test_as_released_it_learns_and_as_described_it_does_not(
         assert result.diagnostics["signal_to_noise"] < 0.002
 
 
+ADAM = "uedp, as released, 42 rounds"
+PLAIN = f"{ADAM}, plain step"
+USER = "user-dp, ε = 0.252"
+
+
+def of_seeds(results: list[Result], name: str = "perplexity") -> list[float]:
+    return [result.utility[name].value for result in results]
+
+
+def test_every_arm_of_figure_6_has_its_seeds(first_point: dict[str, list[Result]]) -> None:
+    assert len(first_point) == 10
+    for results in first_point.values():
+        assert [result.spec.seed for result in results] == SEEDS
+
+
+def test_noise_as_released_brings_the_order_of_the_paper_and_as_described_the_reverse(
+    script: dict[str, Any], first_point: dict[str, list[Result]]
+) -> None:
+    named = (ADAM, PLAIN, USER, DESCRIBED)
+    assert [script["claimed"](first_point[name][0]) for name in named] == pytest.approx(
+        [0.5] * 4, abs=0.003
+    )
+    for seeds in zip(*(of_seeds(first_point[name]) for name in named), strict=True):
+        assert list(seeds) == sorted(seeds)
+    for result in first_point[USER]:
+        assert script["proven"](result) < script["claimed"](result)
+
+
+def test_42_rounds_are_too_few_whatever_the_noise(
+    script: dict[str, Any], first_point: dict[str, list[Result]]
+) -> None:
+    assert min(script["above_noiseless"](first_point, ADAM)) > 50
+    pairs = zip(of_seeds(first_point[ADAM]), first_point[ADAM], strict=True)
+    behind = [found - r.utility["unigram_perplexity"].value for found, r in pairs]
+    assert max(behind) < 0 < (seed_estimate(behind).high or 0.0)
+    for name, results in first_point.items():
+        unigrams, bigrams = (of_seeds(results, f"{n}_perplexity") for n in ("unigram", "bigram"))
+        found = of_seeds(results)
+        if name == "noiseless":
+            assert max(found) < min(bigrams)
+        elif name in (ADAM, "deidentify"):
+            assert all(b < f < u for b, f, u in zip(bigrams, found, unigrams, strict=True))
+        else:
+            assert min(found) > 1.2 * max(unigrams)
+
+
+def test_of_24_intervals_of_leakage_under_noise_two_lie_above_chance(
+    first_point: dict[str, list[Result]],
+) -> None:
+    above = []
+    for name, results in first_point.items():
+        if name in ("noiseless", "deidentify"):
+            continue
+        for attack, metric, chance in (
+            ("membership", "auc_user", 0.5),
+            ("secret-sharer", "exposure_max_repeats", 1.44),
+            ("secret-sharer", "exposure_entity", 1.44),
+        ):
+            low = seed_estimate([r.leakage[attack][metric].value for r in results]).low
+            assert low is not None
+            if low > chance:
+                above.append((name, metric))
+    assert above == [
+        ("uedp-group, ε = 8 at k = 3", "exposure_max_repeats"), (ADAM, "exposure_max_repeats"),
+    ]  # fmt: skip
+
+
+def test_de_identification_hides_the_names_alone(first_point: dict[str, list[Result]]) -> None:
+    for result in first_point["deidentify"]:
+        exposure = result.leakage["secret-sharer"]
+        assert exposure["exposure_entity"].value < 3 < 9 < exposure["exposure_max_repeats"].value
+
+
 ROUNDS_OF_THE_CODE = [
     # users a round, factor of the rate, z, rounds, epsilons of the figures
     (50, 0.5 * 11_176 / 14_040, 2.0, (42, 282, 660, 1181, 1841, 2634), (0.5, 1, 1.5, 2, 2.5, 3)),
@@ -117,3 +197,46 @@ def test_one_number_cannot_stand_for_all_entities(script: dict[str, Any]) -> Non
     for spread in (2, 6, 17, 3, 14, 66, 7, 42, 111, 5, 29, 54):
         shown = script["number"](script["proven_of"](data, 50, 2.0, spread))
         assert f"| {spread}: {shown} |" in PAGE
+
+
+def test_categories_of_sec_claim_what_is_printed_and_share_one_proof(
+    script: dict[str, Any],
+) -> None:
+    sec, proofs = script["FIGURE_4"]["SEC"], set()
+    for sensitive, printed in script["SEC_CATEGORIES"].values():
+        data = sec._replace(sensitive=sensitive)
+        claim = script["claimed_of"](data, 500, 2.0)["f_E+"]
+        assert claim == pytest.approx(printed, abs=0.005)
+        proofs.add(script["proven_of"](data, 500, 2.0, 10))
+    (proof,) = proofs
+    assert 0.26 < proof < 0.73
+
+
+def test_a_fifth_of_the_states_in_contracts_lie_above_the_claim(script: dict[str, Any]) -> None:
+    """13 of 60 names of LAW are in the contracts of 30 companies or more."""
+    sec = script["FIGURE_4"]["SEC"]
+    claim = script["claimed_of"](sec, 50, 2.0)["f_E+"]
+    assert script["proven_of"](sec, 50, 2.0, 12) < claim < script["proven_of"](sec, 50, 2.0, 29)
+
+
+def test_a_lower_rate_of_entities_is_claimed_to_protect_more(script: dict[str, Any]) -> None:
+    data = script["FIGURE_4"]["CoNLL-2003"]
+    claims = [script["claimed_of"](data, 50, 2.0, q_e)["f_E+"] for q_e in (0.1, 0.5, 1.0)]
+    assert claims == pytest.approx([0.28, 0.52, 0.94], abs=0.005)
+
+
+def test_at_one_proof_sampling_makes_no_difference_that_five_seeds_can_tell(
+    script: dict[str, Any],
+) -> None:
+    found = script["sampled"](FOLDER / "uedp-sampling")
+    assert list(found) == [(1.0, 1.0), (0.5, 1.0), (0.5, 0.0)]
+    assert all(list(runs) == [1, 2, 3, 4, 5] for runs in found.values())
+    for rates in ((0.5, 1.0), (0.5, 0.0)):
+        gap = seed_estimate(script["above_the_highest"](found)[rates])
+        assert gap.low is not None
+        assert gap.high is not None
+        assert gap.low < 0 < gap.high
+    runs = [run for by_seed in found.values() for run in by_seed.values()]
+    assert {round(script["proven"](run, 3), 2) for run in runs} == {8.0}
+    for run in runs:
+        assert run.utility["perplexity"].value > run.utility["unigram_perplexity"].value

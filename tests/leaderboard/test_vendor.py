@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from uedp_bench.leaderboard.site import STATIC
+from uedp_bench.leaderboard.site_files import STATIC
 
 VENDOR = Path(__file__).parents[2] / "leaderboard" / "static" / "vendor"
 PINNED = json.loads((VENDOR / "package.json").read_text())["dependencies"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -60,7 +61,16 @@ def arithmetic() -> list[str]:
         platform.machine(),
         f"torch {torch.__version__.partition('+')[0]} {torch.backends.cpu.get_cpu_capability()}",
         f"numpy {np.__version__} {blas['name']} {blas['version']}",
+        _processor(),
     ]
+
+
+def _processor() -> str:
+    """Its make and family: BLAS has sums of their own for many, with the same instructions."""
+    said = Path("/proc/cpuinfo")
+    text = said.read_text(encoding="utf-8") if said.exists() else ""
+    facts = dict(re.findall(r"^(vendor_id|cpu family)\s*: (.+)$", text, re.MULTILINE))
+    return " family ".join(facts.values()) or platform.processor()
 
 
 def specs() -> dict[str, dict[str, Any]]:

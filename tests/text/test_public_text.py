@@ -207,3 +207,59 @@ def test_a_line_without_a_text_is_refused(tmp_path, line):
     file.write_text('{"text": "fine"}\n' + line + "\n")
     with pytest.raises(InputError, match=r"train\.jsonl, line 2 is not an object with a text"):
         add_public(small(), SourceParams(public=(file,)))
+
+
+def in_three_splits() -> Corpus:
+    """documents(), whose first 20 rows (10 users) are in valid."""
+    before = documents(60)
+    return before.with_split(np.arange(60) < 20, "valid")
+
+
+def test_settings_are_chosen_on_users_of_valid_alone():
+    before = in_three_splits()
+    after = add_public(before, SourceParams(tune_on_valid=0.4))
+    trained, scored = (set(after.only(name).users) for name in ("train", "test"))
+    assert trained
+    assert scored
+    assert not trained & scored  # whole users
+    assert trained | scored == set(before.only("valid").users)
+    assert len(after) == 20  # nobody else's row is there
+    assert not after.where("valid").any()
+    assert after.origin.tolist() == list(range(20))
+    more = add_public(before, SourceParams(tune_on_valid=0.8)).only("test")
+    assert scored < set(more.users)
+    assert SourceParams(tune_on_valid=0.4).selects
+
+
+def test_public_rows_stay_beside_users_of_valid(tmp_path):
+    (tmp_path / "a.txt").write_text("one .\ntwo .\n")
+    params = SourceParams(tune_on_valid=0.4, public=(tmp_path / "a.txt",))
+    assert len(add_public(in_three_splits(), params).only("public")) == 2
+
+
+def test_too_few_users_of_valid_are_an_error_that_counts_them():
+    with pytest.raises(InputError, match=r"tune_on_valid=0.5 cuts 0 users of the split 'valid'"):
+        add_public(documents(), SourceParams(tune_on_valid=0.5))
+    with pytest.raises(InputError, match="cuts 10 users"):
+        add_public(in_three_splits(), SourceParams(tune_on_valid=1e-9))
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_users_of_valid_with_rows_elsewhere_are_refused(split):
+    """The run that is tuned for protects them: settings that read them would not be for free."""
+    shared = in_three_splits()
+    shared = shared.with_split(np.arange(60) < 1, split)  # a row of a user of valid
+    with pytest.raises(InputError, match=r"1 users of the split 'valid' have rows in 'train' or"):
+        add_public(shared, SourceParams(tune_on_valid=0.5))
+
+
+def test_rows_of_nobody_are_no_users_of_valid():
+    nobody = in_three_splits()
+    nobody = replace(nobody, groups={"user": np.full(60, -1)})
+    with pytest.raises(InputError, match=r"cuts 0 users of the split 'valid'"):
+        add_public(nobody, SourceParams(tune_on_valid=0.5))
+
+
+def test_valid_is_scored_or_public():
+    with pytest.raises(ValueError, match="give one of the two"):
+        SourceParams(tune_on_valid=0.5, valid_is_public=True)

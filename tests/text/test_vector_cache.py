@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,3 +112,23 @@ def test_a_part_is_read_while_another_is_computed(compute: Counting) -> None:
     held = vector_cache._digest(np.array([vector_cache._name("a")], np.uint64))
     with FileLock(folder / "locks" / held[:2]):  # somebody computes something else
         assert cached_vectors(["k"], ["a"], compute, cache=True).tolist() == [[1, 1]]
+
+
+def test_names_of_a_part_are_read_once(
+    compute: Counting, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A learner asks for the vectors of a few rows at a time, and there may be many parts."""
+    for text in "abcd":
+        cached_vectors(["k"], [text], compute, cache=True)
+    opened: list[str] = []
+
+    def counted(file: Path, read: Any) -> Any:
+        opened.append(file.name)
+        return load_arrays(file, read)
+
+    monkeypatch.setattr(vector_cache, "load_arrays", counted)
+    cached_vectors(["k"], ["e"], compute, cache=True)
+    assert len(opened) == 1  # that of the text before, which nobody read yet
+    assert cached_vectors(["k"], ["b", "e"], compute, cache=True).tolist() == [[1, 0], [1, 0]]
+    assert compute.asked == list("abcde")
+    assert len(opened) == 4  # names of the newest part, and the vectors of two

@@ -8,7 +8,9 @@ the noise of real numbers by that of a sampler changes the probability of any re
 
 All noise that protects is drawn in float64 by `numpy.random.Generator`, whatever the device. The
 ends below follow from NumPy's algorithms; `tests/accounting/test_sampler_end.py` drives them with
-chosen bits to see that they are those of the NumPy that is installed.
+chosen bits to see that they are those of the NumPy that is installed. Arrays of normal numbers
+whose bits are the operating system's are quantiles (`randomness.normal_numbers`), which end later,
+at 13.1: what is said for the earlier end bounds theirs.
 """
 
 from __future__ import annotations

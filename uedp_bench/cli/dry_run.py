@@ -109,9 +109,21 @@ def _notes(one: SettingForecast) -> list[str]:
         for units in one.units
         if units.training < units.declared
     ]
+    if one.todo and one.memory_mb is not None:
+        lines.append(f"cost of a run of {label}: {_cost(one)}")
     if one.measured.startswith("in part"):
         lines.append(f"time of {label}, {one.measured}")
     return lines
+
+
+def _cost(one: SettingForecast) -> str:
+    """What decides the cost of a run, and the cost: steps, weights, CPU time, memory."""
+    said = [f"{steps:,} steps of {name}" for name, steps in one.steps]
+    if one.weights is not None:
+        said.append(f"{one.weights:,} weights")
+    least = "at least " if one.measured.startswith("in part") else ""
+    said.append(f"{least}{_hours(sum(one.cpu_seconds.values()) / 3600)} of the CPU")
+    return ", ".join([*said, f"{one.memory_mb:,.0f} MB of memory"])
 
 
 def _rows(found: Forecast) -> list[str]:
@@ -133,12 +145,17 @@ def _expected(found: Forecast) -> str:
     return (
         f"expected: about {_time(60 * found.minutes)} with {found.workers} "
         f"{'worker' if found.workers == 1 else 'workers'} (measured for {found.took:.0f} s: first "
-        f"steps of every training, scoring and attacks; a loaded machine takes longer){but}"
+        f"steps of every training, scoring and attacks; a loaded machine takes longer), "
+        f"{_hours(found.cpu_hours)} of the CPU, {found.memory_mb:,.0f} MB of memory{but}"
     )
 
 
 def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.2g} hours" if hours < 10 else f"{hours:,.0f} hours"
 
 
 def check_dry(*, quiet: bool) -> None:

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from uedp_bench.cluster.address import CLIENT, TOKEN, Head, check_member, find, reach
 from uedp_bench.cluster.node_runs import difference
+from uedp_bench.cluster.sigterm import ends_on_sigterm
 from uedp_bench.errors import InputError, MissingExtraError, UedpBenchError, shown
 
-LOCAL, AUTO, CLIENT = "ray", "auto", "ray://"
-"""A cluster on this machine, the one that Ray knows of, and one that is reached from outside."""
+LOCAL, AUTO = "ray", "auto"
+"""A cluster that the command starts on this machine, and the one that Ray knows of."""
 
 INSTALL = "pip install 'uedp-bench[cluster]'"
-_ADDRESS = re.compile(r"(ray://)?[\w.-]+:\d{1,5}")
+ADDRESS = re.compile(rf"({CLIENT})?[\w.-]+:\d{{1,5}}")
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1"}
+"""Nothing is sent to anybody, and tasks without a GPU see the variables of GPUs as they are."""
+
 _CHECK_SECONDS = 300.0
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class OnCluster:
             InputError: naming the option.
             MissingExtraError: if Ray is not installed.
         """
-        if self.on not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(self.on):
+        if self.on not in (LOCAL, AUTO) and not ADDRESS.fullmatch(self.on):
             raise InputError(
                 f"--on {shown(self.on)}: allowed are ray (a cluster on this machine), auto (the "
                 "one of RAY_ADDRESS, or that this machine belongs to), HOST:PORT and "
@@ -68,38 +76,104 @@ class OnCluster:
 def connected(on: str, cpus: int) -> Iterator[Any]:
     """The module `ray`, connected to a cluster within the block.
 
+    SIGTERM within it ends the connection first, and then does what it did before the block.
+
     Args:
         on: see `OnCluster`.
         cpus: of a cluster on this machine, which ends with the block.
 
     Raises:
-        InputError: if no cluster answers.
+        InputError: if no cluster answers, or it lets nobody in from here.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
-    import ray
-
-    if ray.is_initialized():
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
         raise InputError("--on: this process is connected to a cluster of Ray already")
+    with ends_on_sigterm() as ending:
+        address = find(on) if on == AUTO else on
+        if address != LOCAL and not ADDRESS.fullmatch(address):
+            raise InputError(f"--on {on}: RAY_ADDRESS is {shown(address)}: allowed is HOST:PORT")
+        head = None if on == LOCAL else reach(on, address)
+        with _variables(_private_token() if head is None else _mode(head)):
+            import ray
+
+            if head is not None and not address.startswith(CLIENT):
+                check_member(head, on)
+            with _silent():
+                try:
+                    _begin(ray, on, head, cpus)
+                    ending.heed()  # Ray took SIGTERM for itself
+                    yield ray
+                finally:
+                    ray.shutdown()
+
+
+def _begin(ray: Any, on: str, head: Head | None, cpus: int) -> None:
+    """Connects, or starts a cluster.
+
+    Raises:
+        InputError: if Ray cannot.
+    """
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
-        if on == LOCAL:
+        if head is None:
             # Ray would have runs give way to whatever else this machine does.
             as_here = {"worker_niceness": 0}
             ray.init(address="local", num_cpus=cpus, include_dashboard=False,
                      _system_config=as_here, **quiet)  # fmt: skip
-        else:
-            ray.init(address=on, **quiet)
+            return
+        for left in reversed(range(_TRIES)):
+            try:
+                ray.init(address=head.address, **quiet)
+                return
+            except ConnectionAbortedError:
+                # The process that Ray Client starts for each who comes may die when it is forked.
+                if not left:
+                    raise
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError) as error:
         said = " ".join(str(error).split())[:300]
-        raise InputError(
-            f"--on {on}: no cluster of Ray answers ({said}); `ray start --head` starts one"
-        ) from None
-    with _silent():
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
+        if head is None:
+            raise InputError(f"--on {on}: Ray cannot start a cluster here ({said})") from None
+        raise InputError(f"--on {on}: the cluster does not let this command in ({said})") from None
+
+
+@contextmanager
+def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables that Ray reads within the block; those of `QUIET` only where nobody did."""
+    told = {**{name: os.environ.get(name, value) for name, value in QUIET.items()}, **wanted}
+    before = {name: os.environ.get(name) for name in told}
+    try:
+        os.environ.update(told)
+        _read_variables_again()
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        _read_variables_again()
+
+
+def _read_variables_again() -> None:
+    """Has Ray forget mode and token of the cluster before, which it keeps for the process."""
+    from ray import _raylet
+
+    told: Any = _raylet
+    told.Config.initialize("")
+    told.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _mode(head: Head) -> dict[str, str]:
+    """Has Ray show the token of this machine to a cluster that asks for one, and to no other."""
+    return {"RAY_AUTH_MODE": "token" if head.asks_token else "disabled"}
+
+
+def _private_token() -> dict[str, str]:
+    """A token for the cluster of this command alone, unless the user decided.
+
+    Ray would leave one in the home folder, which every `ray start` there asks for from then on.
+    """
+    if "RAY_AUTH_MODE" in os.environ:
+        return {}
+    return {"RAY_AUTH_MODE": "token", TOKEN: secrets.token_hex(32)}
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from uedp_bench.cluster.connection import (
+    LOCAL,
     OnCluster,
     check_nodes,
     check_room,
@@ -27,7 +27,7 @@ from uedp_bench.cluster.connection import (
 )
 from uedp_bench.cluster.mailbox import Mailbox
 from uedp_bench.cluster.named_paths import NamedFiles, named_in, with_paths
-from uedp_bench.cluster.node_folder import folder_of
+from uedp_bench.cluster.node_folder import remove
 from uedp_bench.cluster.node_runs import (
     NAMED,
     THREADS,
@@ -50,6 +50,7 @@ _MOST_WAITING = 1000
 """Tasks that Ray holds at a time: enough for it to see what is needed."""
 
 _LOOK_SECONDS = 0.3
+_LAST_WORDS_SECONDS = 5.0
 _GOODBYE_SECONDS = 10.0
 LOST = "lost with its machine, and runs again"
 """Phase of a run whose node died."""
@@ -135,9 +136,11 @@ class _Grid:
         self._attempts = dict.fromkeys(self._jobs, 0)
         self._crashes = dict.fromkeys(self._jobs, 0)
         self._last: dict[str, Any] = {}
+        self._asked: Any = None
         self._sent: dict[str, list[Any]] = {}
         self._numbers = {text: at for at, (text, _) in enumerate(order.named)
                          if at not in order.plugins}  # fmt: skip
+        self._elsewhere = where.on != LOCAL
         self._shared = ray.put(order)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
         self._mailbox = ray.remote(num_cpus=0, max_restarts=-1)(Mailbox).options(
@@ -151,11 +154,14 @@ class _Grid:
             while self._waiting and len(self._flying) < _MOST_WAITING:
                 self._begin(self._waiting.popleft())
             ready, _ = self._ray.wait([*self._flying], num_returns=1, timeout=_LOOK_SECONDS)
-            self._hear()
+            if ready:
+                self._hear(_LAST_WORDS_SECONDS)
+            self._hear(_LAST_WORDS_SECONDS if ready else 0)
             for reference in ready:
                 job = self._flying.pop(reference)
                 crash, known = self._crash_of(job, reference)
                 if known:
+                    del self._attempts[job.id]
                     yield job, crash
 
     def _begin(self, job: Job) -> None:
@@ -170,10 +176,17 @@ class _Grid:
         )
         self._flying[reference] = job
 
-    def _hear(self) -> None:
+    def _hear(self, seconds: float) -> None:
+        """Passes on what runs told; runs do not wait for a mailbox that is not there yet."""
+        if self._asked is None:
+            self._asked = self._mailbox.take.remote()
         with suppress(self._ray.exceptions.RayError):
-            for (identifier, attempt), told in self._ray.get(self._mailbox.take.remote()):
-                if attempt == self._attempts[identifier]:
+            ready, _ = self._ray.wait([self._asked], timeout=seconds)
+            if not ready:
+                return
+            asked, self._asked = self._asked, None
+            for (identifier, attempt), told in self._ray.get(asked):
+                if attempt == self._attempts.get(identifier):
                     self._last[identifier] = told
                     self._listen(self._jobs[identifier], told)
 
@@ -246,7 +259,9 @@ class _Grid:
             if each.content is None:
                 (folder / each.path).chmod(each.mode)
         result = parse_result(text, f"the result of {job.label}")
-        keep_result(result.model_copy(update={"spec": job.spec}), out)
+        stored = {kind: said for kind, said in result.stored.items()
+                  if kind != "cache" or (out / "cache").is_dir()}  # fmt: skip
+        keep_result(result.model_copy(update={"spec": job.spec, "stored": stored}), out)
 
     def end(self) -> None:
         """Ends all tasks, and removes what the grid left on nodes."""
@@ -255,9 +270,11 @@ class _Grid:
             with suppress(*errors):
                 self._ray.cancel(reference, force=True)
         with suppress(*errors):
-            cleaned = on_every_node(self._ray, _clean, self._order.token)
-            self._ray.wait(cleaned, num_returns=len(cleaned), timeout=_GOODBYE_SECONDS)
+            if self._elsewhere:
+                cleaned = on_every_node(self._ray, remove, self._order.token)
+                self._ray.wait(cleaned, num_returns=len(cleaned), timeout=_GOODBYE_SECONDS)
             self._ray.kill(self._mailbox)
+        remove(self._order.token)
 
 
 def _write(file: KeptFile, folder: Path) -> None:
@@ -277,13 +294,3 @@ def _write(file: KeptFile, folder: Path) -> None:
 def _run(order: Order, job: Job, sent: Any, mailbox: Any, address: tuple[str, int]) -> Outcome:
     """The task of a run, on a node."""
     return do_run(order, job, sent, lambda told: mailbox.tell.remote(address, told))
-
-
-def _clean(token: str) -> None:
-    """Removes the folder of a grid on this node."""
-    folder = folder_of(token)
-    for _ in range(5):  # a process that was ended may be about to be gone
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(0.2)

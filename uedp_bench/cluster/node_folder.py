@@ -11,6 +11,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
@@ -22,6 +23,7 @@ from uedp_bench.files.output_folder import private_folder
 
 _PREFIX = "uedp-bench-grid-"
 _ALIVE = ".alive"
+_TRIES = 25
 
 Fetch = Callable[[str], Iterable[bytes] | None]
 """The content of named files by digest; None where it was not sent."""
@@ -73,6 +75,16 @@ class NodeFolder:
 def folder_of(token: str) -> Path:
     """The folder of a grid on this machine."""
     return Path(tempfile.gettempdir()) / f"{_PREFIX}{token}"
+
+
+def remove(token: str) -> None:
+    """Removes the folder of a grid here; processes that were just ended may still be in it."""
+    folder = folder_of(token)
+    for _ in range(_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.2)
 
 
 def remove_left_behind() -> None:

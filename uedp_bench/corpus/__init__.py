@@ -9,7 +9,7 @@ from uedp_bench.corpus._columns import Facts
 from uedp_bench.corpus.alignment import Alignment
 from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_ids import row_ids
-from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
+from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray, distinct
 from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans, normalise_surface
 from uedp_bench.corpus.table import (
     COLUMNS,
@@ -43,6 +43,7 @@ __all__ = [
     "StoredTexts",
     "concatenate",
     "dense_ids",
+    "distinct",
     "normalise_surface",
     "or_alone",
     "replaced_texts",

@@ -201,7 +201,7 @@ class SpansColumn(Kind):
                 return spans
         moved = second.table()
         moved[:, 0] += texts.shift
-        return Spans.build(texts.all, np.concatenate([first.table(), moved]))
+        return first.followed_by(texts.all, moved)
 
     def blank(self, value: Spans, rows: BoolArray, users: IntArray) -> Spans:
         return value.outside(rows)

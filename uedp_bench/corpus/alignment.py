@@ -64,8 +64,7 @@ class Alignment:
         known = (gone == 0) & ~self._shared(moved, first, last)
         torn[moved.row[~known & (gone <= last - first)]] = True
         found = np.stack([moved.row, start, end, moved.type], axis=1)[known]
-        mentions = [*inside.mentions(), *map(tuple, found.tolist())]
-        return Spans.build(texts, mentions), torn
+        return Spans.build(texts, np.concatenate([inside.table(), found])), torn
 
     def layer(self, layer: Layer, texts: Sequence[str]) -> Layer:
         """An annotation of the old texts in the new ones.

@@ -12,6 +12,7 @@ from uedp_bench.corpus.alignment import COPIED, DROPPED, REPLACED, Alignment
 from uedp_bench.corpus.spans import Mention
 from uedp_bench.corpus.table import Corpus
 from uedp_bench.errors import InputError
+from uedp_bench.files.stored_texts import replaced_texts
 
 Piece = tuple[int, int, str | None]
 """(start, end, what becomes of it) in characters of the old text; None where it is dropped."""
@@ -33,7 +34,7 @@ class Rewriting:
 
     def __init__(self, corpus: Corpus) -> None:
         self._old = corpus
-        self._texts = list(corpus.texts)
+        self._texts: dict[int, str] = {}
         self._changed = np.zeros(len(corpus), dtype=bool)
         self._annotated = np.zeros(len(corpus), dtype=bool)
         for spans in (corpus.entities, *(layer.spans for layer in corpus.layers.values())):
@@ -108,7 +109,9 @@ class Rewriting:
         columns = [np.frombuffer(column, dtype=np.int64) for column in self._pieces]
         order = np.argsort(columns[0], kind="stable")  # rows may come in any order
         alignment = Alignment(self._changed, *(column[order] for column in columns))
-        return self._old.with_texts(self._texts, mentions, alignment=alignment)
+        rows, new = np.array([*self._texts], dtype=np.int64), [*self._texts.values()]
+        texts = replaced_texts(self._old.texts, rows, new)
+        return self._old.with_texts(texts, mentions, alignment=alignment)
 
     def _set(self, row: int, text: str) -> None:
         if self._changed[row]:

@@ -17,6 +17,15 @@ FloatArray = NDArray[np.float64]
 """Scores and vectors, in double precision."""
 
 
+def distinct(ids: IntArray) -> IntArray:
+    """The different ids, sorted, as `np.unique` gives them; without its table of all rows.
+
+    Args:
+        ids: (rows,) dense from 0, -1 for none: it counts each of them.
+    """
+    return np.flatnonzero(np.bincount(ids + 1)) - 1
+
+
 @dataclass(frozen=True, eq=False)
 class Index:
     """Rows of each key in compressed form: key k has rows `rows[offsets[k]:offsets[k + 1]]`."""

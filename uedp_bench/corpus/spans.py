@@ -52,20 +52,40 @@ class Spans:
         Raises:
             InputError: if a span is empty, reversed or reaches outside its text.
         """
-        given = mentions if isinstance(mentions, np.ndarray) else list(mentions)
-        table = np.array(given, dtype=np.int64).reshape(-1, 4)
+        table = mention_table(mentions)
         table = table[np.lexsort(table.T[::-1])]
         ids: dict[tuple[int, str], int] = {}
-        entity = np.empty(len(table), dtype=np.int64)
-        for i, (text, at, first, last, kind) in enumerate(_with_texts(texts, table)):
-            if not 0 <= first < last <= len(text):
-                raise InputError(
-                    f"entity span ({first}, {last}) of row {at} is not inside its text of "
-                    f"{len(text)} characters"
-                )
-            entity[i] = ids.setdefault((kind, normalise_surface(text[first:last])), len(ids))
-        row, start, end, kind_of = (column.copy() for column in table.T)
-        return Spans(row, start, end, kind_of, entity)
+        found = (ids.setdefault(name, len(ids)) for name in _names(texts, table))
+        return Spans._of(table, np.fromiter(found, dtype=np.int64, count=len(table)))
+
+    def followed_by(self, texts: Sequence[str], mentions: Iterable[Mention] | IntArray) -> Spans:
+        """These spans and more, as `build` makes them of all mentions together.
+
+        Of the spans that are there, one of each entity is looked up in its text, and no other.
+
+        Args:
+            texts: of all rows, in which these spans are as well.
+            mentions: as `build` takes them.
+
+        Raises:
+            InputError: as `build`.
+        """
+        more, own = mention_table(mentions), self.table()
+        ids: dict[tuple[int, str], int] = {}
+        known, one = np.unique(self.entity, return_index=True)
+        same = np.empty(int(known.max(initial=-1)) + 1, dtype=np.int64)
+        for entity, name in zip(known.tolist(), _names(texts, own[one]), strict=True):
+            same[entity] = ids.setdefault(name, len(ids))
+        new = [ids.setdefault(name, len(ids)) for name in _names(texts, more)]
+        table = np.concatenate([own, more])
+        order = np.lexsort(table.T[::-1])
+        every = np.concatenate([same[self.entity], np.array(new, dtype=np.int64)])[order]
+        return Spans._of(table[order], _by_appearance(every))
+
+    @staticmethod
+    def _of(table: IntArray, entity: IntArray) -> Spans:
+        row, start, end, kind = (column.copy() for column in table.T)
+        return Spans(row, start, end, kind, entity)
 
     @staticmethod
     def none() -> Spans:
@@ -109,12 +129,36 @@ class Spans:
         return self.chosen(~rows[self.row])
 
 
-def _with_texts(texts: Sequence[str], table: IntArray) -> Iterator[tuple[str, int, int, int, int]]:
-    """Each mention of a table (mentions, 4), with the text of its row."""
+def mention_table(mentions: Iterable[Mention] | IntArray) -> IntArray:
+    """(mentions, 4) row, start, end and type index."""
+    given = mentions if isinstance(mentions, np.ndarray) else list(mentions)
+    return np.array(given, dtype=np.int64).reshape(-1, 4)
+
+
+def _names(texts: Sequence[str], table: IntArray) -> Iterator[tuple[int, str]]:
+    """Type and normalised surface of each mention of a table (mentions, 4).
+
+    Raises:
+        InputError: for one that is not inside its text.
+    """
     for begin in range(0, len(table), AT_ONCE):
         part = table[begin : begin + AT_ONCE]
         for text, mention in zip(some_texts(texts, part[:, 0]), part.tolist(), strict=True):
-            yield text, *mention
+            at, first, last, kind = mention
+            if not 0 <= first < last <= len(text):
+                raise InputError(
+                    f"entity span ({first}, {last}) of row {at} is not inside its text of "
+                    f"{len(text)} characters"
+                )
+            yield kind, normalise_surface(text[first:last])
+
+
+def _by_appearance(ids: IntArray) -> IntArray:
+    """The same ids, dense from 0 in the order in which they come first."""
+    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.int64)
+    number[np.argsort(first)] = np.arange(len(first))
+    return number[which]
 
 
 class LostSpans(Spans):
@@ -184,7 +228,7 @@ class Layer:
     @staticmethod
     def build(
         texts: Sequence[str],
-        mentions: Iterable[Mention],
+        mentions: Iterable[Mention] | IntArray,
         types: tuple[str, ...],
         rows: BoolArray | None = None,
     ) -> Layer:

@@ -10,10 +10,14 @@ import numpy as np
 from uedp_bench.files.cell_values import NOT_TEXT, refuse_no_texts, texts_of
 from uedp_bench.files.coded_values import Coded, IntArray
 from uedp_bench.files.stored_texts import StoredTexts, TextPool
-from uedp_bench.files.text_store import CheckedTexts, States, held_texts
+from uedp_bench.files.text_store import ROWS_AT_ONCE, CheckedTexts, States, held_texts
 
 MOST_ROWS_HELD, MOST_BYTES_HELD = 50_000, 2**24
 """A table with no more rows and bytes is held in memory like any other."""
+
+
+ROWS_A_CHUNK = 2**20
+"""Rows of a column whose values are numbered together."""
 
 
 class ArrowPart(Protocol):
@@ -58,7 +62,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
     Args:
         parts: by the name of their split, in their order.
         split: column that says which part a row is from, if there is one.
-        rows: of all parts, in their order, that the table has; None for all.
+        rows: of all parts, ascending, that the table has; None for all.
     """
 
     def __init__(
@@ -89,6 +93,33 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
         for key, part in self.parts.items():
             values += self._values(key, part, name)
         return values if self._chosen is None else [values[row] for row in self._chosen.tolist()]
+
+    def arrays(self, name: str) -> Iterator[Any]:
+        """Arrow arrays of a column, of at most `ROWS_AT_ONCE` rows, one after the other.
+
+        What numbers classes is read as `columns[name]` has it.
+
+        Raises:
+            KeyError: if there is no such column.
+        """
+        import pyarrow as pa
+
+        if name not in self._names:
+            raise KeyError(name)
+        before = 0
+        for key, part in self.parts.items():
+            known = name in part.names and name != self._split
+            values = [] if known else self._values(key, part, name)
+            column = part.column(name) if known else pa.chunked_array([pa.array(values)])
+            classes = part.classes(name) if known else ()
+            if self._chosen is not None:
+                here = (self._chosen >= before) & (self._chosen < before + part.rows)
+                column = column.take(pa.array(self._chosen[here] - before))
+            before += part.rows
+            for chunk in column.chunks:
+                for first in range(0, len(chunk), ROWS_AT_ONCE):
+                    some = chunk.slice(first, ROWS_AT_ONCE)
+                    yield pa.array(_named(some.to_pylist(), classes)) if classes else some
 
     def taken(self, rows: IntArray) -> ArrowColumns:
         """Some rows, which stand where they stood."""
@@ -227,13 +258,27 @@ def _encoded(column: Any) -> tuple[IntArray, list[Any]] | None:
         return None
     if not len(column):
         return np.empty(0, dtype=np.int64), []
-    column = column.dictionary_encode().unify_dictionaries()
+    column = _in_few_chunks(column).dictionary_encode().unify_dictionaries()
     codes = [
         chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         for chunk in column.chunks
     ]
     values: list[Any] = column.chunk(0).dictionary.to_pylist()
     return np.concatenate(codes), values
+
+
+def _in_few_chunks(column: Any) -> Any:
+    """The column in chunks of a million rows or more: each gets a dictionary of all values.
+
+    Files of `datasets` have chunks of a thousand rows.
+    """
+    import pyarrow as pa
+
+    each = max(ROWS_A_CHUNK * column.num_chunks // max(len(column), 1), 1)
+    if each == 1:
+        return column
+    groups = (column.chunks[at : at + each] for at in range(0, column.num_chunks, each))
+    return pa.chunked_array([pa.concat_arrays(group) for group in groups], type=column.type)
 
 
 def is_of_strings(kind: Any) -> bool:

@@ -74,7 +74,11 @@ def read_regular(path: Path, field: str, most: int) -> bytes:
     where = f"{field}: {shown_path(path)}"
     with open_regular(path, field) as file:
         try:
-            content = file.read(most + 1)
+            # Reading allocates what it is asked for: a small file shall not cost the largest size.
+            size = os.fstat(file.fileno()).st_size
+            content = file.read(min(size, most) + 1)
+            if len(content) > size:  # it grows, or says no size as some files of devices do
+                content += file.read(most + 1 - len(content))
         except OSError as error:
             raise _unreadable(where, f"cannot be read: {error.strerror}") from None
     if len(content) > most:

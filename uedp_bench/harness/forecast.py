@@ -6,14 +6,12 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.corpus import Corpus
+from uedp_bench.corpus import Corpus, distinct
 from uedp_bench.harness.components import Components, build
 from uedp_bench.harness.guaranteeing import planned_guarantees
 from uedp_bench.harness.planted_elsewhere import planted_for
@@ -50,7 +48,11 @@ class SettingForecast:
         guarantees: that a result will hold.
         skipped: reasons against attacks.
         seconds: of one run by phase; empty where nobody measured it.
-        measured: how the seconds were found.
+        cpu_seconds: the same of the CPU.
+        memory_mb: of one run; None where nobody measured it.
+        steps: of each training of a run, in order, with its name; empty where nobody counted them.
+        weights: that are trained; None where no training says.
+        measured: how these were found.
     """
 
     spec: RunSpec
@@ -63,6 +65,10 @@ class SettingForecast:
     guarantees: tuple[Guarantee, ...]
     skipped: tuple[str, ...]
     seconds: Mapping[str, float]
+    cpu_seconds: Mapping[str, float]
+    memory_mb: float | None
+    steps: tuple[tuple[str, int], ...]
+    weights: int | None
     measured: str
 
     @property
@@ -84,6 +90,10 @@ class SettingForecast:
             "guarantees": [each.model_dump(mode="json") for each in self.guarantees],
             "skipped_attacks": list(self.skipped),
             "seconds": {phase: round(value, 1) for phase, value in self.seconds.items()},
+            "cpu_seconds": {phase: round(value, 1) for phase, value in self.cpu_seconds.items()},
+            "memory_mb": self.memory_mb,
+            "steps": [{"training": name, "steps": steps} for name, steps in self.steps],
+            "weights": self.weights,
             "measured": self.measured,
         }
 
@@ -110,6 +120,17 @@ class Forecast:
             return 0.0
         return max(sum(each) / max(1, min(self.workers, len(each))), max(each)) / 60
 
+    @property
+    def cpu_hours(self) -> float:
+        """Hours of the CPU, of all runs that are left; see `minutes`."""
+        return sum(one.todo * sum(one.cpu_seconds.values()) for one in self.settings) / 3600
+
+    @property
+    def memory_mb(self) -> float:
+        """Memory of the largest runs that are left, as many as there are workers, side by side."""
+        each = [one.memory_mb or 0.0 for one in self.settings for _ in range(one.todo)]
+        return sum(sorted(each, reverse=True)[: self.workers])
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return {
@@ -118,6 +139,8 @@ class Forecast:
             "finished": sum(len(one.finished) for one in self.settings),
             "workers": self.workers,
             "expected_minutes": round(self.minutes, 1),
+            "expected_cpu_hours": round(self.cpu_hours, 3),
+            "expected_memory_mb": round(self.memory_mb, 1),
             "method": METHOD,
             "measuring_seconds": round(self.took, 1),
         }
@@ -155,7 +178,7 @@ class _Measuring:
 
     def __init__(self, folder: Path, device: str) -> None:
         self._folder, self._device = folder, device
-        self._left, self._attack = MOST_MEASURED, dict[str, float]()
+        self._left, self._attack = MOST_MEASURED, dict[str, tuple[float, float]]()
         self._known: dict[str, Rehearsed] = {}
 
     def of(self, spec: RunSpec) -> tuple[Rehearsed | None, str]:
@@ -168,14 +191,17 @@ class _Measuring:
         attacks = json.dumps([spec.task.name, spec.model.name, *(ref.name for ref in spec.attacks)])
         before = self._attack.get(attacks)
         begun = time.perf_counter()
-        found = rehearse(spec, self._folder, self._device, attacks=before is None or before < FAST)
+        attack = before is None or before[0] < FAST
+        found = rehearse(spec, self._folder, self._device, attacks=attack)
         self._left -= time.perf_counter() - begun
         took = found.seconds.get("attack")
         if took is not None and not found.why_not:
-            self._attack[attacks] = took
+            self._attack[attacks] = took, found.cpu_seconds["attack"]
         elif took is None and before is not None:
-            seconds = {**found.seconds, "attack": before}
-            found = Rehearsed(seconds, found.vocabulary, found.skipped, found.why_not)
+            found = replace(
+                found, seconds={**found.seconds, "attack": before[0]},
+                cpu_seconds={**found.cpu_seconds, "attack": before[1]},
+            )  # fmt: skip
         self._known[key] = found
         return found, f"in part: {found.why_not}" if found.why_not else "rehearsed"
 
@@ -201,6 +227,10 @@ def _of_setting(jobs: Sequence[Job], measuring: _Measuring) -> SettingForecast:
         guarantees=planned_guarantees(parts, spec, there, words),
         skipped=skipped or tuple(f"{name}: {reason}" for name, reason in more.items()),
         seconds={} if found is None else found.seconds,
+        cpu_seconds={} if found is None else found.cpu_seconds,
+        memory_mb=None if found is None else found.memory_mb,
+        steps=() if found is None else found.steps,
+        weights=None if found is None else found.weights or None,
         measured=how,
     )
 
@@ -232,5 +262,5 @@ def _rows(corpus: Corpus) -> dict[str, int]:
 
 
 def _users(corpus: Corpus) -> dict[str, int]:
-    counts = {split: len(np.unique(corpus.users[corpus.where(split)])) for split in _SPLITS}
+    counts = {split: len(distinct(corpus.users[corpus.where(split)])) for split in _SPLITS}
     return {split: count for split, count in counts.items() if count}

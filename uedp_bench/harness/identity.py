@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
@@ -94,8 +94,9 @@ def names_source(annotation: Any) -> bool:
 
 def identity_of(parts: Mapping[str, Any]) -> tuple[str, str]:
     """(id, group) of what `identity_parts` gave, or of what a result recorded of it."""
-    shared = {name: value for name, value in parts.items() if name != "seed"}
-    return _digest(parts), _digest(shared)
+    texts = {name: f"{_SORTED(name)}: {_SORTED(parts[name])}" for name in sorted(parts)}
+    shared = [text for name, text in texts.items() if name != "seed"]
+    return _digest(texts.values()), _digest(shared)
 
 
 def identity_parts(
@@ -157,5 +158,9 @@ def component_identity(
     return [ref.name, component.version, params, *([] if source is None else [source])]
 
 
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+_SORTED = json.JSONEncoder(sort_keys=True).encode
+
+
+def _digest(texts: Iterable[str]) -> str:
+    """Digest of an object of these sorted pairs, as `json.dumps` writes it."""
+    return hashlib.sha256(f"{{{', '.join(texts)}}}".encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What a run takes: seconds by phase, and memory."""
+"""What a run takes: seconds by phase, processor time, and memory."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Meter:
         self.started = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.phase, self._progress = "load", progress
         self.seconds: dict[str, float] = {}
+        self._processor = time.process_time()
         self._memory, self._device = _PeakMemory(), "cpu"
         progress("load", 0, 1)
 
@@ -47,10 +48,11 @@ class Meter:
         self._memory.reset(device)
 
     def cost(self) -> dict[str, Any]:
-        """Seconds by phase, peak memory and device, as fields of a result's cost."""
+        """Seconds by phase and of the processor, peak memory, device: fields of a result's cost."""
         seconds = {f"{phase}_seconds": round(s, 3) for phase, s in self.seconds.items()}
         peak = self._memory.peak_mb(self._device)
-        return {**seconds, "peak_memory_mb": peak, "device": self._device}
+        spent = round(time.process_time() - self._processor, 3)
+        return {**seconds, "cpu_seconds": spent, "peak_memory_mb": peak, "device": self._device}
 
 
 class _PeakMemory:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from uedp_bench.clients import Clients
-from uedp_bench.corpus import BoolArray, Corpus
+from uedp_bench.corpus import BoolArray, Corpus, distinct
 from uedp_bench.harness.components import Sources
 from uedp_bench.harness.identity import fingerprint_of
 from uedp_bench.leakage import Attack, Planted
@@ -178,7 +178,7 @@ def public_sizes(sources: Sources, corpus: Corpus, downstream: Corpus | None = N
 
 def _sizes(source: Source[Any], corpus: Corpus) -> CorpusStats:
     documented: CorpusStats | None = None if source.params.selects else source.documented()
-    held_out = len(np.unique(corpus.users[corpus.where("held_out")]))
+    held_out = len(distinct(corpus.users[corpus.where("held_out")]))
     if documented is not None:
         return CorpusStats(
             documented.users - held_out, documented.rows, documented.sensitive_rows,
@@ -192,9 +192,9 @@ def counted_sizes(corpus: Corpus) -> CorpusStats:
     train = corpus.where("train")
     mentioned = corpus.entities.entity[train[corpus.entities.row]]
     return CorpusStats(
-        users=len(np.unique(corpus.users[train])),
+        users=len(distinct(corpus.users[train])),
         rows=int(train.sum()),
         sensitive_rows=int((train & corpus.sensitive).sum()),
-        entities=len(np.unique(mentioned)),
+        entities=len(distinct(mentioned)),
         public=False,
     )

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from uedp_bench.clients import CLIENT, NO_CLIENTS, clients_of
+from uedp_bench.corpus import distinct
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class UnitsThere(NamedTuple):
     def of(corpus: Corpus) -> UnitsThere:
         """Counts them."""
         train = corpus.where("train")
-        users = len(np.unique(corpus.users[train]))
+        users = len(distinct(corpus.users[train]))
         dealt = CLIENT in corpus.groups
         clients = len(np.unique(clients_of(corpus)[train])) if dealt else None
         return UnitsThere(users, clients, int(train.sum()))

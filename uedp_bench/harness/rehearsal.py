@@ -8,7 +8,6 @@ out of a training are counted at the pace of those that were done. Its numbers m
 from __future__ import annotations
 
 import signal
-import statistics
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,8 +17,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from uedp_bench.checkpoints import Checkpoints
-from uedp_bench.corpus import BoolArray
+from uedp_bench.corpus import BoolArray, FloatArray
 from uedp_bench.harness.attacking import reason_against, with_messages
 from uedp_bench.harness.components import build_sources
 from uedp_bench.harness.execution import Execution
@@ -51,15 +52,28 @@ class Rehearsed:
     Attributes:
         seconds: that each phase of the run would take (train, score, attack); phases that were not
             reached are missing.
+        cpu_seconds: the same of the process' CPU time, all threads together.
+        memory_mb: what the rehearsal held at most (MB of 10^6 bytes), as a result says it.
+        steps: of each training of the release, in order, with its name.
+        weights: that are trained, of the network with most of them; 0 if no training says.
         vocabulary: of the release; None where it has none, or that was not reached.
         skipped: reasons against attacks, by their names.
         why_not: why it ended early; empty where it did not.
     """
 
     seconds: Mapping[str, float]
+    cpu_seconds: Mapping[str, float]
+    memory_mb: float
+    steps: tuple[tuple[str, int], ...]
+    weights: int
     vocabulary: Vocabulary | None
     skipped: Mapping[str, str]
     why_not: str = ""
+
+
+def _clocks() -> FloatArray:
+    """(2,) seconds of the clock, and of the CPU by this process."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 _BEFORE_TRAINING = (VocabularyMechanism, PublishingMechanism)
@@ -73,23 +87,25 @@ class FirstSteps(Checkpoints):
     """Trainings that end after their first steps.
 
     Attributes:
-        left: seconds that the other steps would take.
+        left: (2,) seconds that the other steps would take, by the clock and of the CPU.
+        begun: name and steps of each training.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.left = 0.0
+        self.left, self.begun = np.zeros(2), list[tuple[str, int]]()
 
     def steps(self, name: str, run: Run, total: int, parts: Mapping[str, Any]) -> Iterator[int]:
         """The first steps of a training; see `Run.checkpointed`."""
-        took: list[float] = []
+        self.begun.append((name, total))
+        took: list[FloatArray] = []
         for done in range(total):
-            start = time.perf_counter()
+            start = _clocks()
             yield done
-            took.append(time.perf_counter() - start)
-            if sum(took) > STEP_SECONDS and len(took) >= LEAST_STEPS:
+            took.append(_clocks() - start)
+            if np.sum(took, axis=0)[0] > STEP_SECONDS and len(took) >= LEAST_STEPS:
                 # The first step also warms up, and a busy machine makes single ones long.
-                self.left += (total - len(took)) * statistics.median(took[1:])
+                self.left = self.left + (total - len(took)) * np.median(took[1:], axis=0)
                 return
 
 
@@ -108,7 +124,8 @@ def rehearse(spec: RunSpec, out: Path, device: str, *, attacks: bool) -> Rehears
     sources = build_sources(spec)
     data = load_data(sources)
     identity = Identity.of(spec, data.fingerprint)
-    ready = prepare(spec, Execution(out, device), (sources, data), identity, Meter(no_progress))
+    meter = Meter(no_progress)
+    ready = prepare(spec, Execution(out, device), (sources, data), identity, meter)
     first = FirstSteps()
     stages = replace(ready.public_stages, checkpoints=lambda folder: first)
     run = replace(ready.run, checkpoints=first, public_stages=stages)
@@ -120,15 +137,26 @@ def rehearse(spec: RunSpec, out: Path, device: str, *, attacks: bool) -> Rehears
         found.why_not = f"it ended after {MOST_SECONDS:g} seconds"
     except Exception as error:  # what half a training made may not be fit for use
         found.why_not = f"{type(error).__name__} after the first steps"
-    return Rehearsed(found.seconds, found.vocabulary, found.skipped, found.why_not)
+    weights = [n for name, n in run.counts.items() if name.startswith("weights_")]
+    return Rehearsed(
+        seconds={phase: float(each[0]) for phase, each in found.seconds.items()},
+        cpu_seconds={phase: float(each[1]) for phase, each in found.seconds.items()},
+        memory_mb=float(meter.cost()["peak_memory_mb"]),
+        steps=found.steps or tuple(first.begun),  # it may have ended while it trained
+        weights=int(max(weights, default=0)),
+        vocabulary=found.vocabulary,
+        skipped=found.skipped,
+        why_not=found.why_not,
+    )
 
 
 class _Rehearsal:
-    """One run, as it goes."""
+    """One run, as it goes; seconds are (2,), by the clock and of the CPU."""
 
     def __init__(self, ready: Prepared, first: FirstSteps) -> None:
         self._ready, self._first = ready, first
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, FloatArray] = {}
+        self.steps: tuple[tuple[str, int], ...] = ()
         self.skipped: dict[str, str] = {}
         self.vocabulary: Vocabulary | None = None
         self.why_not = ""
@@ -141,8 +169,9 @@ class _Rehearsal:
                 made = protect(self._ready.parts, self._ready.there.corpus, self._ready.run)
             except Exception:
                 # Mechanisms that protect refuse to say what happened in a part of their rounds.
-                if not self._first.left:
+                if not self._first.left[0]:
                     raise
+        self.steps = tuple(self._first.begun)
         if made is None:
             self._ready = _trained_plainly(self._ready)
             made = protect(self._ready.parts, self._ready.there.corpus, self._ready.run)
@@ -175,11 +204,11 @@ class _Rehearsal:
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
-        start, left = time.perf_counter(), self._first.left
+        start, left = _clocks(), self._first.left
         try:
             yield
         finally:
-            self.seconds[phase] = time.perf_counter() - start + self._first.left - left
+            self.seconds[phase] = _clocks() - start + self._first.left - left
 
 
 class _AskedAgain:
@@ -191,15 +220,15 @@ class _AskedAgain:
 
     def __init__(self, run: Run, first: FirstSteps) -> None:
         self._run, self._first = run, first
-        self.models, self.seconds = 0, 0.0
+        self.models, self.seconds = 0, np.zeros(2)
 
     def __call__(self, users: BoolArray, *, mechanism: Any, **more: Any) -> Release:
         """See `Run.retrain`."""
-        start, left = time.perf_counter(), self._first.left
+        start, left = _clocks(), self._first.left
         release = self._run.retrain(users, mechanism=mechanism, **more)
         if mechanism == "same":
             self.models += 1
-            self.seconds += time.perf_counter() - start + self._first.left - left
+            self.seconds = self.seconds + _clocks() - start + self._first.left - left
         return release
 
 

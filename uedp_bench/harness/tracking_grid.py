@@ -200,13 +200,23 @@ class GridRun:
         for child in dict.fromkeys(moved):
             client.set_tag(child, PARENT, parent)
         delete_doubles(client, doubles)
-        ended = dict(results)
-        for child in runs_with(client, experiment, PARENT, parent):
-            if CONTENT in child.data.tags:
-                ended.setdefault(child.data.tags[ID], child.info.status == "FAILED")
-        whole = ended.keys() >= self.names.keys() and len(ended) >= self._grid.runs
-        status = "KILLED" if not whole else "FAILED" if any(ended.values()) else "FINISHED"
-        client.set_terminated(parent, status, round(1000 * time.time()))
+        said = None
+        # Another command may log its last run between our look and our word. Whoever speaks looks
+        # again, so that the last word is of somebody who saw everything before it.
+        while said != (status := _status(client, self._grid, (experiment, parent), results)):
+            client.set_terminated(parent, status, round(1000 * time.time()))
+            said = status
+
+
+def _status(client: Any, grid: Grid, place: tuple[str, str], results: Mapping[str, bool]) -> str:
+    """How a grid stands below its parent, as MLflow calls it; place is experiment and parent."""
+    experiment, parent = place
+    ended = dict(results)
+    for child in runs_with(client, experiment, PARENT, parent):
+        if CONTENT in child.data.tags:
+            ended.setdefault(child.data.tags[ID], child.info.status == "FAILED")
+    whole = ended.keys() >= grid.names.keys() and len(ended) >= grid.runs
+    return "KILLED" if not whole else "FAILED" if any(ended.values()) else "FINISHED"
 
 
 def _parent_of(place: tuple[Any, str], grid: Grid, began: int) -> Found:

@@ -12,18 +12,17 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.files.tables import FORMATS as TABLES
-from uedp_bench.files.tables import TableFormat, ending_of
+from uedp_bench.files.tables import ending_of
 from uedp_bench.files.text_files import GZIP_MAGIC, open_text
 from uedp_bench.tasks.sources.reading.token_files import ENDINGS as TOKEN_FILES
+from uedp_bench.tasks.sources.reading.token_files import FileFormat
 
-Format = TableFormat | Literal["conll"]
-
-FORMATS: dict[str, Format] = {**TABLES, **dict.fromkeys(sorted(TOKEN_FILES), "conll")}
+FORMATS: dict[str, FileFormat] = {**TABLES, **dict.fromkeys(sorted(TOKEN_FILES), "conll")}
 """What a file is, by its ending."""
 
 LOOKED_AT = 2**20
@@ -51,7 +50,7 @@ class FileFacts:
     """
 
     path: Path
-    file_format: Format
+    file_format: FileFormat
     encoding: str = "utf-8"
     delimiter: str | None = None
     by_ending: bool = True
@@ -139,7 +138,7 @@ def _encoding(path: Path, start: bytes) -> str:
     return "latin-1"
 
 
-def _format_of(text: str, lines: list[str], named: str | None) -> tuple[Format, str | None]:
+def _format_of(text: str, lines: list[str], named: str | None) -> tuple[FileFormat, str | None]:
     """What the text is, and what stands between fields."""
     first = lines[0].lstrip()
     if first.startswith("{") and _is_object(first):

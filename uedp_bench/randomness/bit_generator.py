@@ -1,22 +1,31 @@
-"""A generator of bits for `numpy.random.Generator` whose words come from any iterator.
+"""Random numbers of NumPy's samplers whose bits withstand an adversary who has seen others.
 
-NumPy's own are simulations' generators: fast, well distributed, and not made to withstand an
-adversary who has seen what they gave. This one lends NumPy's samplers a stream that is.
+NumPy's own bit generators are simulations': fast, well distributed, and not made for that. What
+stands here lends NumPy a stream that is, and draws long arrays without NumPy's samplers, which
+would call Python for every word.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import threading
 from collections.abc import Iterator
 from operator import length_hint
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-_BLOCK = 2**15
-"""Bytes that are hashed at once."""
+from uedp_bench.randomness.keystream import BLOCK, Keystream
+from uedp_bench.randomness.normal_numbers import WORDS, Words, normal_numbers
+
+_LISTED = 2**10
+"""Words that are drawn at once where they are taken one by one."""
+
+_AT_ONCE = 2**13
+"""Numbers that are computed at once: their tables stay in the cache."""
+
+Size = int | tuple[int, ...]
 
 
 class _Interface(ctypes.Structure):
@@ -34,7 +43,7 @@ class _Interface(ctypes.Structure):
 class WordGenerator:
     """What `numpy.random.Generator` needs of a bit generator, from words of 64 bits.
 
-    Every number costs a call of Python, 0.2 microseconds: ten times as much as NumPy's own.
+    Every number costs a call of Python: ten times as much as NumPy's own.
 
     Args:
         words: endless, each below 2^64.
@@ -62,16 +71,20 @@ class WordGenerator:
         self.lock = threading.Lock()
 
 
-class HashGenerator(WordGenerator):
-    """Words of SHAKE-256 of a key and a counter: without the key they look like chance.
+class KeyedBits(WordGenerator):
+    """Words of a keystream: without the key they look like chance.
 
     Args:
         key: secret, 32 bytes of the operating system.
     """
 
     def __init__(self, key: bytes) -> None:
-        self._words = _HashedWords(key)
+        self._words = _KeyedWords(key)
         super().__init__(iter(self._words))
+
+    def many(self, count: int) -> Words:
+        """(count,) the next words: those that would be drawn one by one."""
+        return self._words.many(count)
 
     @property
     def state(self) -> dict[str, int]:
@@ -83,8 +96,51 @@ class HashGenerator(WordGenerator):
         self._words.go_to(state["drawn"])
 
 
-class _HashedWords:
-    """Blocks of hashed words, one after the other; drawing one costs no more than in a list."""
+class KeyedGenerator(np.random.Generator):
+    """NumPy's generator of a key, whose long arrays of normal and uniform numbers are fast.
+
+    An array has the same numbers if it is drawn in parts. Other laws, and single numbers, are
+    NumPy's own.
+
+    Args:
+        key: see `KeyedBits`.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._bits = KeyedBits(key)
+        super().__init__(self._bits)  # type: ignore[arg-type]
+
+    def standard_normal(  # type: ignore[override]
+        self, size: Size | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """See NumPy: of an array in float64, each number is a quantile (`normal_numbers`)."""
+        if size is None or args or kwargs:
+            return super().standard_normal(size, *args, **kwargs)
+        found = np.empty(size)
+        for part in _parts(found):
+            part[:] = normal_numbers(self._bits.many(WORDS * len(part)))
+        return found
+
+    def random(  # type: ignore[override]
+        self, size: Size | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """See NumPy, to the bit: multiples of 2^-53 below 1."""
+        if size is None or args or kwargs:
+            return super().random(size, *args, **kwargs)
+        found = np.empty(size)
+        for part in _parts(found):
+            np.multiply(self._bits.many(len(part)) >> np.uint64(11), 2.0**-53, out=part)
+        return found
+
+
+def _parts(found: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    flat = found.reshape(-1)
+    for start in range(0, len(flat), _AT_ONCE):
+        yield flat[start : start + _AT_ONCE]
+
+
+class _KeyedWords:
+    """Words of a keystream, one by one or many at once."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -92,22 +148,23 @@ class _HashedWords:
 
     def go_to(self, drawn: int) -> None:
         """Makes the word after so many the next."""
-        block, skipped = divmod(drawn, _BLOCK // 8)
-        self._block, self._left = block - 1, iter(list[int]())
-        if skipped:
-            self._next_block()
-            for _ in range(skipped):
-                next(self._left)
+        self._listed, self._left = drawn, iter(list[int]())
 
     @property
     def drawn(self) -> int:
         """Words so far."""
-        return (self._block + 1) * (_BLOCK // 8) - length_hint(self._left)
+        return self._listed - length_hint(self._left)
 
-    def _next_block(self) -> None:
-        self._block += 1
-        content = hashlib.shake_256(self._key + self._block.to_bytes(8, "little")).digest(_BLOCK)
-        self._left = iter(np.frombuffer(content, dtype=np.uint64).tolist())
+    def many(self, count: int) -> Words:
+        """(count,) the next words."""
+        first = self.drawn
+        self.go_to(first + count)
+        return self._from(first, count)
+
+    def _from(self, first: int, count: int) -> Words:
+        block, skipped = divmod(8 * first, BLOCK)
+        found = Keystream(self._key, block).bytes(skipped + 8 * count)
+        return cast("Words", found[skipped:].view("<u8"))
 
     def __iter__(self) -> Iterator[int]:
         while True:
@@ -117,4 +174,5 @@ class _HashedWords:
                 if left is not self._left:  # somebody went elsewhere
                     break
             else:
-                self._next_block()
+                words = self._from(self._listed, _LISTED)
+                self._listed, self._left = self._listed + _LISTED, iter(words.tolist())

@@ -15,8 +15,8 @@ on which device and into which folder never enters.
 
 With the noise source `seed` the key of all secret streams is a hash of the seed: whoever has the
 seed can draw the noise again and take it off. With `os` it is 32 bytes of the operating system, and
-the streams are those of SHAKE-256 under this key, so that what came out of a stream tells nothing
-of the rest. The key is forgotten when the run ends, and nothing can be drawn again.
+the streams are those of AES-256 under keys hashed from it, so that what came out of a stream tells
+nothing of the rest. The key is forgotten when the run ends, and nothing can be drawn again.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Stream:
         """The generator of the place below this one with these names: the same at every call."""
         key = self.child(*names).key
         if self.source == "os":
-            from uedp_bench.randomness.bit_generator import HashGenerator
+            from uedp_bench.randomness.bit_generator import KeyedGenerator
 
-            return np.random.Generator(HashGenerator(key))  # type: ignore[arg-type]
+            return KeyedGenerator(key)
         words = np.frombuffer(key, dtype=np.uint32).tolist()
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))

@@ -64,9 +64,10 @@ def seed_estimate(values: ArrayLike) -> Estimate:
 @cache
 def _student(degrees: int) -> float:
     """Student's quantile; a leaderboard asks for few of them very often."""
-    from scipy.stats import t
+    # What scipy.stats calls; to import that takes a CPU second.
+    from scipy.special import stdtrit
 
-    return float(t.ppf((1.0 + CONFIDENCE) / 2.0, degrees))
+    return float(stdtrit(degrees, (1.0 + CONFIDENCE) / 2.0))
 
 
 def mean_estimate(

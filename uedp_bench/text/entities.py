@@ -114,7 +114,9 @@ def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False)
     """
     found = detect(corpus.texts, params)
     aside = gold and params.detector != "none"
-    own, own_types = ([], ()) if aside else (corpus.entities.mentions(), corpus.entity_types)
+    entities = Spans.none() if aside else corpus.entities
+    own_types = () if aside else corpus.entity_types
+    own = entities.table()
     known = tuple(sorted({*own_types, *found.types}))
     types = known if params.entity_types is None else tuple(sorted(set(params.entity_types)))
     for kind in types:
@@ -122,12 +124,12 @@ def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False)
             near = nearest(kind, known)
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known) or 'none'}"
             raise InputError(f"entity_types: no type {kind!r} here; {hint}")
-    apart = _apart(found.mentions, np.array(own, dtype=np.int64).reshape(-1, 4))
-    chosen = [
-        *_of_types(own, own_types, types),
-        *_of_types(apart.tolist(), found.types, types),
-    ]
-    out = replace(corpus, entities=Spans.build(corpus.texts, chosen), entity_types=types)
+    apart = _of_types(_apart(found.mentions, own), found.types, types)
+    if types != own_types:
+        entities = Spans.build(corpus.texts, _of_types(own, own_types, types))
+    if len(apart):
+        entities = entities.followed_by(corpus.texts, apart)
+    out = replace(corpus, entities=entities, entity_types=types)
     if params.detector == "none":
         return out
     labelled = Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
@@ -145,7 +147,7 @@ def found_in(texts: Sequence[str], params: DetectionParams) -> Layer:
         InputError, MissingExtraError: as `detect`.
     """
     found = detect(texts, params)
-    return Layer.build(texts, map(tuple, found.mentions.tolist()), found.types)
+    return Layer.build(texts, found.mentions, found.types)
 
 
 def detected_in(corpus: Corpus, texts: Sequence[str]) -> list[list[Mention]]:
@@ -164,25 +166,25 @@ def detected_in(corpus: Corpus, texts: Sequence[str]) -> list[list[Mention]]:
     if corpus.detector is None:
         raise InputError("the entities of this corpus are the source's own: it has no detector")
     found, out = detect(texts, corpus.detector), list[list[Mention]]([] for _ in texts)
-    for row, *mention in _of_types(found.mentions.tolist(), found.types, corpus.entity_types):
-        out[row].append((mention[0], mention[1], mention[2]))
+    chosen = _of_types(found.mentions, found.types, corpus.entity_types)
+    for row, start, end, kind in chosen.tolist():
+        out[row].append((start, end, kind))
     return out
 
 
-def _of_types(
-    mentions: Sequence[Sequence[int]], names: Sequence[str], types: Sequence[str]
-) -> list[tuple[int, int, int, int]]:
+def _of_types(mentions: IntArray, names: Sequence[str], types: Sequence[str]) -> IntArray:
     """The mentions (row, start, end, index into `names`) of `types`, with indexes into these."""
     at = {name: index for index, name in enumerate(types)}
-    return [
-        (row, start, end, at[names[kind]])
-        for row, start, end, kind in mentions
-        if names[kind] in at
-    ]
+    number = np.array([at.get(name, -1) for name in names], dtype=np.int64)
+    out = mentions.copy()
+    out[:, 3] = number[mentions[:, 3]]
+    return out[out[:, 3] >= 0]
 
 
 def _apart(found: IntArray, own: IntArray) -> IntArray:
     """The mentions of `found` that overlap none of `own`."""
+    if not len(found):
+        return found
     taken: dict[int, list[tuple[int, int]]] = {}
     for row, start, end, _ in own.tolist():
         taken.setdefault(row, []).append((start, end))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import SPLITS, Corpus, FloatArray, Spans, concatenate
+from uedp_bench.corpus import SPLITS, Corpus, FloatArray, Spans, concatenate, distinct
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.text.simple_sentences import simple_sentences
@@ -34,14 +34,18 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
     users of their own, no entities, no label and no attributes; no layer covers them. At most
     `params.public_rows` public rows are kept, those that the source made itself first.
 
-    Before that, a sample of the users is drawn (`sample`), rows of too few sentences are left out
-    (`min_sentences`, `test_sentences`), and with `public_share` some of the training users become
+    Before that, the split `valid` takes the place of all others (`tune_on_valid`), a sample of the
+    users is drawn (`sample`), rows of too few sentences are left out (`min_sentences`,
+    `test_sentences`), and with `public_share` some of the training users become
     public.
 
     Raises:
         InputError: for a file that is missing, unreadable or without a sentence, if users of the
-            split `valid` are to be public and train as well, or if no training or test row is left.
+            split `valid` are to be public or tuned on and have rows in other splits as well, or if
+            no training or test row is left.
     """
+    if params.tune_on_valid is not None:
+        corpus = _valid_alone(corpus, params.tune_on_valid)
     corpus = _of_length(_sample(corpus, params.sample), params)
     corpus = _share(corpus, params.public_share)
     if params.valid_is_public:
@@ -56,6 +60,33 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
         keep = np.setdiff1d(np.arange(len(corpus)), own[params.public_rows :])
         corpus = replace(corpus.take(keep), origin=np.arange(len(keep)))
     return corpus
+
+
+def _valid_alone(corpus: Corpus, scored: float) -> Corpus:
+    """The public rows, and those of `valid`: users drawn by hash are `test`, the others `train`.
+
+    Raises:
+        InputError: if one of the two has no row, or users of `valid` have rows in `train` or
+            `test`: a guarantee that covers them would not be for free.
+    """
+    if shared := _shared(corpus, "train", "test"):
+        raise InputError(
+            f"source.tune_on_valid={scored}: {shared} users of the split 'valid' have rows in "
+            "'train' or 'test' too; settings may be chosen on other users alone"
+        )
+    kept = np.flatnonzero(corpus.where("valid", "public"))
+    corpus = replace(corpus.take(kept), origin=np.arange(len(kept)))
+    valid = corpus.where("valid")
+    drawn = np.append(_hashed(b"tune", corpus.user_count) < scored, False)  # rows of nobody train
+    test = valid & drawn[corpus.users]
+    if not test.any() or not (valid & ~test).any():
+        users = distinct(corpus.users[valid & (corpus.users >= 0)])
+        raise InputError(
+            f"source.tune_on_valid={scored} cuts {len(users)} users of "
+            "the split 'valid' into users to train on and users to score, and one of them has no "
+            "row; have the source cut more users off (valid=SHARE)"
+        )
+    return corpus.with_split(valid & ~test, "train").with_split(test, "test")
 
 
 def _of_length(corpus: Corpus, params: SourceParams) -> Corpus:
@@ -118,14 +149,17 @@ def _share(corpus: Corpus, share: float) -> Corpus:
 
 def _check_apart(corpus: Corpus) -> None:
     """Text of a training user that were called public would be trained on without protection."""
-    train, valid = (np.unique(corpus.users[corpus.where(name)]) for name in ("train", "valid"))
-    both = np.intersect1d(train, valid)
-    shared = int((both >= 0).sum())
-    if shared:
+    if shared := _shared(corpus, "train"):
         raise InputError(
             f"valid_is_public: {shared} users of the split valid are in train too, so their text "
             "is not public; only text of other users can be"
         )
+
+
+def _shared(corpus: Corpus, *others: str) -> int:
+    """How many users of the split `valid` have rows in one of other splits too."""
+    valid, there = (distinct(corpus.users[corpus.where(*names)]) for names in (("valid",), others))
+    return int((np.intersect1d(valid, there) >= 0).sum())
 
 
 def read_public(files: tuple[Path, ...], room: int | None = None) -> list[str]:

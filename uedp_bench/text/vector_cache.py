@@ -112,9 +112,13 @@ class _Held:
         """Takes what parts hold that were not there before."""
         for file in sorted(set(self._folder.glob("*.npz")) - self._seen):
             self._seen.add(file)
-            found = load_arrays(file, partial(_those, self._names))
-            if found is not None and found[0].any():
-                self.put(np.flatnonzero(found[0]), found[1])
+            known = _names_in(file)
+            at = np.searchsorted(known, self._names)
+            hit = at < len(known)
+            hit[hit] = known[at[hit]] == self._names[hit]
+            found = load_arrays(file, partial(_vectors_at, at[hit])) if hit.any() else None
+            if found is not None:
+                self.put(np.flatnonzero(hit), found)
 
     def put(self, rows: IntArray, vectors: FeatureArray) -> None:
         """Sets vectors (rows, size) of some of the names."""
@@ -124,13 +128,29 @@ class _Held:
         self.there[rows] = True
 
 
-def _those(names: Names, data: Mapping[str, Any]) -> tuple[BoolArray, FeatureArray]:
-    """(names,) which of the names a part has, and their vectors, read only if it has any."""
-    known = data["names"]
-    at = np.searchsorted(known, names)
-    hit = at < len(known)
-    hit[hit] = known[at[hit]] == names[hit]
-    return hit, data["vectors"][at[hit]] if hit.any() else np.empty((0, 0), np.float32)
+_names_of: dict[Path, Names] = {}
+"""Names in parts that were read before: a part is called by its names, and they never change."""
+
+
+def _names_in(file: Path) -> Names:
+    """The names in a part, sorted; none in one that is damaged."""
+    if file in _names_of:
+        return _names_of[file]
+    found = load_arrays(file, _names_at)
+    if found is None:
+        return np.empty(0, dtype=np.uint64)
+    _names_of[file] = found
+    return found
+
+
+def _names_at(data: Mapping[str, Any]) -> Names:
+    names: Names = data["names"]
+    return names
+
+
+def _vectors_at(rows: IntArray, data: Mapping[str, Any]) -> FeatureArray:
+    vectors: FeatureArray = data["vectors"][rows]
+    return vectors
 
 
 def _write(folder: Path, names: Names, vectors: FeatureArray) -> None:

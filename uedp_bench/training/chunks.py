@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from uedp_bench.corpus import IntArray
+from uedp_bench.learner import RowLengths
 from uedp_bench.training.cohort import Cohort
 
 CACHED_NUMBERS = 2**23
@@ -71,7 +72,7 @@ _POOL = 32
 
 
 def batches_of_like_length(
-    order: IntArray, lengths: IntArray, size: int, rng: np.random.Generator
+    order: IntArray, lengths: RowLengths, size: int, rng: np.random.Generator
 ) -> IntArray:
     """Shuffled rows, so that each batch of `size` has rows of similar length.
 
@@ -93,7 +94,7 @@ def batches_of_like_length(
     return np.concatenate([*(batches[at] for at in rng.permutation(len(batches))), last])
 
 
-def row_numbers(cohort: Cohort, lengths: IntArray, row_size: int) -> IntArray:
+def row_numbers(cohort: Cohort, lengths: RowLengths, row_size: int) -> IntArray:
     """(units,) numbers in the largest tensor of each unit's longest row that counts.
 
     Args:

@@ -56,7 +56,8 @@ class GaussianNoise:
 
     Noise is drawn, scaled and added in float64, on the CPU whatever the device: normal numbers of
     float32 end at 5.77 standard deviations, where one coordinate can tell who took part
-    (`accounting.sampler_end`). The noisy vector is rounded to its type after that, which is
+    (`accounting.sampler_end`). Two numbers never share a word of random bits where these are the
+    operating system's. The noisy vector is rounded to its type after that, which is
     post-processing.
 
     Attributes:

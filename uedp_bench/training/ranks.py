@@ -25,6 +25,7 @@ from torch import Tensor
 from uedp_bench.rank_group import (
     Call,
     Failed,
+    Fetch,
     RankGoneError,
     all_there,
     answer,
@@ -99,7 +100,7 @@ def serve() -> None:
     keep_freed_memory()
     try:
         while not isinstance(message := told(), _End):
-            if isinstance(message, Call):
+            if isinstance(message, Call | Fetch):
                 answer(message)
             elif isinstance(message, Begin):
                 _train(message)
@@ -218,7 +219,7 @@ def _train(begin: Begin) -> None:
             _computed(worker, work, message.shares[number()])
         elif isinstance(message, Begin):  # a training within a training
             _train(message)
-        elif isinstance(message, Call):
+        elif isinstance(message, Call | Fetch):
             answer(message)
         else:
             gathered([] if isinstance(worker, Failed) else worker.trainer.flat.changed_buffers())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -27,13 +27,36 @@ class ServerStep(Protocol):
         ...
 
 
+OverParts = Callable[[Tensor], Tensor]
+"""The sum of a tensor over all processes that have parts of the weights, the same on all."""
+
+
 @runtime_checkable
 class LayeredStep(Protocol):
     """A `ServerStep` that treats layers apart: it is told their sizes before the first round."""
 
-    def lay_out(self, sizes: Sequence[int]) -> None:
-        """Takes the weights (d,) as layers of these sizes, in order (`FlatModule.layers`)."""
+    def lay_out(self, sizes: Sequence[int], over_parts: OverParts | None = None) -> None:
+        """Takes the weights (d,) as layers of these sizes, in order (`FlatModule.layers`).
+
+        Args:
+            sizes: of the layers; of this process' part of each where weights are in parts.
+            over_parts: adds up what all processes found of their parts (`--shard-weights`); None
+                where weights are whole.
+        """
         ...
+
+
+@runtime_checkable
+class WeightwiseStep(Protocol):
+    """A `ServerStep` that moves each weight by that weight's own numbers, and nothing else.
+
+    Parts of the weights may step apart from each other then (`--shard-weights`).
+
+    Attributes:
+        weightwise: True.
+    """
+
+    weightwise: ClassVar[bool]
 
 
 @dataclass
@@ -62,6 +85,7 @@ def blocks(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 class SgdServer(Scheduled):
     """Federated averaging: adds `learning_rate` times the estimate, with momentum if wanted."""
 
+    weightwise: ClassVar[bool] = True
     momentum: float = 0.0
     _velocity: Tensor | None = field(default=None, init=False, repr=False)
 
@@ -91,6 +115,7 @@ class AdamServer(Scheduled):
             of it, and neither does clipping.
     """
 
+    weightwise: ClassVar[bool] = True
     tau: float = field(default=1e-8, kw_only=True)
     weight_decay: float = field(default=0.0, kw_only=True)
     _first: Tensor | None = field(default=None, init=False, repr=False)
@@ -125,6 +150,7 @@ class _Adaptive(Scheduled):
         tau: how adaptive the step is; the larger, the closer to a plain one (1e-3 in the paper).
     """
 
+    weightwise: ClassVar[bool] = True
     tau: float = field(default=1e-3, kw_only=True)
     _first: Tensor | None = field(default=None, init=False, repr=False)
     _second: Tensor | None = field(default=None, init=False, repr=False)

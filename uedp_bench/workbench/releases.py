@@ -176,6 +176,9 @@ def _result(folder: Path) -> Result:
 def _release(folder: Path, result: Result) -> Release:
     where = folder / "release"
     if not where.is_dir():
-        raise InputError(f"{folder} holds no release: run again without --no-release")
+        raise InputError(
+            f"{folder} holds no release: remove it, and run again without --no-release (with "
+            "--releases on a cluster)"
+        )
     events = {"events": result.events}
     return load_saved(build(result.spec).task, where).showing(**events)

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,8 +99,9 @@ class World:
     pools: dict[str, Pool]
 
 
+@lru_cache(maxsize=8)
 def build_world(seed: int) -> World:
-    """The world of a seed. Faker is slow by the call, so it is asked only here."""
+    """The world of a seed. Faker is slow by the call, so it is asked only here, once."""
     from faker import Faker
 
     fake = Faker("en_US")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Layer, Mention, Spans
+from uedp_bench.corpus import BoolArray, IntArray, Layer, Spans, some_texts
 from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.files.arrow_spans import ArrowSpans, arrow_spans
 from uedp_bench.files.cell_values import NOT_TEXT
 from uedp_bench.files.printable import plain
 
@@ -32,10 +34,9 @@ class Where(Protocol):
 
 @dataclass(frozen=True)
 class Words:
-    """Texts and the places of their words, a list a row."""
+    """Texts whose words are what stands between white space."""
 
     texts: Sequence[str]
-    places: Sequence[Sequence[Place]]
     where: Where
 
 
@@ -44,23 +45,18 @@ class Annotation:
     """What a column annotates.
 
     Attributes:
-        mentions: (row, start, end, index into `types`).
+        mentions: (mentions, 4) row, start, end, index into `types`.
         types: sorted.
         rows: (rows,) True for rows that have a value: null means that nobody annotated them.
     """
 
-    mentions: list[Mention]
+    mentions: IntArray
     types: tuple[str, ...]
     rows: BoolArray
 
     def layer(self, texts: Sequence[str]) -> Layer:
         """The same as a layer of a corpus."""
         return Layer(Spans.build(texts, self.mentions), self.types, self.rows)
-
-
-def words_of(texts: Sequence[str]) -> list[list[Place]]:
-    """Places of what stands between white space."""
-    return [[found.span() for found in re.finditer(r"\S+", text)] for text in texts]
 
 
 def places_of(tokens: Sequence[str]) -> list[Place]:
@@ -72,69 +68,160 @@ def places_of(tokens: Sequence[str]) -> list[Place]:
     return places
 
 
-def read_annotation(values: Sequence[Any], column: str, words: Words) -> Annotation:
+def read_annotation(values: Callable[[], Iterable[Any]], column: str, words: Words) -> Annotation:
     """What a column annotates, each row by spans or by tags.
 
     A list of tags has one a word. Where one of the column starts with `B-` or `I-`, all are read as
     IOB1 or IOB2 (`O` is outside); else each word has the type that its tag names.
 
     Args:
-        values: of each row: a list of {start, end, type}, or a list of tags, as JSON text too.
+        values: gives the values of some rows after the other, as lists or as Arrow arrays. That of
+            a row is a list of {start, end, type}, or a list of tags, as JSON text too.
         column: its name.
         words: of the texts.
 
     Raises:
         InputError: naming row, column and value, for one that is none of these.
     """
-    rows = [_parsed(value, words.where(row), column) for row, value in enumerate(values)]
-    every = {item for items in rows for item in items or () if isinstance(item, str)}
-    known = sorted(filter(_BIO.fullmatch, every)) if any(map(_STARTS.fullmatch, every)) else None
-    found: list[tuple[int, int, int, str]] = []
-    for row, items in enumerate(rows):
-        if items and isinstance(items[0], str):
-            spans = _of_tags(row, items, column, words, known)
+    reading = _Reading(column, words)
+    for part in values():
+        reading.add_spans(part)
+    if reading.tags:
+        reading.rows = 0
+        starts = any(map(_STARTS.fullmatch, reading.tags))
+        known = sorted(filter(_BIO.fullmatch, reading.tags)) if starts else None
+        for part in values():
+            reading.add_tags(part, known)
+    return reading.annotation()
+
+
+class _Reading:
+    """Annotations of a column as far as it was read; few rows are objects at a time.
+
+    Args:
+        column: its name.
+        words: of the texts.
+
+    Attributes:
+        rows: that were read.
+        tags: the different ones.
+    """
+
+    def __init__(self, column: str, words: Words) -> None:
+        self._column, self._words = column, words
+        self.rows = 0
+        self.tags: set[str] = set()
+        self._types: dict[str, int] = {}
+        self._mentions: list[IntArray] = []
+        self._there: list[BoolArray] = []
+
+    def add_spans(self, part: Any) -> None:
+        """Reads the spans of some more rows, and which tags there are."""
+        found = None if isinstance(part, list) else arrow_spans(part)
+        if found is not None:
+            self._add_arrow(part, found)
         else:
-            where = f"{words.where(row)}, column {shown(column)}"
-            spans = list(_of_spans(items or [], words.texts[row], where))
-        found += [(row, *span) for span in spans]
-    types = tuple(sorted({kind for *_, kind in found}))
-    index = {name: at for at, name in enumerate(types)}
-    return Annotation(
-        [(row, start, end, index[kind]) for row, start, end, kind in found],
-        types,
-        np.array([items is not None for items in rows], dtype=bool),
-    )
+            rows = self._parsed(part)
+            self.tags |= {item for items in rows for item in items or () if isinstance(item, str)}
+            spans = [(at, items) for at, items in enumerate(rows) if items and not _tagged(items)]
+            at = np.array([at for at, _ in spans], dtype=np.int64)
+            texts = some_texts(self._words.texts, self.rows + at)
+            for (row, items), text in zip(spans, texts, strict=True):
+                self._add(row, _of_spans(items, text, self._where(row)))
+            self._there.append(np.array([items is not None for items in rows], dtype=bool))
+        self.rows += len(part)
+
+    def add_tags(self, part: Any, known: list[str] | None) -> None:
+        """Reads the tags of some more rows; `known` are the IOB tags of the column, if it has any.
+
+        A column of tags is read twice: none of them means anything before all are known.
+        """
+        rows = enumerate(self._parsed(part))
+        tagged = [(at, items) for at, items in rows if items and _tagged(items)]
+        at = np.array([at for at, _ in tagged], dtype=np.int64)
+        texts = some_texts(self._words.texts, self.rows + at)
+        for (row, items), text in zip(tagged, texts, strict=True):
+            places = [found.span() for found in re.finditer(r"\S+", text)]
+            where = partial(self._words.where, self.rows + row)
+            self._add(row, _of_tags(items, places, self._column, known, where))
+        self.rows += len(part)
+
+    def annotation(self) -> Annotation:
+        """Annotations of all rows that were read."""
+        types = tuple(sorted(self._types))
+        number = np.array([types.index(name) for name in self._types], dtype=np.int64)
+        mentions = np.concatenate([np.empty((0, 4), dtype=np.int64), *self._mentions])
+        mentions[:, 3] = number[mentions[:, 3]]
+        return Annotation(mentions, types, np.concatenate([np.empty(0, bool), *self._there]))
+
+    def _add(self, row: int, spans: Iterable[tuple[int, int, str]]) -> None:
+        types = self._types
+        found = [
+            (self.rows + row, start, end, types.setdefault(kind, len(types)))
+            for start, end, kind in spans
+        ]
+        self._mentions.append(np.array(found, dtype=np.int64).reshape(-1, 4))
+
+    def _add_arrow(self, part: Any, found: ArrowSpans) -> None:
+        """Adds spans that Arrow read, if each is inside its text; else says of which it is not."""
+        rows, which = np.unique(found.row, return_inverse=True)
+        sizes = np.array([*map(len, some_texts(self._words.texts, self.rows + rows))], dtype=int)
+        bad = found.bad | (found.end > sizes[which])
+        if bad.any():
+            row = int(found.row[bad.argmax()])
+            text = some_texts(self._words.texts, np.array([self.rows + row]))[0]
+            self._add(row, _of_spans(part[row].as_py(), text, self._where(row)))
+            raise RuntimeError(f"row {row} has a span that is wrong in Arrow alone")
+        number = [self._types.setdefault(kind, len(self._types)) for kind in found.types]
+        kind = np.array(number, dtype=np.int64)[found.type]
+        table = np.stack([self.rows + found.row, found.start, found.end, kind], axis=1)
+        self._mentions.append(table)
+        self._there.append(found.there)
+
+    def _parsed(self, part: Any) -> list[list[Any] | None]:
+        values = part if isinstance(part, list) else part.to_pylist()
+        return [self._items(row, value) for row, value in enumerate(values)]
+
+    def _items(self, row: int, value: Any) -> list[Any] | None:
+        try:
+            items = json.loads(value) if isinstance(value, str) else value
+            return None if items is None else list(items)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"{self._words.where(self.rows + row)}, column {shown(self._column)}: "
+                f"{shown(value)} is not a list of {{start, end, type}} or of tags: "
+                f"{plain(str(error), 200)}"
+            ) from None
+
+    def _where(self, row: int) -> Callable[[], str]:
+        return lambda: f"{self._words.where(self.rows + row)}, column {shown(self._column)}"
 
 
-def _parsed(value: Any, where: str, column: str) -> list[Any] | None:
-    try:
-        items = json.loads(value) if isinstance(value, str) else value
-        return None if items is None else list(items)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InputError(
-            f"{where}, column {shown(column)}: {shown(value)} is not a list of "
-            f"{{start, end, type}} or of tags: {plain(str(error), 200)}"
-        ) from None
+def _tagged(items: list[Any]) -> bool:
+    return isinstance(items[0], str)
 
 
-def _of_spans(items: list[Any], text: str, where: str) -> Iterator[tuple[int, int, str]]:
+def _of_spans(
+    items: list[Any], text: str, of_row: Callable[[], str]
+) -> Iterator[tuple[int, int, str]]:
     for item in items:
         try:
             start, end, kind = item["start"], item["end"], item["type"]
         except (KeyError, TypeError) as error:
             raise InputError(
-                f"{where} is not a list of {{start, end, type}}: {shown(item)}{_lack(item, error)}"
+                f"{of_row()} is not a list of {{start, end, type}}: {shown(item)}"
+                f"{_lack(item, error)}"
             ) from None
         if not (type(start) is int and type(end) is int and isinstance(kind, str)):
             raise InputError(
-                f"{where} is not a list of {{start, end, type}}: start and end must be whole "
+                f"{of_row()} is not a list of {{start, end, type}}: start and end must be whole "
                 f"numbers and type a text: {shown(item)}"
             )
         if not kind or NOT_TEXT.search(kind):
-            raise InputError(f"{where}: {shown(kind)} is no name of a type")
+            raise InputError(f"{of_row()}: {shown(kind)} is no name of a type")
         if not 0 <= start < end <= len(text):
             raise InputError(
-                f"{where}: ({shown(start)}, {shown(end)}) is not inside the text of {len(text)} "
+                f"{of_row()}: ({shown(start)}, {shown(end)}) is not inside the text of {len(text)} "
                 "characters"
             )
         yield start, end, kind
@@ -148,19 +235,25 @@ def _lack(item: Any, error: Exception) -> str:
 
 
 def _of_tags(
-    row: int, tags: list[Any], column: str, words: Words, known: list[str] | None
+    tags: list[Any],
+    places: Sequence[Place],
+    column: str,
+    known: list[str] | None,
+    where_of: Callable[[int], str],
 ) -> list[tuple[int, int, str]]:
     """Spans of a row's tags; `known` are the IOB tags of the column, None where it has none."""
-    places = words.places[row]
     if len(tags) != len(places):
         raise InputError(
-            f"{words.where(row)}, column {shown(column)}: {len(tags)} tags for {len(places)} words"
+            f"{where_of(0)}, column {shown(column)}: {len(tags)} tags for {len(places)} words"
         )
     for at, tag in enumerate(tags):
-        where = f"{words.where(row, at)}, column {shown(column)}: tag {at + 1} of the row"
-        if not isinstance(tag, str) or not tag.strip() or NOT_TEXT.search(tag):
+        text = isinstance(tag, str) and tag.strip() and not NOT_TEXT.search(tag)
+        if text and (known is None or _BIO.fullmatch(tag)):
+            continue
+        where = f"{where_of(at)}, column {shown(column)}: tag {at + 1} of the row"
+        if not text:
             raise InputError(f"{where} is {shown(tag)}; a tag is a text")
-        if known is not None and not _BIO.fullmatch(tag):
+        if known is not None:
             near = nearest(tag, known)
             hint = f"; did you mean {near!r}?" if near else ""
             raise InputError(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -25,9 +28,7 @@ from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources.reading.annotations import (
     Annotation,
     Words,
-    places_of,
     read_annotation,
-    words_of,
 )
 from uedp_bench.tasks.sources.reading.file_columns import place_of
 from uedp_bench.tasks.sources.reading.records import read_records
@@ -40,6 +41,9 @@ from uedp_bench.tasks.sources.reading.splits import (
 from uedp_bench.text.entities import DetectionParams, add_entities
 
 PUBLIC = SPLITS.index("public")
+AT_ONCE = 8_192
+"""Values of a column in memory that are read together."""
+
 NO_TOKEN = re.compile("[\\s\0\ud800-\udfff]")
 """White space, and what no text has."""
 
@@ -155,11 +159,11 @@ def corpus_of_columns(
         labels, label_names = _classes(columns, params.label_column, known, owner)
     attributes = {name: _classes(columns, name, known, owner) for name in params.attribute_columns}
     annotated = {
-        name: read_annotation(columns[name], name, words)
+        name: read_annotation(partial(_in_parts, columns, name), name, words)
         for name in (*params.layer_columns, params.entities_column)
         if name is not None
     }
-    none = Annotation([], (), np.empty(0, dtype=bool))
+    none = Annotation(np.empty((0, 4), dtype=np.int64), (), np.empty(0, dtype=bool))
     entities = annotated.get(params.entities_column or "", none)
     corpus = Corpus(
         texts=texts,
@@ -244,18 +248,16 @@ def _blanks(columns: ArrowColumns, name: str, owner: str) -> BoolArray:
 
 
 def _words(columns: Columns, params: ColumnParams, owner: str) -> Words:
-    """Texts and the places of their words."""
+    """Texts, and how messages call their rows."""
 
     def where(row: int, word: int = 0) -> str:
         return place_of(columns, row, owner, word)
 
     name = params.tokens_column
     if name is None:
-        texts = _filled(columns, params.text_column, owner)
-        needed = params.layer_columns or params.entities_column
-        return Words(texts, words_of(texts) if needed else [], where)
-    rows: list[list[str]] = []
-    for row, value in enumerate(columns[name]):
+        return Words(_filled(columns, params.text_column, owner), where)
+    texts: list[str] = []
+    for row, value in enumerate(chain.from_iterable(map(_listed, _in_parts(columns, name)))):
         tokens = value
         with suppress(ValueError, RecursionError):
             tokens = json.loads(value) if isinstance(value, str) else value
@@ -266,8 +268,21 @@ def _words(columns: Columns, params: ColumnParams, owner: str) -> Words:
                 f"{where(row)}, column {shown(name)}: {shown(value)} is not a list of tokens: "
                 "texts without white space"
             )
-        rows.append(tokens)
-    return Words([" ".join(tokens) for tokens in rows], [places_of(t) for t in rows], where)
+        texts.append(" ".join(tokens))  # no token has white space: its words are the tokens
+    return Words(texts, where)
+
+
+def _in_parts(columns: Columns, name: str) -> Iterable[Any]:
+    """The values of some rows of a column after the other: lists, or Arrow arrays."""
+    if isinstance(columns, ArrowColumns):
+        return columns.arrays(name)
+    values = columns[name]
+    return (list(values[at : at + AT_ONCE]) for at in range(0, len(values), AT_ONCE))
+
+
+def _listed(part: Any) -> list[Any]:
+    values: list[Any] = part if isinstance(part, list) else part.to_pylist()
+    return values
 
 
 def _targets(

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import Params
-from uedp_bench.corpus import SPLITS, IntArray
+from uedp_bench.corpus import SPLITS, IntArray, distinct
 from uedp_bench.errors import InputError, shown
 from uedp_bench.randomness.streams import shared_stream
 
@@ -91,7 +91,7 @@ def cut_missing_splits(
     }
     rng = np.random.Generator(np.random.PCG64(shared_stream(params.seed, "source", "splits")))
     train = split == TRAIN
-    everyone = rng.permutation(np.unique(users[train]))
+    everyone = rng.permutation(distinct(users[train]))
     counts = [max(1, round(share * len(everyone))) for share in missing.values()]
     if sum(counts) >= len(everyone):
         raise InputError(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.regular_files import shown_path
-from uedp_bench.files.tables import FileColumns
+from uedp_bench.files.tables import FileColumns, TableFormat
 from uedp_bench.files.text_files import open_text
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT
+
+FileFormat = Literal[TableFormat, "conll"]
+"""What a file of rows or of tokens can be."""
 
 ENDINGS = frozenset({".conll", ".bio", ".iob", ".iob2"})
 _START = "-DOCSTART-"

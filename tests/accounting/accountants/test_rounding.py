@@ -6,9 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting import NeighboringRelation
+from dp_accounting.pld import PLDAccountant
 from scipy.fft import irfft, next_fast_len, rfft
 
+from uedp_bench.accounting.accountants import dp_accounting_losses
 from uedp_bench.accounting.accountants.dp_accounting import library_epsilons, pld_epsilon
+from uedp_bench.accounting.accountants.dp_accounting_events import to_dp_event
+from uedp_bench.accounting.accountants.dp_accounting_losses import composed
 from uedp_bench.accounting.accountants.privacy_loss_grid import Losses, Round, discretise
 from uedp_bench.accounting.accountants.user_entity import dominating_pairs, user_entity_epsilon
 from uedp_bench.accounting.events import Gaussian, PoissonSampled, Protected
@@ -73,3 +78,62 @@ def test_next_to_no_noise_is_no_error() -> None:
     found = library_epsilons([(sampled(0.3, 1e-6), 10)], "add-or-remove", 1e-5)
     assert found["pld"] == math.inf
     assert found["rdp"] > 1e9
+
+
+RELATIONS = {
+    "add-or-remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "replace-one": NeighboringRelation.REPLACE_ONE,
+}
+
+
+@pytest.mark.parametrize("adjacency", RELATIONS)
+def test_rounds_are_composed_once_for_all_deltas(monkeypatch, adjacency) -> None:
+    steps = []
+
+    def counted(rounds, adjacency, step):
+        steps.append(step)
+        return composed(rounds, adjacency, step)
+
+    monkeypatch.setattr(dp_accounting_losses, "composed", counted)
+    rounds = [(sampled(0.31, 0.91), 3)]
+    first = [pld_epsilon(rounds, adjacency, delta) for delta in (1e-5, 1e-6)]
+    assert [pld_epsilon(rounds, adjacency, delta) for delta in (1e-5, 1e-6)] == first
+    assert len(steps) == 1
+    accountant = PLDAccountant(RELATIONS[adjacency], steps[0])
+    accountant.compose(to_dp_event(rounds[0][0]), 3)
+    assert first == pytest.approx([accountant.get_epsilon(d) for d in (1e-5, 1e-6)], rel=1e-6)
+    other = [(sampled(0.31, 0.92), 3)]
+    assert pld_epsilon(other, adjacency, 1e-5) < first[0] < first[1]
+
+
+@pytest.mark.parametrize("adjacency", RELATIONS)
+@pytest.mark.parametrize(
+    ("rounds", "step"),
+    [
+        ([(sampled(1 / 6, 0.8), 2)], 1e-3),
+        ([(sampled(1e-6, 0.5), 1000)], 1e-3),
+        ([(sampled(0.004, 1.2), 300), (sampled(0.9, 3.0), 2)], 5e-4),
+        ([(sampled(0.999, 0.7), 1), (Gaussian(noise_multiplier=2.0), 5)], 1e-3),
+        ([(sampled(1.0, 2.0), 3)], 1e-3),
+        ([(sampled(0.5, 300.0), 40)], 1e-5),
+        ([(sampled(0.5, 1.0), 2)], (1.0 - 1e-10) * math.log(2.0) / 1000),
+    ],
+    ids=[
+        "a run",
+        "few take part",
+        "two kinds",
+        "nearly all, and all",
+        "all",
+        "much noise",
+        "the least loss is on the grid",
+    ],
+)
+def test_losses_are_those_of_the_accountant_of_dp_accounting(rounds, step, adjacency) -> None:
+    accountant = PLDAccountant(RELATIONS[adjacency], step)
+    for event, count in rounds:
+        accountant.compose(to_dp_event(event), count)
+    ours = composed(rounds, adjacency, step)
+    for epsilon in (0.0, 0.01, 0.3, 1.0, 3.0, 10.0):
+        # To the bit; another processor's logarithms may differ in the last of them.
+        expected = pytest.approx(accountant.get_delta(epsilon), rel=1e-9, abs=1e-18)
+        assert ours.get_delta_for_epsilon(epsilon) == expected

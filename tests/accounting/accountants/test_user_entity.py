@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
+from uedp_bench.accounting.accountants import user_entity
 from uedp_bench.accounting.accountants.dominating_pairs import Pair, binomial_mixture
 from uedp_bench.accounting.accountants.privacy_loss_grid import (
     STEPS,
@@ -257,3 +259,25 @@ def test_fewer_steps_err_upward_and_little(spread: int) -> None:
     rounds, point = ((PAPER, 50),), Protected(spread=spread)
     fine, coarse = (user_entity_epsilon(rounds, point, DELTA, steps) for steps in (STEPS, COARSE))
     assert fine <= coarse <= 1.01 * fine
+
+
+@pytest.mark.parametrize(("rate", "rounds"), [(0.01, 1), (0.01, 300), (0.2, 30)])
+def test_the_direction_that_a_coarse_grid_leaves_out_is_the_smaller_one(
+    monkeypatch: pytest.MonkeyPatch, rate: float, rounds: int
+) -> None:
+    grids: list[int] = []
+
+    def counted(sides: Sequence[Round], delta: float, *, steps: int) -> float:
+        grids.append(steps)
+        return epsilon_of(sides, delta, steps=steps)
+
+    monkeypatch.setattr(user_entity, "epsilon_of", counted)
+    event = UserEntityGaussian(rate=rate, noise_multiplier=1.3, users=50)
+    for spread in (0, 2, 20):
+        grids.clear()
+        point = Protected(spread=spread)
+        found = user_entity._two_level([(event, rounds)], point, DELTA, STEPS)
+        both = user_entity._sides([(event, rounds)], point, revealed=False)
+        assert found == max(epsilon_of(side, DELTA) for side in both)
+        if not spread:
+            assert grids == [COARSE, COARSE, STEPS]  # whoever is alone costs more to remove

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from uedp_bench.leaderboard import table_pieces
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveServer
 from uedp_bench.leaderboard.sources import Folder
@@ -39,7 +40,12 @@ def server(runs):
         yield started
 
 
-def test_an_open_page_follows_results_and_keeps_its_view(server, runs, visit, accessible):
+def test_an_open_page_follows_results_and_keeps_its_view(
+    server, runs, visit, accessible, monkeypatch
+):
+    # Rows come in scripts of one each, which are made when the page asks for them.
+    monkeypatch.setattr(table_pieces, "MOST_IN_PAGE", 1)
+    monkeypatch.setattr(table_pieces, "ROWS", 1)
     page = visit(server.url + "table.html", "view=table&q=uedp&metric=utility.perplexity")
     page.get_by_role("heading", name="Waiting for results").wait_for()
     accessible(page)
@@ -50,7 +56,7 @@ def test_an_open_page_follows_results_and_keeps_its_view(server, runs, visit, ac
     cell.wait_for()
     assert page.url.endswith("#view=table&q=uedp&metric=utility.perplexity")
     assert page.locator("#q").input_value() == "uedp"
-    assert page.evaluate("uedp.shown().length") == 1
+    assert page.evaluate("[uedp.shown().length, uedp.rows.length]") == [1, 2]
     accessible(page)
     # Somebody types on while a result arrives.
     page.locator("#q").press("End")
@@ -62,6 +68,8 @@ def test_an_open_page_follows_results_and_keeps_its_view(server, runs, visit, ac
     page.wait_for_function("document.activeElement.id === 'q'")
     page.keyboard.type("s")
     assert page.locator("#q").input_value() == "uedp-groups"
+    assert page.evaluate("uedp.rows.length") == 3
+    assert not list(server.site.folder.glob("runs/*"))  # nobody asked for one
 
 
 def test_a_page_loads_again_only_when_it_changes_and_not_while_paused(server, runs, visit):

@@ -9,7 +9,9 @@ from references import reference_results
 
 from uedp_bench.leaderboard import table_pieces
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.site import Site, build
+from uedp_bench.leaderboard.site import build
+from uedp_bench.leaderboard.site_files import Contents, files_of_all
+from uedp_bench.leaderboard.site_folder import SiteFolder
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +27,13 @@ def many(tmp_path_factory):
         spec = base.spec.model_copy(update={"mechanism": (first, *rest)})
         copies.append(base.model_copy(update={"group": f"{at:08x}", "spec": spec}))
     out = tmp_path_factory.mktemp("many")
-    site = Site(out)
+    folder = SiteFolder(out, ())
     by_id = {one.id: one for one in results}
-    for name, text in site._files(copies, by_id, {}).items():
+    pages = files_of_all(copies, by_id, live=False, address=str)
+    assets = {name: file.make for name, file in Contents().files([], {}, str).files.items()}
+    for name, make in {**assets, **pages}.items():
         if not name.startswith("results."):
-            (out / name).parent.mkdir(exist_ok=True)
-            (out / name).write_text(text(), encoding="utf-8")
+            folder.write(name, make())
     return out / "table.html"
 
 

@@ -298,6 +298,14 @@ def test_a_format_may_be_named(tmp_path: Path) -> None:
     assert (tagged.texts, tagged.entity_types) == (("Ann came", "Bo"), ("PER",))
 
 
+def test_an_unknown_format_is_answered_with_all_that_are_known(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("text\nhello\n")
+    known = "'csv', 'tsv', 'jsonl', 'json', 'parquet', 'lines' or 'conll'"
+    with pytest.raises(InputError, match=f"text.file_format is 'xml': Input should be {known}$"):
+        load(file, file_format="xml")
+
+
 def test_blank_rows_are_left_out_where_asked(tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
     rows = [{"text": "one", "who": "a"}, {"text": " ", "who": "a"}, {"text": "three", "who": None},

@@ -163,7 +163,7 @@ def test_marks_of_untokenised_text_become_labels_of_words() -> None:
     annotation = annotation_of(corpus, AUTOMATIC)
     for rule, labels in {"spaces": [5, 6, 0, 0], "signs": [5, 6, 0, 0, 0]}.items():
         words = WordTable.of(corpus.texts, rule)
-        assert word_labels(corpus, annotation, words).tolist() == labels
+        assert word_labels(corpus.origin, annotation, words).tolist() == labels
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:

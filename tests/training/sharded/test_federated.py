@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ TRAININGS: dict[str, Callable[[Any, Run], Any]] = {
     "per-layer": trained_by(UserDP.create({**USERS, "clip_policy": "per-layer"})),
     "user-dp": trained_by(UserDP.create({**USERS, "server_optimizer": "yogi"})),
     "uedp-group": trained_by(UeDPGroup.create({"rounds": 3, "noise_multiplier": 1.0})),
+    "lamb": trained_by(DPSGD.create({"steps": 3, "batch_size": 6, "optimizer": "lamb"})),
 }
 
 
@@ -152,19 +153,54 @@ def test_noise_is_that_of_one_process_to_its_last_number(team: int) -> None:
     assert len(set(found[1:].tolist())) > 2990  # no part has the noise of another
 
 
-REFUSED: dict[str, tuple[str, Any]] = {
-    "local steps": ("several local steps", UserDP.create({**USERS, "local_epochs": 2})),
-    "local Adam": ("several local steps", UserDP.create({**USERS, "local_optimizer": "adam"})),
-    "lamb": ("lengths of whole layers", DPSGD.create({"batch_size": 6, "optimizer": "lamb"})),
-    "correlated noise": ("earlier rounds", DPFTRL.create({"rounds": 4, "users_per_round": 2})),
-}
+class _ByLength:
+    """A server of somebody else's, whose steps are as long as all weights."""
+
+    def step(self, theta: torch.Tensor, estimate: torch.Tensor, *_: int) -> torch.Tensor:
+        return theta + theta.norm() * estimate
 
 
-@pytest.mark.parametrize("name", list(REFUSED))
-def test_what_cannot_be_sharded_is_refused_with_what_can(team: int, name: str) -> None:
-    said, mechanism = REFUSED[name]
-    with pytest.raises(InputError, match=f"--shard-weights: .*{said}.*possible are one local step"):
-        trained_by(mechanism)(_learner(), _run(_learner(), sharded=True))
+class _ByLengthAndSgd(_ByLength, SgdServer):
+    """The same, of a kind whose steps are weight by weight."""
+
+    weightwise = False
+
+
+class _OfBefore(SgdServer):
+    """A server whose `lay_out` takes whole weights alone: it fails on every rank."""
+
+    def lay_out(self, sizes: Sequence[int]) -> None:
+        raise AssertionError("called with parts")
+
+
+def test_what_cannot_be_sharded_is_refused_with_what_can(team: int) -> None:
+    learner = _learner()
+    correlated = DPFTRL.create({"rounds": 4, "users_per_round": 2})
+    with pytest.raises(InputError, match=r"--shard-weights: .*earlier rounds.*possible are local"):
+        trained_by(correlated)(learner, _run(learner, sharded=True))
+    how = Federation(
+        rounds=1, units=users_of(learner.corpus), sampler=PoissonSampler(12, 1.0),
+        local=LocalTraining(), bound=FlatBound(0.5), noise=IndependentGaussian(0.0),
+        denominator=1.0, server=_ByLength(),
+    )  # fmt: skip
+    for server in (_ByLength(), _ByLengthAndSgd()):
+        said = f"{type(server).__name__} does not say that parts .* may step alone"
+        with pytest.raises(InputError, match=said):
+            train_federated(replace(how, server=server), learner, _run(learner, sharded=True))
+    for _ in range(2):  # the ranks are there for the next training
+        with pytest.raises(TypeError, match="lay_out"):
+            train_federated(replace(how, server=_OfBefore()), learner, _run(learner, sharded=True))
+    with pytest.raises(InputError, match="Whole, which makes whole updates"):
+        train_federated(replace(how, local=_Whole()), learner, _run(learner, sharded=True))
+
+
+class _Whole:
+    """Local work of somebody else's."""
+
+    epochs, batch_size = 1, None
+
+    def trainer(self, learner: Any, device: str) -> Any:
+        raise AssertionError("refused before training")
 
 
 def _clients() -> tuple[NetworkLearner, Run]:
@@ -203,29 +239,12 @@ class _ByContent(nn.Module):
         return self.out(points)
 
 
-class _Squared(nn.Module):
-    """Uses a weight in a way that nobody knows."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.eye(4)[:2].clone())
-
-    def forward(self, points: torch.Tensor) -> torch.Tensor:
-        return points @ (self.weight**2).t()
-
-
-@pytest.mark.parametrize(
-    ("network", "said"),
-    [(_ByContent, "order in which the network uses its weights"), (_Squared, "the network uses")],
-)
-def test_networks_that_cannot_be_sharded_are_refused_and_ranks_stay(
-    team: int, network: type[nn.Module], said: str
-) -> None:
+def test_networks_that_cannot_be_sharded_are_refused_and_ranks_stay(team: int) -> None:
     learner = NetworkLearner(12)
-    learner.module = network()
+    learner.module = _ByContent()
     learner.points[11, 0] = MARK
     train = trained_by(DPSGD.create({"steps": 3, "batch_size": 12}))
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match="order in which the network uses its weights"):
         train(learner, _run(learner, sharded=True))
     TRAININGS["dp-sgd"](_learner(), _run(_learner(), sharded=True))  # the ranks go on
 

@@ -2,7 +2,8 @@
 
 Renyi accountant: Mironov 2017, arXiv:1702.07476; sampled: arXiv:1908.10530. Privacy loss
 distributions: Koskela et al. 2020; Doroshenko et al. 2022, arXiv:2207.04380. The library is
-imported inside functions, for that takes over a second.
+imported inside functions, for that takes over a second. What was composed last is kept: a plan, its
+run, each of its repetitions and the check of its result ask for the same, at few deltas.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,8 +27,14 @@ from uedp_bench.accounting.events import (
     Protected,
 )
 
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from dp_accounting.rdp import RdpAccountant
+
 Known = Gaussian | PoissonSampled | FixedSizeSampled
 """Events of one round for which dp-accounting has accountants."""
+
+_Rounds = tuple[tuple[Known, int], ...]
 
 _ROUNDING = 4e-16
 """Delta that rounding may hide a round: dp-accounting composes by Fourier transforms and does not
@@ -76,6 +85,17 @@ def rdp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
     Replacing a unit moves the clipped sum by up to twice the bound, which dp-accounting's Renyi
     accountant leaves to its caller: half the noise multiplier is passed.
     """
+    return _rdp_epsilon(tuple(rounds), adjacency, delta)
+
+
+@lru_cache(maxsize=4096)
+def _rdp_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
+    with without_warnings():
+        return float(_renyi(rounds, adjacency).get_epsilon(delta))
+
+
+@lru_cache(maxsize=64)
+def _renyi(rounds: _Rounds, adjacency: Adjacency) -> RdpAccountant:
     import dp_accounting as dp
     from dp_accounting.rdp import RdpAccountant
 
@@ -88,10 +108,9 @@ def rdp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
         else (dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
     )
     accountant = RdpAccountant(neighboring_relation=relation)
-    with without_warnings():
-        for base, count in rounds:
-            accountant.compose(to_dp_event(base, sensitivity=2.0 if replace else 1.0), count)
-        return float(accountant.get_epsilon(delta))
+    for base, count in rounds:
+        accountant.compose(to_dp_event(base, sensitivity=2.0 if replace else 1.0), count)
+    return accountant
 
 
 @contextmanager
@@ -112,11 +131,23 @@ def pld_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
     Rounding is taken off delta. Where it might show, and a unit is added or removed, our own
     accountant at spread 0 answers, which composes the same pair and bounds its rounding.
     """
+    return _pld_epsilon(tuple(rounds), adjacency, delta)
+
+
+@lru_cache(maxsize=4096)
+def _pld_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
     rounding = _ROUNDING * (_steps(rounds) - 1)
     if rounding > 1e-4 * delta and adjacency == "add-or-remove":
         known = tuple((e, n) for e, n in rounds if not isinstance(e, FixedSizeSampled))
         return user_entity_epsilon(known, Protected(spread=0), delta)
-    return _dp_epsilon(rounds, adjacency, delta - rounding) if rounding < delta else math.inf
+    if rounding >= delta:
+        return math.inf
+    losses = _distribution(rounds, adjacency)
+    if losses is None:
+        return math.inf
+    return epsilon_at(
+        lambda epsilon: float(losses.get_delta_for_epsilon(epsilon)), delta - rounding
+    )
 
 
 def _steps(rounds: Sequence[tuple[Known, int]]) -> int:
@@ -124,24 +155,15 @@ def _steps(rounds: Sequence[tuple[Known, int]]) -> int:
     return sum(1 if isinstance(base, Gaussian) else count for base, count in rounds)
 
 
-def _dp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float) -> float:
-    import dp_accounting as dp
-    from dp_accounting.pld import PLDAccountant
+@lru_cache(maxsize=4)  # each may hold a million masses
+def _distribution(rounds: _Rounds, adjacency: Adjacency) -> PrivacyLossDistribution | None:
+    """All rounds composed; None where losses overflow."""
+    from uedp_bench.accounting.accountants.dp_accounting_losses import composed
 
-    from uedp_bench.accounting.accountants.dp_accounting_events import to_dp_event
-
-    relation = (
-        dp.NeighboringRelation.REPLACE_ONE
-        if adjacency == "replace-one"
-        else dp.NeighboringRelation.ADD_OR_REMOVE_ONE
-    )
-    accountant = PLDAccountant(relation, value_discretization_interval=_interval(rounds))
     try:
-        for base, count in rounds:
-            accountant.compose(to_dp_event(base), count)
+        return composed(rounds, adjacency, _interval(rounds))
     except OverflowError:  # next to no noise: losses are larger than the exponential of any float
-        return math.inf
-    return epsilon_at(accountant.get_delta, delta)
+        return None
 
 
 def _interval(rounds: Sequence[tuple[Known, int]]) -> float:

@@ -112,11 +112,10 @@ def revealed_pairs(
     return Round(tuple(remove), count, coins.lost), Round(tuple(add), count, coins.lost)
 
 
-def _sampled(
-    rounds: Sequence[tuple[AnyRound, int]], point: Protected, delta: float, revealed: bool,
-    steps: int,
-) -> float:  # fmt: skip
-    """The larger of both directions; two-level rounds by theorem B if `revealed`, else by A."""
+def _sides(
+    rounds: Sequence[tuple[AnyRound, int]], point: Protected, revealed: bool
+) -> tuple[tuple[Round, ...], ...]:
+    """Rounds of either direction; two-level ones by theorem B if `revealed`, else by A."""
     sides: list[tuple[Round, Round]] = []
     for event, count in rounds:
         if revealed and isinstance(event, TwoLevelUserEntityGaussian):
@@ -124,7 +123,22 @@ def _sampled(
         else:
             remove, add = dominating_pairs(event, point)
             sides.append((Round(((1.0, remove),), count), Round(((1.0, add),), count)))
-    return max(epsilon_of(side, delta, steps=steps) for side in zip(*sides, strict=True))
+    return tuple(zip(*sides, strict=True))
+
+
+def _larger(
+    sides: Sequence[Sequence[Round]], coarse: Sequence[float], delta: float, steps: int
+) -> float:
+    """The larger of both directions, given both on a coarse grid.
+
+    Every grid gives an upper bound: a direction that is smaller on the coarse one than the other
+    on the fine one is not the larger.
+    """
+    found = 0.0
+    for side in sorted(range(len(sides)), key=lambda at: -coarse[at]):
+        if coarse[side] > found:
+            found = max(found, epsilon_of(sides[side], delta, steps=steps))
+    return found
 
 
 def _two_level(
@@ -140,12 +154,18 @@ def _two_level(
         for event, _ in rounds
         if isinstance(event, TwoLevelUserEntityGaussian)
     )
-    theorems: tuple[bool, ...] = (False, True) if reachable else (False,)
-    if len(theorems) > 1 and steps > COARSE:
-        coarse = {which: _sampled(rounds, point, delta, which, COARSE) for which in theorems}
-        best = min(coarse.values())
-        theorems = tuple(which for which in theorems if coarse[which] <= _BEATEN * best)
-    return min(_sampled(rounds, point, delta, which, steps) for which in theorems)
+    theorems = [
+        _sides(rounds, point, which) for which in ((False, True) if reachable else (False,))
+    ]
+    coarse = [[epsilon_of(s, delta, steps=min(steps, COARSE)) for s in both] for both in theorems]
+    best = min(map(max, coarse))
+    if steps <= COARSE:
+        return best
+    return min(
+        _larger(both, about, delta, steps)
+        for both, about in zip(theorems, coarse, strict=True)
+        if max(about) <= _BEATEN * best
+    )
 
 
 def _reach(event: AnyRound, point: Protected) -> float:

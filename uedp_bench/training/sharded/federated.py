@@ -7,12 +7,10 @@ other, the numbers that one process would draw, and gives every rank its part.
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +18,7 @@ import torch
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner
-from uedp_bench.rank_group import Failed, count, gathered, told
-from uedp_bench.registry import loaded_plugins
+from uedp_bench.rank_group import count, told
 from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Seen
 from uedp_bench.training.cohort import Cohort
@@ -48,30 +45,23 @@ from uedp_bench.training.one_round import (
     round_limits,
 )
 from uedp_bench.training.ranks import deal
-from uedp_bench.training.server import LayeredStep
-from uedp_bench.training.sharded.network import placeholder, weights_of
-from uedp_bench.training.sharded.skeleton import without_weights
+from uedp_bench.training.server import LayeredStep, WeightwiseStep
+from uedp_bench.training.sharded.gradients import NothingToCompareError
+from uedp_bench.training.sharded.leading import Leading, raise_failed
+from uedp_bench.training.sharded.network import placeholder
 from uedp_bench.training.sharded.worker import (
-    Begin,
-    Collect,
-    Part,
-    Rest,
     Restore,
     Round,
+    RoundAlone,
     State,
     Step,
     padded_passes,
 )
-from uedp_bench.training.unit_sums import RoundWork, UnitSum, joined
-
-if TYPE_CHECKING:
-    from torch import nn
-
+from uedp_bench.training.unit_sums import RoundWork, UnitSum, joined, single_pass_refusal
 
 _POSSIBLE = (
-    "possible are one local step of sgd over all rows of a unit (local_epochs=1, "
-    "local_optimizer=sgd, no local_batch_size), noise that is independent in each round, and "
-    "every server optimiser but lamb"
+    "possible are local steps of sgd and Adam, noise that is independent in each round, and every "
+    "server optimiser of this package"
 )
 
 _LOOKED_AT = 64
@@ -84,17 +74,19 @@ def check_shardable(how: Federation, run: Run, injected: tuple[int, ...]) -> Non
     Raises:
         InputError: naming it, and what is possible.
     """
-    local = how.local
     reasons = {
         "there is only one rank: start the run with torchrun": count() == 1,
         "clients that draw for themselves hold whole updates": how.own_draws,
-        "units take several local steps": not (
-            isinstance(local, LocalTraining) and local.one_sgd_step(_most_rows(how))
+        f"local work is {type(how.local).__name__}, which makes whole updates": not isinstance(
+            how.local, LocalTraining
         ),
         "noise that depends on earlier rounds is kept as a whole": not isinstance(
             how.noise, IndependentGaussian
         ),
-        "steps of lamb need the lengths of whole layers": isinstance(how.server, LayeredStep),
+        f"{type(how.server).__name__} does not say that parts of the weights may step alone": not (
+            isinstance(how.server, LayeredStep)
+            or (isinstance(how.server, WeightwiseStep) and how.server.weightwise)
+        ),
         "an audit replaces whole updates": bool(injected),
         "an attack keeps the updates of single clients": how.clients and run.keeps_payload(0),
     }
@@ -146,68 +138,65 @@ def train_sharded(
             diagnostics.round(step, found, limits, noise)
             run.progress("train", step + 1, how.rounds)
         now.check()
-        module = now.collected(learner)
+        module = now.kept()
     diagnostics.close()
     happened = events_of(how, rounds.told(how.rounds), now.bounded)
-    return Trained(module.eval(), happened)
+    return Trained(module, happened)
 
 
-class _Training:
+class _Training(Leading):
     """A training on all ranks, seen from rank 0: one state of a checkpoint.
 
     Attributes:
-        part: of rank 0.
         bounded: every round so far bounded what a unit adds.
+        unknown: how the network uses its weights, if gradients cannot be told apart by row.
     """
 
     def __init__(self, how: Federation, learner: Learner, run: Run) -> None:
-        self._how, self._learner, self._run = how, learner, run
-        weights = weights_of(learner.module)
         assert isinstance(how.local, LocalTraining)  # noqa: S101 - `check_shardable`
-        self._begin = Begin(
-            without_weights(learner), weights, how.local, pickle.dumps(how.server),
-            torch.device(run.device).type, torch.get_num_threads(), loaded_plugins(),
-        )  # fmt: skip
+        super().__init__(learner, how.local, how.server, run.device)
+        self._how, self._run = how, run
         self.bounded, self._finite = True, True
-
-    def __enter__(self) -> _Training:
-        told(self._begin)
-        try:
-            self.part = Part(self._begin)
-            self._raise(gathered(None))
-            told("weights")
-            named = dict(self._learner.module.named_parameters())
-            self.part.receive(named[weight.name].detach().cpu() for weight in self._begin.weights)
-        except Exception:
-            told(Rest())
-            raise
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, Exception):  # ranks are where they were
-            told(Rest())
+        self.unknown: str | None = None
 
     def unit_sum(self, begun: Begun) -> UnitSum:
-        """The counts of a round, whose sum stays in parts.
+        """The counts of a round, whose sum stays in parts. What a rank raises is raised."""
+        width = max((share.cohort.rows.shape[1] for share in begun.shares), default=1)
+        reason = self.unknown or single_pass_refusal(self._how.local, begun.work, width)
+        if reason is None:
+            try:
+                return self._in_one_pass(begun)
+            except UnknownUse as unknown:
+                reason = self.unknown = f"the network uses {unknown}"
+            except NothingToCompareError:  # in this round
+                reason = "the gradients of almost all rows are 0 or not finite"
+        work = RoundAlone(begun.work.limits, begun.shares, reason)
+        told(work)
+        of_ranks = self.part.round(work)
+        raise_failed(of_ranks)
+        sums, norm = of_ranks[0]  # all ranks computed the same units
+        return self._joined(begun, sums, norm)
 
-        Raises:
-            InputError: if the network uses weights in a way that is not known. What a rank raises
-                is raised.
-        """
+    def _in_one_pass(self, begun: Begun) -> UnitSum:
+        """The same where all units of a share are clipped in one pass."""
         looked_at = [] if self.part.compared else [_some_rows(self._how)]
         dealt = deal(begun.shares, count())
         work = Round(begun.work.limits, padded_passes(dealt), looked_at)
         told(work)
         of_ranks = self.part.round(work)
-        self._raise(of_ranks)
-        parts, norm = [], 0.0
-        for shares, of_rank in zip(dealt, of_ranks, strict=True):
-            for one, length in of_rank[: len(shares)]:  # the rest kept in step with other ranks
-                parts.append(one)
-                norm = length
+        raise_failed(of_ranks)
+        sums = [  # those after the shares of a rank kept it in step with others
+            one
+            for shares, (of_rank, _) in zip(dealt, of_ranks, strict=True)
+            for one in of_rank[: len(shares)]
+        ]
+        return self._joined(begun, sums, of_ranks[0][1])
+
+    def _joined(self, begun: Begun, sums: Sequence[UnitSum], norm: float) -> UnitSum:
         query = query_of(self._how, begun.work.limits)
         std = self._how.noise.multiplier * query.sensitivity
-        return replace(joined(iter(parts), torch.empty(0)), inner=((norm, std),))
+        inner = ((norm, std),) if begun.shares else ()
+        return replace(joined(iter(sums), torch.empty(0)), inner=inner)
 
     def end_round(self, begun: Begun, found: UnitSum) -> float:
         """Adds noise and steps, on all ranks; the standard deviation of the noise on the sum."""
@@ -219,7 +208,9 @@ class _Training:
         message = Step(begun.step, how.rounds, denominator_of(how, begun.weights))
         told(message)
         trained = (torch.from_numpy(next(drawn)) for _ in self.part.module.sizes)
-        self._finite = all(self.part.step(message, trained))
+        of_ranks = self.part.step(message, trained)
+        raise_failed(of_ranks)
+        self._finite = all(of_ranks)
         of_count = [float(part[0]) for part in drawn]  # what is left: noise is drawn to its end
         seen = query.seen_count(query.count(found) + of_count[0]) if of_count else None
         how.bound.learn(begun.step, Seen(torch.empty(0), seen))
@@ -243,39 +234,18 @@ class _Training:
             for name, value in (("shard_bytes", held), ("gathered_bytes", most))
         })  # fmt: skip
 
-    def collected(self, learner: Learner) -> nn.Module:
-        """The trained network, on the CPU of this rank."""
-        module = copy.deepcopy(learner.module).cpu()
-        places = dict(module.named_parameters())
-        told(Collect())
-        with torch.no_grad():
-            for name, whole in self.part.collected():
-                places[name].copy_(whole)
-        return module
-
     def state_dict(self) -> dict[str, Any]:
         """The states of all ranks."""
         self.check()
         told(State())
-        return {"bounded": self.bounded, "ranks": self.part.state()}
+        ranks = self.part.state()
+        return {"bounded": self.bounded, "unknown": self.unknown, "ranks": ranks}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Puts them back."""
-        self.bounded = state["bounded"]
+        self.bounded, self.unknown = state["bounded"], state["unknown"]
         told(Restore())
         self.part.restore(state["ranks"])
-
-    @staticmethod
-    def _raise(of_ranks: list[Any]) -> None:
-        for one in of_ranks:
-            if isinstance(one, Failed):
-                error = one.again()
-                if isinstance(error, UnknownUse):
-                    raise InputError(
-                        f"--shard-weights: the network uses {error}, and norms of single units "
-                        "are not known then; train without --shard-weights"
-                    ) from error
-                raise error
 
 
 def _some_rows(how: Federation) -> Cohort:
@@ -286,11 +256,3 @@ def _some_rows(how: Federation) -> Cohort:
     rng = np.random.default_rng(0)  # of dropout: nothing that is compared hides anything
     cohort = Cohort.build(units, rows, np.ones(len(rows)), len(rows))
     return cohort.drawn(1, None, rng, rng)
-
-
-def _most_rows(how: Federation) -> int:
-    """Rows that a unit uses at most in a round, as far as the spec says."""
-    if how.rows_per_unit is not None:
-        return how.rows_per_unit
-    counts = how.units.counts
-    return 1 if len(counts) and int(counts.max()) == 1 else 2**62

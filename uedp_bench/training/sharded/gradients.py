@@ -26,7 +26,11 @@ from uedp_bench.training.ghost.row_gradients import (
 from uedp_bench.training.ghost.single_pass import Clip, SinglePass
 from uedp_bench.training.ghost.watched import Tape
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.sharded.network import ShardedModule
+from uedp_bench.training.sharded.network import ShardedModule, Sums
+
+
+class NothingToCompareError(Exception):
+    """Almost all rows have gradients that are 0, tiny or not finite."""
 
 
 class ShardedRowGradients(RowGradients):
@@ -115,8 +119,7 @@ class ShardedRowGradients(RowGradients):
 
     def _sums(self, values: list[Tensor]) -> Tensor:
         """Sums over ranks of one number each."""
-        lockstep = self._module.lockstep
-        return lockstep.summed(2 * len(self._module.parts), torch.stack(values))
+        return self._module.summed(Sums.COMPARED, torch.stack(values))
 
 
 class ShardedPass(SinglePass):

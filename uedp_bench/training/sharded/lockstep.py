@@ -10,18 +10,20 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from uedp_bench.errors import InputError
-from uedp_bench.rank_group import RankGoneError, all_there, count, number
+from uedp_bench.rank_group import (
+    OthersFailedError,
+    OutOfStepError,
+    RankGoneError,
+    all_there,
+    count,
+    number,
+)
 
 _END, _FAILED = -1, -2
 
 # The names of torch 2.13, and those of before.
 _ALL_GATHER: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 _REDUCE_SCATTER: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
-
-
-class OthersFailedError(Exception):
-    """Another rank raised something, and says what when all meet."""
 
 
 class Lockstep:
@@ -62,7 +64,7 @@ class Lockstep:
 
         Raises:
             OthersFailedError: if a rank failed.
-            InputError: if ranks are about to do different things.
+            OutOfStepError: if ranks are about to do different things.
         """
         found = self._tell(what)
         if _FAILED in found:
@@ -70,7 +72,7 @@ class Lockstep:
             raise OthersFailedError
         if len(set(found)) > 1:
             self._told = True  # all ranks see the same, and all raise
-            raise InputError(
+            raise OutOfStepError(
                 "the order in which the network uses its weights depends on the rows, so that "
                 "ranks cannot give each other their parts; train without --shard-weights"
             )

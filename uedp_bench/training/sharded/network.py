@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import torch
@@ -23,6 +24,9 @@ from uedp_bench.training.ghost.gradients import WeightGradients
 from uedp_bench.training.ghost.watched import FACTS, PROPERTIES, Tape, WatchedWeight
 from uedp_bench.training.sharded.lockstep import Lockstep
 from uedp_bench.training.vector import FlatModule
+
+_LETTING_GO = (1e-3, 1e-2, 5e-2)
+"""Seconds that the thread which received a weight is waited for, until it has let go of it."""
 
 
 class Weight(NamedTuple):
@@ -48,6 +52,17 @@ def weights_of(module: nn.Module) -> tuple[Weight, ...]:
     """The weights of a network, those that are trained first, in the order of an update."""
     named = [Weight(name, tuple(p.shape), p.requires_grad) for name, p in module.named_parameters()]
     return tuple(sorted(named, key=lambda weight: not weight.trained))
+
+
+class Sums(IntEnum):
+    """What ranks add up beside weights and gradients; see `Lockstep.agree`."""
+
+    COMPARED = 0
+    TOTAL = 1
+    LOSSES = 2
+    NORMS = 3
+    GRADIENT = 4
+    LAYERS = 5
 
 
 class ShardedModule(FlatModule):
@@ -111,6 +126,14 @@ class ShardedModule(FlatModule):
         self._count(whole, name)
         return whole[: weight.size].view(weight.shape)
 
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of a whole weight."""
+        return self.weights_of_all[self._numbers[name]].shape
+
+    def places(self, name: str) -> list[str]:
+        """Every place of the network that has a weight; a tied one has several."""
+        return self._places[name]
+
     def filled(self, name: str) -> Tensor:
         """This rank's part of a weight, as long as that of any rank."""
         weight, part = self.weights_of_all[self._numbers[name]], self.parts[name]
@@ -131,6 +154,10 @@ class ShardedModule(FlatModule):
         found = self.lockstep.scattered_sum(len(self._numbers) + self._numbers[name], filled)
         return found[: len(self.parts[name])]
 
+    def summed(self, what: Sums, values: Tensor) -> Tensor:
+        """The sum of values over ranks, on all of them."""
+        return self.lockstep.summed(2 * len(self._numbers) + what, values)
+
     def share(self, size: int) -> int:
         """Numbers of the longest part of a weight."""
         return -(-size // self.lockstep.ranks)
@@ -146,17 +173,20 @@ class ShardedModule(FlatModule):
             found[name] = _Watched.at(self, name, shape, tape)
         return found
 
-    def differentiable(self) -> tuple[dict[str, Tensor], list[Tensor]]:
+    def differentiable(self, *, summed: bool = False) -> tuple[dict[str, Tensor], list[Tensor]]:
         """All weights by name, and leaves: the parts of this rank of those that are trained.
 
-        The gradient of a leaf is this rank's part of the gradient that this rank computes of the
-        whole weight: all ranks compute the same.
+        The gradient of a leaf is this rank's part of the gradient of the whole weight.
+
+        Args:
+            summed: ranks compute different rows, and gradients are their sums, added in float64;
+                False where all ranks compute the same.
         """
         found, leaves = self.lazy(), list[Tensor]()
         for name in self.names:
             leaf = self.parts[name].detach().requires_grad_()
             leaves.append(leaf)
-            found[name] = self._lazy(name, leaf)
+            found[name] = self._lazy(name, leaf, summed=summed)
         return found, leaves
 
     @contextmanager
@@ -178,20 +208,22 @@ class ShardedModule(FlatModule):
         share = self.share(size)
         return max(0, min(share, size - share * self.lockstep.rank))
 
-    def _lazy(self, name: str, leaf: Tensor | None = None) -> Tensor:
+    def _lazy(self, name: str, leaf: Tensor | None = None, *, summed: bool = False) -> Tensor:
         def whole() -> Tensor:
             if leaf is None:
                 return self.gathered(name)
-            found: Tensor = _Whole.apply(leaf, self, name)  # type: ignore[no-untyped-call]
+            found: Tensor = _Whole.apply(leaf, self, name, summed)  # type: ignore[no-untyped-call]
             return found
 
-        shape = self.weights_of_all[self._numbers[name]].shape
-        return _Lazy.of(shape, self.vector, whole)
+        return _Lazy.of(self.shape_of(name), self.vector, whole)
 
     def _count(self, whole: Tensor, name: str) -> None:
         self._live[StorageWeakRef(whole.untyped_storage())] = name  # type: ignore[no-untyped-call]
-        if (here := self._gathered_bytes()) > self.most:
-            time.sleep(1e-3)  # the thread that received the last one may not have let go of it yet
+        here = self._gathered_bytes()
+        for seconds in _LETTING_GO:
+            if here <= self.most:
+                break
+            time.sleep(seconds)
             here = self._gathered_bytes()
         self.most = max(self.most, here)
 
@@ -259,17 +291,12 @@ class _Watched(WatchedWeight):
         return self.module.gathered(self.label)
 
 
-class _Lazy(Tensor):
+class LazyWeight(Tensor):
     """A weight that any torch function gathers when it is given it."""
 
-    whole: Callable[[], Tensor]
-
-    @staticmethod
-    def of(shape: Sequence[int], like: Tensor, whole: Callable[[], Tensor]) -> _Lazy:
-        """The lazy form of a weight that `whole` gathers."""
-        weight = placeholder(shape, like).as_subclass(_Lazy)
-        weight.whole = whole
-        return weight
+    def whole(self) -> Tensor:
+        """The weight."""
+        raise NotImplementedError
 
     @classmethod
     def __torch_function__(
@@ -287,11 +314,26 @@ class _Lazy(Tensor):
         return func(*_whole(args), **{key: _whole(value) for key, value in named.items()})
 
 
+class _Lazy(LazyWeight):
+    """One that a function gathers."""
+
+    found_by: Callable[[], Tensor]
+
+    @staticmethod
+    def of(shape: Sequence[int], like: Tensor, found_by: Callable[[], Tensor]) -> _Lazy:
+        """The lazy form of a weight that `found_by` gathers."""
+        weight = placeholder(shape, like).as_subclass(_Lazy)
+        weight.found_by = found_by
+        return weight
+
+    def whole(self) -> Tensor:
+        """See `LazyWeight.whole`."""
+        return self.found_by()
+
+
 def _whole(value: Any) -> Any:
-    if isinstance(value, _Lazy):
-        with torch._C.DisableTorchFunctionSubclass():
-            gather = value.whole
-        return gather()
+    if isinstance(value, LazyWeight):
+        return value.whole()
     if isinstance(value, tuple) and hasattr(value, "_make"):  # one that is named
         return type(value)(*map(_whole, value))
     if isinstance(value, (list, tuple)):
@@ -303,10 +345,13 @@ class _Whole(torch.autograd.Function):
     """The whole weight of a part; the gradient of the part is its part of the gradient."""
 
     @staticmethod
-    def forward(ctx: Any, part: Tensor, module: ShardedModule, name: str) -> Tensor:
-        ctx.module, ctx.name = module, name
+    def forward(ctx: Any, part: Tensor, module: ShardedModule, name: str, summed: bool) -> Tensor:
+        ctx.module, ctx.name, ctx.summed = module, name, summed
         return module.gathered(name)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None]:
-        return ctx.module.mine(ctx.name, gradients[0]).clone(), None, None
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None, None]:
+        (whole,), module = gradients, ctx.module
+        if ctx.summed:
+            return module.scattered_sum(ctx.name, whole).to(whole.dtype), None, None, None
+        return module.mine(ctx.name, whole).clone(), None, None, None

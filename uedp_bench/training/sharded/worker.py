@@ -6,6 +6,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,17 +15,28 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from uedp_bench.errors import InputError
-from uedp_bench.rank_group import Failed, all_there, by_itself, gathered, number, told
+from uedp_bench.rank_group import (
+    Call,
+    Failed,
+    Fetch,
+    OthersFailedError,
+    all_there,
+    answer,
+    by_itself,
+    gathered,
+    told,
+)
 from uedp_bench.registry import load_plugins
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.server import ServerStep
-from uedp_bench.training.sharded.gradients import ShardedPass
-from uedp_bench.training.sharded.lockstep import Lockstep, OthersFailedError
-from uedp_bench.training.sharded.network import ShardedModule, Weight
+from uedp_bench.training.server import LayeredStep, ServerStep
+from uedp_bench.training.sharded.alone import UnitByUnit
+from uedp_bench.training.sharded.gradients import NothingToCompareError, ShardedPass
+from uedp_bench.training.sharded.lockstep import Lockstep
+from uedp_bench.training.sharded.network import ShardedModule, Sums, Weight
 from uedp_bench.training.sharded.skeleton import read_learner
+from uedp_bench.training.sharded.spread import Keep, kept
 from uedp_bench.training.unit_sums import ONE_PASS, Marks, Share, UnitSum
 
 
@@ -34,7 +46,7 @@ class Begin(NamedTuple):
     Attributes:
         learner: without weights (`skeleton`).
         weights: of the network.
-        local: one step of sgd.
+        local: how a unit trains.
         server: its step, of each part of the weights.
         device: kind of device of all ranks.
         threads, plugins: of rank 0.
@@ -63,16 +75,26 @@ class Round(NamedTuple):
     looked_at: Sequence[Cohort]
 
 
+class RoundAlone(NamedTuple):
+    """Asks for the sum of a round whose units are computed one by one, each by all ranks.
+
+    Attributes:
+        limits: of each unit.
+        shares: of all ranks.
+        reason: why.
+    """
+
+    limits: Limits
+    shares: Sequence[Share]
+    reason: str
+
+
 class Step(NamedTuple):
     """Adds noise, which rank 0 draws, to the sum of the round, and steps."""
 
     step: int
     rounds: int
     denominator: float
-
-
-class Collect:
-    """Asks for all weights, one after the other."""
 
 
 class State:
@@ -104,7 +126,12 @@ class Part:
         self.module = ShardedModule(learner.module, begin.weights, Lockstep(), device)
         self.module.module.train()
         self._pass = ShardedPass(learner, begin.local, self.module, device)
+        self._alone = UnitByUnit(learner, begin.local, self.module, device)
         self._server: ServerStep = pickle.loads(begin.server)  # noqa: S301 - of the rank that leads
+        if isinstance(self._server, LayeredStep):
+            layers = self.module.by_layer()
+            sizes = [sum(len(self.module.parts[name]) for name in names) for names in layers]
+            self._server.lay_out(sizes, partial(self.module.summed, Sums.LAYERS))
 
     def receive(self, wholes: Iterable[Tensor] | None) -> None:
         """Takes this rank's parts of all weights; rank 0 has the whole ones."""
@@ -115,27 +142,22 @@ class Part:
             ):  # fmt: skip
                 self.module.parts[weight.name].copy_(part)
 
-    def round(self, work: Round) -> list[Any]:
-        """What all ranks found; nothing on others than rank 0. The sum stays in parts."""
-        found: list[tuple[UnitSum, float]] | Failed | None = None
-        lockstep = self.module.lockstep
-        try:
-            with by_itself(), lockstep.together():
-                self._pass.begin()
-                if work.looked_at and not any(map(self._pass.compare, work.looked_at)):
-                    raise InputError(
-                        "the gradients of almost all rows of the first round are 0 or not finite: "
-                        "they cannot be compared; train without --shard-weights"
-                    )
-                sums = [self._sum(work.limits, share) for share in work.passes[lockstep.rank]]
-                square = self._pass.total.square().sum()
-                whole = lockstep.summed(2 * len(self.module.parts) + 1, square)
-                found = [(one, float(whole.sqrt())) for one in sums]
-        except OthersFailedError:
-            found = None
-        except Exception as error:
-            found = Failed.of(error)
-        return gathered(found)
+    def round(self, work: Round | RoundAlone) -> list[Any]:
+        """What all ranks found, and the norm of the whole sum, which stays in parts.
+
+        Nothing on others than rank 0.
+        """
+
+        def found() -> tuple[list[UnitSum], float]:
+            self._pass.begin()
+            total = self._pass.total
+            if isinstance(work, RoundAlone):
+                sums = [self._alone.add_to(total, work.shares, work.limits, work.reason)]
+            else:
+                sums = self._in_one_pass(work)
+            return sums, float(self.module.summed(Sums.TOTAL, total.square().sum()).sqrt())
+
+        return self._together(found)
 
     def step(self, how: Step, noise: Iterable[Tensor] | None) -> list[Any]:
         """Steps; True of every rank whose weights are finite, on rank 0.
@@ -154,25 +176,19 @@ class Part:
             exact = sums[weight.name].to(vector.dtype).double()
             places[weight.name].copy_(exact + part.to(exact.device))
         estimate /= how.denominator
-        vector.copy_(self._server.step(vector, estimate, how.step, how.rounds))
-        return gathered(bool(torch.isfinite(vector).all()))
 
-    def collected(self) -> Iterable[tuple[str, Tensor]]:
-        """Names and numbers of all trained weights, one by one, on the CPU of rank 0."""
-        first, ranks = number() == 0, self.module.lockstep.ranks
-        for weight in self.module.trained:
-            part = self.module.filled(weight.name).cpu()
-            box = [torch.empty_like(part) for _ in range(ranks)] if first else None
-            with all_there():
-                dist.gather(part, box, 0)
-            if box is not None:
-                yield weight.name, torch.cat(box)[: weight.size].view(weight.shape)
+        def moved() -> bool:
+            vector.copy_(self._server.step(vector, estimate, how.step, how.rounds))
+            return bool(torch.isfinite(vector).all())
+
+        return self._together(moved)
 
     def state(self) -> list[Any]:
         """States of all ranks, on rank 0: plain values and tensors on the CPU."""
         server = {
             name: value.cpu() if isinstance(value, Tensor) else value
             for name, value in vars(self._server).items()
+            if not callable(value)
         }
         return gathered({
             "weights": self.module.vector.cpu(), "server": server,
@@ -199,6 +215,24 @@ class Part:
     def facts(self) -> list[Any]:
         """Changed buffers, bytes held, and bytes of gathered weights, of all ranks, on rank 0."""
         return gathered((self.module.changed_buffers(), self.module.bytes, self.module.most))
+
+    def _together(self, what: Callable[[], Any]) -> list[Any]:
+        """What all ranks computed together, or what went wrong on them; for rank 0."""
+        found: Any = None
+        try:
+            with by_itself(), self.module.lockstep.together():
+                found = what()
+        except OthersFailedError:
+            found = None
+        except Exception as error:
+            found = Failed.of(error)
+        return gathered(found)
+
+    def _in_one_pass(self, work: Round) -> list[UnitSum]:
+        """What is said of each share of this rank."""
+        if work.looked_at and not any(map(self._pass.compare, work.looked_at)):
+            raise NothingToCompareError
+        return [self._sum(work.limits, share) for share in work.passes[self.module.lockstep.rank]]
 
     def _sum(self, limits: Limits, share: Share) -> UnitSum:
         """Adds a share to the parts of the sum; what is said of it."""
@@ -247,12 +281,14 @@ def follow(begin: Begin) -> None:
         if part is None:
             continue
         match message:
-            case Round():
+            case Round() | RoundAlone():
                 part.round(message)
             case Step():
                 part.step(message, None)
-            case Collect():
-                list(part.collected())
+            case Keep():
+                kept(message, part.module)
+            case Call() | Fetch():
+                answer(message)
             case State():
                 part.state()
             case Restore():

@@ -1,0 +1,326 @@
+"""Runs the reference set part by part, stores its results, and fills the pages that quote them.
+
+    make reference DATA=data                        # all of it: a night on two cores
+    python benchmarks/reference.py --list           # what is there, what is missing, minutes
+    python benchmarks/reference.py --data data --parts bloggers,tagging/embedded
+
+`reference_parts.yaml` lists the parts: a folder below `leaderboard/results`, and the commands that
+fill it. A part whose data are not there is left out, and said. Runs go to `runs/reference`, in a
+folder for each state of the code, so that no stored folder mixes two. The same command goes on
+after Ctrl-C. A part's results replace the stored ones when all of its runs have ended and
+`leaderboard validate` finds no error in them.
+
+Minutes are sums of `cpu_seconds` of stored results: processor time, however many cores share it.
+Results that are older than this field give seconds of the clock, which a busy machine stretches;
+they are marked with ~.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from reference_tables import filled, quoted_by
+
+from uedp_bench import registry
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.settings import parse_setting
+from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
+from uedp_bench.harness.spec_files import read_spec
+
+HERE = Path(__file__).resolve().parents[1]
+DATA = re.compile(r"\bdata/[\w./-]+")
+NOT_CODE = (":!docs", ":!leaderboard/results", ":!*.md")
+PHASES = ("attack", "score", "plant", "save", "account")
+STOPPED = 130
+
+
+@dataclass(frozen=True)
+class Part:
+    """A folder of results and what fills it.
+
+    Attributes:
+        name: of the folder, below `leaderboard/results`.
+        commands: that write runs into the folder `{out}`; they read `data/...`.
+        after: commands that draw plots of the stored folder, from the root of the checkout.
+    """
+
+    name: str
+    commands: tuple[str, ...]
+    after: tuple[str, ...] = ()
+
+    def planned(self) -> int | None:
+        """How many runs the specs of its commands stand for; None for other commands."""
+        if any(shlex.split(command)[:2] != ["uedp-bench", "run"] for command in self.commands):
+            return None
+        return sum(len(expand(_spec_of(shlex.split(each)[2:]))) for each in self.commands)
+
+    def needs(self) -> tuple[str, ...]:
+        """The files and folders of the data folder that the commands read, each once."""
+        found = (path for command in self.commands for path in DATA.findall(command))
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where everything is: the checkout, the data, and the folder that runs are made in."""
+
+    root: Path
+    data: Path
+    work: Path
+
+    @property
+    def stored(self) -> Path:
+        """The folder of stored results."""
+        return self.root / "leaderboard" / "results"
+
+    def there(self, path: str) -> str | None:
+        """The `data/...` path of a command as it is on this disk, gzipped or not, or None."""
+        inside = path.removeprefix("data/")
+        for name in (inside, f"{inside}.gz"):
+            if (self.data / name).exists():
+                return f"data/{name}"
+        return None
+
+    def missing(self, part: Part) -> list[str]:
+        """What a part needs and the data folder lacks."""
+        return [path for path in part.needs() if self.there(path) is None]
+
+
+def _spec_of(words: Sequence[str]) -> Spec:
+    """The spec of `uedp-bench run SPEC [--path PATH] [--set NAME=VALUE ...]`."""
+    spec = parse_spec(read_spec(words[0]))
+    for flag, value in zip(words[1::2], words[2::2], strict=True):
+        at, setting = (("source", "path"), value) if flag == "--path" else parse_setting(value)
+        spec = apply_setting(spec, at, setting)
+    return spec
+
+
+def read_parts(file: Path) -> list[Part]:
+    """The parts of a list, in its order."""
+    listed = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return [Part(p["name"], tuple(p["commands"]), tuple(p.get("after", ()))) for p in listed]
+
+
+def chosen(parts: Sequence[Part], names: str | None) -> list[Part]:
+    """The parts that were asked for by name, or all of them; exits for a name that is none."""
+    if names is None:
+        return list(parts)
+    known = {part.name: part for part in parts}
+    asked = [name.strip() for name in names.split(",")]
+    if unknown := [name for name in asked if name not in known]:
+        sys.exit(f"--parts: {', '.join(unknown)} is no part; known: {', '.join(known)}")
+    return [known[name] for name in asked]
+
+
+def code_version(root: Path) -> str:
+    """The last commit that changed code; exits if there are changes of code in no commit.
+
+    Results and pages are no code: what this script writes does not make it start anew.
+    """
+
+    def git(*command: str) -> str:
+        done = ["git", "-C", str(root), *command, "--", ".", *NOT_CODE]
+        return subprocess.run(done, check=True, capture_output=True, text=True).stdout.strip()
+
+    if changed := git("status", "--porcelain"):
+        sys.exit(f"results name a commit, and code differs from it; commit first:\n{changed}")
+    return git("log", "-1", "--format=%h")
+
+
+def minutes(results: Iterable[dict[str, Any]]) -> tuple[float, bool]:
+    """What runs took together, and True if it is processor time throughout.
+
+    Else it is the clock's, with stages that runs of one seed share counted once a seed.
+    """
+    costs = [(result["spec"]["seed"], result["cost"]) for result in results]
+    if all("cpu_seconds" in cost for _, cost in costs):
+        return sum(cost["cpu_seconds"] for _, cost in costs) / 60, True
+    total, shared = 0.0, defaultdict[tuple[int, str], float](float)
+    for seed, cost in costs:
+        total += cost.get("train_seconds", 0.0) - cost.get("pretraining_seconds", 0.0)
+        total += sum(cost.get(f"{phase}_seconds", 0.0) for phase in PHASES)
+        for name in ("pretraining_seconds", "reference_seconds"):
+            shared[seed, name] = max(shared[seed, name], cost.get(name, 0.0))
+    return (total + sum(shared.values())) / 60, False
+
+
+def outdated(result: dict[str, Any]) -> bool:
+    """True if a component has another version now, or the result is too old to name its version."""
+    known = result["provenance"].get("identity")
+    if not known:
+        return True
+    single = ((registry.tasks, "task"), (registry.sources, "source"), (registry.models, "model"))
+    pairs = [(kind, known[name]) for kind, name in single]
+    pairs += [(registry.mechanisms, each) for each in known["mechanism"]]
+    pairs += [(registry.attacks, each) for each in known["attacks"]]
+    return any(kind.get(name).version != version for kind, (name, version, *_) in pairs)
+
+
+def stored_results(folder: Path) -> list[dict[str, Any]]:
+    """The results of a folder, as they are written."""
+    files = sorted(folder.glob("*/result.json"))
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+
+def listing(parts: Sequence[Part], place: Place, *, with_data: bool = True) -> str:
+    """A table of parts in Markdown: runs that are stored, of how many, their seeds and minutes.
+
+    Args:
+        parts: of the set.
+        place: where results and data are.
+        with_data: add the column of what the data folder lacks.
+    """
+    head = [
+        "part",
+        "runs",
+        "of",
+        "older",
+        "seeds",
+        "CPU minutes",
+        "commit",
+        *(["data"] if with_data else []),
+    ]
+    rows, total, exact = [], 0.0, True
+    for part in parts:
+        results = stored_results(place.stored / part.name)
+        took, measured = minutes(results)
+        total, exact = total + took, exact and measured
+        seeds = {result["spec"]["seed"] for result in results}
+        commits = {str(result["provenance"].get("commit"))[:7] for result in results}
+        shown = f"{took:.0f}" if measured else f"~{took:.0f}"
+        lacking = ", ".join(place.missing(part))
+        planned = part.planned()
+        row = [f"`{part.name}`", str(len(results)), str(planned or "–")]
+        row += [str(sum(map(outdated, results))), str(len(seeds))]
+        row += [shown if results else "not run", ", ".join(sorted(commits))]
+        rows.append(row + [f"missing: {lacking}" if lacking else "there"] * with_data)
+    sums = [str(sum(int(row[at]) for row in rows)) for at in (1, 3)]
+    whole = f"{'' if exact else '~'}{total:.0f}"
+    rows.append(["all", sums[0], "", sums[1], "", whole, ""] + [""] * with_data)
+    aligned = [":--", *["--:"] * 5, ":--", ":--"][: len(head)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, aligned, *rows])
+
+
+def run_command(command: str, out: Path, place: Place, *, workers: int) -> int:
+    """Runs a command of a part beside a link to the data, so that results hold no path of here."""
+    said = DATA.sub(lambda path: place.there(path[0]) or path[0], command)
+    words = [word.replace("{out}", str(out)) for word in shlex.split(said)]
+    if words[0] == "uedp-bench":
+        words[0] = str(Path(sys.executable).with_name("uedp-bench"))
+        words += ["--out", str(out), "--workers", str(workers), "--no-tracking"]
+    else:
+        words = [sys.executable, str(place.root / words[1]), *words[2:]]
+    one = {"OMP_NUM_THREADS": "1"} if workers > 1 else {}
+    try:
+        return subprocess.run(words, cwd=out.parent, env={**os.environ, **one}).returncode
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+def run_part(part: Part, place: Place, workers: int) -> int:
+    """Runs what is left of a part and stores it: 0, or the exit status of what went wrong."""
+    out = place.work / part.name.replace("/", "-")
+    out.mkdir(parents=True, exist_ok=True)
+    link = out.parent / "data"
+    link.unlink(missing_ok=True)
+    link.symlink_to(place.data.resolve())
+    if not (out / "done").exists():
+        for command in part.commands:
+            if status := run_command(command, out, place, workers=workers):
+                return status
+        checked = [str(Path(sys.executable).with_name("uedp-bench")), "leaderboard", "validate"]
+        if status := subprocess.run([*checked, str(out)]).returncode:
+            return status
+        (out / "done").touch()
+    store(out, place.stored / part.name)
+    return 0
+
+
+def store(out: Path, folder: Path) -> None:
+    """Puts the results of a finished part in the place of those that are stored."""
+    for old in folder.glob("*/result.json"):
+        shutil.rmtree(old.parent)
+    for new in sorted(out.glob("*/result.json")):
+        (folder / new.parent.name).mkdir(parents=True)
+        shutil.copyfile(new, folder / new.parent.name / new.name)
+
+
+def fill(part: Part, place: Place) -> int:
+    """Makes the tables and plots again that quote a part, and names the pages."""
+    folder = f"leaderboard/results/{part.name}"
+    for page in pages(place.root):
+        text = page.read_text(encoding="utf-8")
+        if folder in text:
+            marked = folder in quoted_by(text)
+            how = "tables are made again" if marked else "read it again: it quotes these results"
+            print(f"{page.relative_to(place.root)}: {how}")
+            page.write_text(filled(text, place.root), encoding="utf-8")
+    for command in part.after:
+        words = [sys.executable, *shlex.split(command)[1:]]
+        if status := subprocess.run(words, cwd=place.root, stdout=subprocess.DEVNULL).returncode:
+            return status
+    return 0
+
+
+def pages(root: Path) -> list[Path]:
+    """The README and the pages of the documentation."""
+    return [*root.glob("README.md"), *sorted((root / "docs").rglob("*.md"))]
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Runs what was asked for: 0 if all of it is stored, 1 if a part failed, 130 after Ctrl-C."""
+    read = argparse.ArgumentParser(description="Run the reference set.")
+    read.add_argument("--data", type=Path, default=HERE / "data", help="folder of data sets")
+    read.add_argument("--parts", help="names, with commas between; default: all")
+    read.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    read.add_argument("--stored", action="store_true", help="the same, without a look at the data")
+    read.add_argument("--workers", type=int, default=2, help="runs at a time; default: 2")
+    read.add_argument("--root", type=Path, default=HERE, help="the checkout")
+    asked = read.parse_args(given)
+    root = asked.root.resolve()  # commands run in another folder
+    every = read_parts(root / "benchmarks" / "reference_parts.yaml")
+    parts = chosen(every, asked.parts)
+    place = Place(root, asked.data, root / "runs" / "reference")
+    if asked.list or asked.stored:
+        print(listing(parts, place, with_data=not asked.stored))
+        return 0
+    place = Place(root, asked.data, place.work / code_version(root))
+    failed, undrawn = [], []
+    for number, part in enumerate(parts, 1):
+        print(f"[{number}/{len(parts)}] {part.name}", flush=True)
+        if lacking := place.missing(part):
+            print(f"left out: {', '.join(lacking)} is not in {asked.data}")
+            continue
+        if status := run_part(part, place, asked.workers):
+            if status == STOPPED:
+                print("stopped; the same command goes on from here")
+                return STOPPED
+            failed.append(part.name)
+        elif fill(part, place):
+            undrawn.append(part.name)
+    for page in pages(place.root):  # this table is of all parts
+        text = page.read_text(encoding="utf-8")
+        page.write_text(filled(text, place.root), encoding="utf-8")
+    print(listing(parts, place))
+    if failed:
+        print(f"failed, and not stored: {', '.join(failed)}", file=sys.stderr)
+    if undrawn:
+        print(f"stored, and their plots failed: {', '.join(undrawn)}", file=sys.stderr)
+    return 1 if failed or undrawn else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+"""The files of a site: what each of them is made of, and how.
+
+    index.html            what was found, and which mechanism for what
+    glossary.html         what words, columns, mechanisms and attacks mean
+    table.html            table, plots and comparison; its data are in the page
+    assets/rows-001.js    rows of the table, where there are thousands
+    runs/<id>.html        a page for every run; curves are in the page
+    results.json, .csv    everything that the table shows, for programs
+    assets/               scripts and styles, ours and vendored
+
+Browsers block `fetch` and modules on pages that are opened from disk, so pages carry their data
+and scripts are plain ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import sha256
+from importlib.metadata import version as version_of
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from uedp_bench import registry
+from uedp_bench.files.package_digest import package_digest
+from uedp_bench.leaderboard.first_rows import first_rows
+from uedp_bench.leaderboard.front.links import links
+from uedp_bench.leaderboard.front.page import front_context
+from uedp_bench.leaderboard.glossary.page import glossary_context
+from uedp_bench.leaderboard.index_page import TableData, metric_columns, page_data, run_page
+from uedp_bench.leaderboard.loading import Copy
+from uedp_bench.leaderboard.public_results import published
+from uedp_bench.leaderboard.rows import Known, Row, aggregate
+from uedp_bench.leaderboard.run_pages.run_page import run_context
+from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
+from uedp_bench.leaderboard.table_pieces import Pieces, embedded
+from uedp_bench.results import Result
+from uedp_bench.version import __version__
+
+STATIC = (
+    "style.css", "front.css", "glossary.css", "table.css", "plots.css", "compare.css", "run.css",
+    "theme.js", "values.js", "front.js", "core.js", "views.js", "filters.js", "columns.js",
+    "presets.js", "explain.js", "table.js", "picker.js", "download.js", "plot_data.js",
+    "plot_axes.js", "plot_traces.js", "plot_layout.js", "plot_labels.js", "plot_scatter.js",
+    "plot_figures.js", "plot_spread.js", "plot_controls.js", "plot_card.js", "plots.js",
+    "significance.js", "compare_data.js", "compare_download.js", "compare_plot.js",
+    "compare_tables.js", "compare_verdict.js", "compare.js", "run.js", "live.js",
+    "vendor/dataTables.min.js", "vendor/dataTables.dataTables.min.css", "vendor/jstat.min.js",
+)  # fmt: skip
+"""Files that pages load, beside Plotly's own."""
+
+Text = str | Iterator[str]
+"""A text, or its parts one after the other."""
+
+Address = Callable[[str], str]
+"""The version of a file, which follows its name in links: browsers keep the others."""
+
+
+@dataclass(frozen=True)
+class SiteFile:
+    """A file of a site.
+
+    Attributes:
+        key: of all that it is made of: results, code and registered components. As long as it is
+            the same, so is the file.
+        make: the file.
+    """
+
+    key: str
+    make: Callable[[], Text]
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a site.
+
+    Attributes:
+        rows, runs: on the site.
+        files: by name; the index is the last: it leads to all others.
+    """
+
+    rows: int
+    runs: int
+    files: dict[str, SiteFile]
+
+
+class Contents:
+    """The files of results that come and go; what has not changed is not made again.
+
+    Args:
+        live: pages ask the server that they come from for changes.
+    """
+
+    def __init__(self, *, live: bool = False) -> None:
+        self._live = live
+        self._published: dict[str, tuple[Result, Result]] = {}
+        self._known_rows: Known = {}
+
+    def files(
+        self, results: Sequence[Result], copies: Mapping[str, Copy], address: Address
+    ) -> Files:
+        """The files of the site of these results.
+
+        Args:
+            results: of any runs, each id once, in any order.
+            copies: where results were read, by id; the rest of short ones is read there again.
+            address: of the pieces of a large table.
+
+        Raises:
+            ValueError: if a result's id is no safe name of a file.
+        """
+        by_id = self._public(results)
+        paths = {name: run_page(name) for name in by_id}
+        rows = aggregate(list(by_id.values()), paths, self._known_rows)
+        contents, code = contents_of(results, copies), code_digest()
+        runs = {
+            paths[run.id]: SiteFile(
+                key_of(code, run.id, *(contents[one.id] for one in row.runs)),
+                partial(_run_page, by_id[run.id], copies.get(run.id), row, self._live),
+            )
+            for row in rows
+            for run in row.runs
+        }
+        everything = key_of_all(contents)
+        of_all = {
+            name: SiteFile(everything, make)
+            for name, make in files_of_all(rows, by_id, self._live, address).items()
+        }
+        return Files(len(rows), len(runs), {**_assets(), **dict(sorted(runs.items())), **of_all})
+
+    def _public(self, results: Sequence[Result]) -> dict[str, Result]:
+        """What the site shows of each result; the same object as long as the result is the same."""
+        known = self._published
+        self._published = {
+            one.id: known[one.id] if one.id in known and known[one.id][0] is one
+            else (one, _public(one))
+            for one in sorted(results, key=lambda one: one.id)
+        }  # fmt: skip
+        return {name: public for name, (_, public) in self._published.items()}
+
+
+def contents_of(results: Sequence[Result], copies: Mapping[str, Copy]) -> dict[str, str]:
+    """A text for each id; another one means another content of the result."""
+    return {
+        one.id: copies[one.id].version if one.id in copies and copies[one.id].version
+        else sha256(one.model_dump_json().encode()).hexdigest()
+        for one in results
+    }  # fmt: skip
+
+
+def code_digest() -> str:
+    """Another one means other code, or other registered components.
+
+    Those of a package are known by its version, those of a lone file by what is in it.
+    """
+    there = {
+        kind: [(name, known.origin(name), known.digest(name)) for name in known.names()]
+        for kind, known in sorted(registry.REGISTRIES.items())
+    }
+    return key_of(package_digest(), repr(there))
+
+
+def key_of_all(contents: Mapping[str, str]) -> str:
+    """The key of what is made of all results (`contents_of`)."""
+    return key_of(code_digest(), *(f"{name} {contents[name]}" for name in sorted(contents)))
+
+
+def key_of(*parts: str) -> str:
+    """The key of what is made of these parts."""
+    return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def files_of_all(
+    rows: Sequence[Row], results: Mapping[str, Result], live: bool, address: Address
+) -> dict[str, Callable[[], Text]]:
+    """How to make the files that show all rows, which are aggregated from `results`."""
+    waiting = partial(_waiting, live) if live and not rows else None
+    pieces = Pieces(rows, results)
+    return {
+        "results.json": partial(json_parts, rows),
+        "results.csv": partial(csv_parts, rows),
+        **pieces.files(),
+        "glossary.html": partial(_glossary, rows, live),
+        "table.html": waiting or partial(_table, rows, results, live, pieces.names, address),
+        "index.html": waiting or partial(_front, rows, live),
+    }
+
+
+def render_alone(result: Result) -> None:
+    """Makes every page of one result, and writes none; raises whatever the result makes fail."""
+    public = published(result)
+    rows = aggregate([public], {public.id: run_page(public.id)})
+    pages = (
+        _front(rows, False), _glossary(rows, False), _table(rows, {public.id: public}, False),
+    )  # fmt: skip
+    for text in (to_json(rows), to_csv(rows), *pages):
+        text.encode()
+    _run(public, rows[0], False).encode()
+
+
+def _public(result: Result) -> Result:
+    """What the site shows of a result: often the result itself, which then takes no more memory."""
+    public = published(result)
+    return result if public == result else public
+
+
+def _run_page(result: Result, copy: Copy | None, row: Row, live: bool) -> str:
+    """The page of a run; the whole of a short result is read again."""
+    if copy is None or copy.again is None:
+        return _run(result, row, live)
+    return _run(published(copy.whole()), row, live)
+
+
+def _front(rows: Sequence[Row], live: bool) -> str:
+    context = front_context(rows)
+    data = context.pop("data")
+    return _render("front.html.j2", {
+        **context, "data": embedded(data), "data_rows": bool(data["rows"]), "root": "",
+        "live": live, "links": links(),
+    })  # fmt: skip
+
+
+def _glossary(rows: Sequence[Row], live: bool) -> str:
+    context = glossary_context(rows, metric_columns(rows))
+    return _render("glossary.html.j2", {
+        **context, "data": "{}", "root": "", "live": live, "links": links(),
+    })  # fmt: skip
+
+
+def _table(
+    rows: Sequence[Row],
+    results: Mapping[str, Result],
+    live: bool,
+    pieces: Sequence[str] = (),
+    address: Address = str,
+) -> str:
+    data = TableData(rows, results).frame if pieces else page_data(rows, results)
+    return _render("table.html.j2", {
+        "data": embedded(data), "root": "", "live": live, "first": first_rows(rows),
+        "pieces": [f"{name}?{address(name)}" for name in pieces],
+    })  # fmt: skip
+
+
+def _waiting(live: bool) -> str:
+    return _render("waiting.html.j2", {"data": "{}", "root": "", "live": live})
+
+
+def _run(result: Result, row: Row, live: bool) -> str:
+    context = run_context(result, row)
+    data = embedded(context.pop("data"))
+    return _render("run.html.j2", {**context, "data": data, "root": "../", "live": live})
+
+
+@cache
+def _environment() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("uedp_bench.leaderboard", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["version"] = __version__
+    return environment
+
+
+def _render(template: str, context: Mapping[str, Any]) -> str:
+    page: str = _environment().get_template(template).render(context)
+    return page
+
+
+def _assets() -> dict[str, SiteFile]:
+    folder = files("uedp_bench.leaderboard") / "static"
+    own = {
+        f"assets/{Path(name).name}": partial((folder / name).read_text, encoding="utf-8")
+        for name in STATIC
+    }
+    key = key_of(code_digest(), version_of("plotly"))
+    made: dict[str, Callable[[], Text]] = {**own, "assets/plotly.min.js": _plotly}
+    return {name: SiteFile(key, make) for name, make in made.items()}
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    text: str = get_plotlyjs()
+    return text

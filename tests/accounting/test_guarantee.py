@@ -1,0 +1,42 @@
+"""The numbers of results: infinity is a value with a text of its own, NaN is none."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from pydantic import ValidationError
+
+from uedp_bench.accounting.guarantee import CurvePoint
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "text"),
+    [
+        (1, 1.0, "1.0"),
+        (0.25, 0.25, "0.25"),
+        ("inf", math.inf, '"inf"'),
+        ("-inf", -math.inf, '"-inf"'),
+        (math.inf, math.inf, '"inf"'),
+        (-math.inf, -math.inf, '"-inf"'),
+    ],
+)
+def test_a_number_is_read_and_written(given, value, text):
+    point = CurvePoint(spread=0, epsilon=given)
+    assert point.epsilon == value
+    assert f'"epsilon":{text}' in point.model_dump_json()
+    assert CurvePoint.model_validate_json(point.model_dump_json()) == point
+
+
+@pytest.mark.parametrize("given", [math.nan, "nan", "NaN"])
+def test_nan_is_refused_by_name(given):
+    with pytest.raises(ValidationError) as caught:
+        CurvePoint(spread=0, epsilon=given)
+    (error,) = caught.value.errors()
+    assert (error["loc"], error["msg"]) == (("epsilon",), "is NaN")
+
+
+@pytest.mark.parametrize("given", [None, "x", [1]])
+def test_what_is_no_number_is_not_called_nan(given):
+    with pytest.raises(ValidationError, match="valid number"):
+        CurvePoint(spread=0, epsilon=given)

@@ -1,0 +1,175 @@
+"""The reference set: what is left out and stored, what goes on after a stop, what pages say."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+import yaml
+from tiny import tiny
+
+from uedp_bench.cli.main import run_cli
+
+ROOT = Path(__file__).parents[2]
+RESULTS = "leaderboard/results"
+PARTS = [
+    {"name": "small/embedded", "commands": ["uedp-bench run SPEC"]},
+    {"name": "elsewhere", "commands": ["uedp-bench run conll2003 --path data/none"]},
+]
+
+
+@pytest.fixture
+def reference(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module("reference")
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout with two parts, of which one lacks its data, and a page that quotes the other."""
+    root = tmp_path / "checkout"
+    for folder in ("benchmarks", "docs", RESULTS):
+        (root / folder).mkdir(parents=True)
+    spec = tiny({"name": "public-only"}, seeds=[1, 2])
+    (root / "spec.yaml").write_text(yaml.safe_dump(spec))
+    small = {**PARTS[0], "commands": [f"uedp-bench run {root}/spec.yaml"]}
+    (root / "benchmarks" / "reference_parts.yaml").write_text(yaml.safe_dump([small, PARTS[1]]))
+    page = f"A\n<!-- table: {RESULTS}/small/embedded -->\nold\n<!-- end of table -->\nB\n"
+    (root / "docs" / "page.md").write_text(page)
+    (root / ".gitignore").write_text("runs/\n")
+    (tmp_path / "data").mkdir()
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "first"]):
+        subprocess.run(["git", "-C", root, *command], check=True)
+    return root
+
+
+@pytest.fixture
+def bench(monkeypatch, reference):
+    """`uedp-bench` in this process; the first `stops` runs of it stop in the middle."""
+
+    class Bench:
+        stops, calls = 0, 0
+
+    real = subprocess.run
+
+    def run(words, **how):
+        if not str(words[0]).endswith("uedp-bench"):
+            return real(words, **how)
+        words = [str(word) for word in words[1:]]
+        if "--workers" in words:
+            words[words.index("--workers") + 1] = "0"
+        Bench.calls += words[0] == "run"
+        stop = words[0] == "run" and Bench.stops > 0
+        Bench.stops -= stop
+        with chdir(how.get("cwd", ".")):
+            status = run_cli([*words, *(["--seeds", "1"] if stop else [])])
+        return subprocess.CompletedProcess(words, 130 if stop else status)
+
+    monkeypatch.setattr(reference.subprocess, "run", run)
+    return Bench
+
+
+def asked(root: Path, *more: str) -> list[str]:
+    return ["--root", str(root), "--data", str(root.parent / "data"), *more]
+
+
+def test_a_set_goes_on_after_a_stop_and_stores_what_is_whole(reference, checkout, bench, capsys):
+    bench.stops = 1
+    stored = checkout / RESULTS / "small" / "embedded"
+    (stored / "old").mkdir(parents=True)
+    (stored / "old" / "result.json").write_text("{}")
+    assert reference.main(asked(checkout)) == 130
+    assert [path.name for path in stored.iterdir()] == ["old"]  # nothing half is stored
+    assert "old\n" in (checkout / "docs" / "page.md").read_text()
+    (first,) = (checkout / "runs").rglob("result.json")
+    before = first.stat().st_mtime_ns
+
+    assert reference.main(asked(checkout)) == 0
+    assert first.stat().st_mtime_ns == before  # what was finished has not run again
+    found = [json.loads(path.read_text()) for path in stored.glob("*/result.json")]
+    assert sorted(result["spec"]["seed"] for result in found) == [1, 2]
+    assert {result["status"] for result in found} == {"finished"}
+    assert all(result["cost"]["cpu_seconds"] > 0 for result in found)
+    page = (checkout / "docs" / "page.md").read_text()
+    assert page.startswith("A\n")
+    assert "| public-only | 2 |" in page
+    assert "old\n" not in page
+    said = capsys.readouterr().out
+    assert "left out: data/none is not in" in said
+    assert "| `elsewhere` | 0 | 21 | 0 | 0 | not run |  | missing: data/none |" in said
+    assert "| `small/embedded` | 2 | 2 | 0 | 2 | 0 |" in said
+
+    # Stored results and pages are no code: nothing runs again because they changed.
+    assert bench.calls == 2
+    assert reference.main(asked(checkout, "--parts", "small/embedded")) == 0
+    assert bench.calls == 2
+    # A change of code would make results of a commit that does not have it.
+    (checkout / "spec.yaml").write_text("changed")
+    with pytest.raises(SystemExit, match="commit first"):
+        reference.main(asked(checkout))
+
+
+def test_names_of_parts_are_checked(reference, checkout):
+    with pytest.raises(SystemExit, match="smal is no part; known: small/embedded, elsewhere"):
+        reference.main(asked(checkout, "--parts", "smal"))
+
+
+def test_a_part_that_fails_is_not_stored_and_the_others_go_on(
+    reference, checkout, bench, capsys, monkeypatch
+):
+    spec = tiny({"name": "public-only"}, seeds=[1])
+    (checkout / "spec.yaml").write_text(yaml.safe_dump(spec))
+    small = {"name": "small", "commands": [f"uedp-bench run {checkout}/spec.yaml"],
+             "after": ["python fails.py"]}  # fmt: skip
+    broken = {"name": "broken", "commands": ["python fails.py"]}
+    listed = checkout / "benchmarks" / "reference_parts.yaml"
+    listed.write_text(yaml.safe_dump([broken, small, PARTS[1]]))
+    (checkout / "fails.py").write_text("raise SystemExit(3)")
+    subprocess.run(["git", "-C", checkout, "add", "-A"], check=True)
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    subprocess.run(["git", "-C", checkout, *who, "commit", "-qm", "broken"], check=True)
+    monkeypatch.chdir(checkout.parent)
+    assert reference.main(["--root", "checkout", "--data", "data"]) == 1
+    said = capsys.readouterr().err
+    assert "failed, and not stored: broken" in said
+    assert "stored, and their plots failed: small" in said
+    assert len([*(checkout / RESULTS / "small").glob("*/result.json")]) == 1
+    assert not (checkout / RESULTS / "broken").exists()
+
+
+def test_minutes_count_what_a_seed_shares_once(reference):
+    def result(seed, **cost):
+        return {"spec": {"seed": seed}, "cost": cost}
+
+    clock = {"train_seconds": 100.0, "pretraining_seconds": 60.0, "reference_seconds": 30.0,
+             "attack_seconds": 20.0}  # fmt: skip
+    assert reference.minutes([result(1, **clock)] * 2 + [result(2, **clock)]) == (6.0, False)
+    assert reference.minutes([result(1, **clock, cpu_seconds=90.0)] * 2) == (3.0, True)
+
+
+def test_data_are_found_plain_and_gzipped(reference, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.jsonl.gz").touch()
+    (tmp_path / "plain").touch()
+    place = reference.Place(tmp_path, tmp_path, tmp_path)
+    commands = ("run --path data/a --set 'f=[data/a/x.jsonl,data/plain]'", "run --path data/a")
+    part = reference.Part("p", commands)
+    assert part.needs() == ("data/a", "data/a/x.jsonl", "data/plain")
+    assert place.missing(part) == []
+    assert place.there("data/a/x.jsonl") == "data/a/x.jsonl.gz"
+    assert place.missing(reference.Part("q", ("run --path data/b",))) == ["data/b"]
+
+
+def test_every_stored_folder_is_a_part_and_every_spec_of_one_is_there(reference):
+    parts = reference.read_parts(ROOT / "benchmarks" / "reference_parts.yaml")
+    stored = {path.parent.parent for path in (ROOT / RESULTS).rglob("result.json")}
+    assert {path.relative_to(ROOT / RESULTS).as_posix() for path in stored} <= {
+        part.name for part in parts
+    }
+    for part in parts:  # and is read with the settings of its command
+        assert part.planned() or part.name == "audits"

@@ -1,0 +1,63 @@
+"""A rehearsal counts the steps that it leaves out on two clocks, and says what runs hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from uedp_bench.cli.dry_run import _cost, _expected
+from uedp_bench.harness import rehearsal
+from uedp_bench.harness.forecast import Forecast, SettingForecast
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.results import ComponentSpec, RunSpec
+from uedp_bench.run_context import Run
+
+NAMED = ComponentSpec(name="any")
+
+
+def _setting(memory: float | None, cpu: float, runs: int) -> SettingForecast:
+    return SettingForecast(
+        spec=RunSpec(task=NAMED, source=NAMED, model=NAMED, mechanism=(NAMED,)),
+        seeds=tuple(range(runs)), finished=(0,), rows={}, users={}, units=(), vocabulary=None,
+        guarantees=(), skipped=(), seconds={"train": 60.0},
+        cpu_seconds={"train": cpu}, memory_mb=memory, steps=(), weights=None, measured="",
+    )  # fmt: skip
+
+
+def test_steps_that_are_left_out_count_at_the_pace_of_the_others_on_each_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = np.zeros(2)
+    monkeypatch.setattr(rehearsal, "_clocks", now.copy)
+    first = rehearsal.FirstSteps()
+    run = Run(1, CorpusStats(1, 1, 0, 0, public=True))
+    done = 0
+    for _ in first.steps("train", run, 100, {}):
+        # The first step warms up; a step of a second takes half of one of the CPU.
+        now += [5.0, 4.0] if done == 0 else [1.0, 0.5]
+        done += 1
+    assert done == rehearsal.LEAST_STEPS
+    assert first.left.tolist() == [97.0, 48.5]
+    assert list(first.steps("short", run, 2, {})) == [0, 1]
+    assert first.left.tolist() == [97.0, 48.5]
+    assert first.begun == [("train", 100), ("short", 2)]
+
+
+def test_runs_side_by_side_hold_the_memory_of_the_largest_of_them() -> None:
+    settings = _setting(100.0, 10.0, 3), _setting(300.0, 40.0, 2), _setting(None, 0.0, 4)
+    found = Forecast(settings, workers=2, took=0.0)
+    assert found.memory_mb == 400.0  # one run of either: the others of 300 MB are finished
+    assert replace(found, workers=1).memory_mb == 300.0
+    assert replace(found, workers=99).memory_mb == 500.0
+    assert found.cpu_hours == pytest.approx((2 * 10.0 + 40.0) / 3600)
+    assert ", 0.017 hours of the CPU, 400 MB of memory" in _expected(found)
+
+
+def test_a_dry_run_says_what_decides_the_cost_of_a_run() -> None:
+    one = replace(_setting(1234.5, 7200.0, 2), steps=(("pretrain", 90), ("train", 4000)))
+    said = "90 steps of pretrain, 4,000 steps of train, 2 hours of the CPU, 1,234 MB of memory"
+    assert _cost(one) == said
+    part = replace(one, weights=124_439_808, measured="in part: it ended", steps=())
+    assert _cost(part) == "124,439,808 weights, at least 2 hours of the CPU, 1,234 MB of memory"

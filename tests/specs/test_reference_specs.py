@@ -1,0 +1,62 @@
+"""Specs of the reference set: the noise that they name is that of the epsilon that they name."""
+
+from __future__ import annotations
+
+import pytest
+
+from uedp_bench.accounting.ledger import proven
+from uedp_bench.harness.components import build
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.results import RunSpec
+
+NOBODY = CorpusStats(users=1, rows=1, sensitive_rows=1, entities=1, public=False)
+
+
+def runs(name: str, label: str) -> list[RunSpec]:
+    spec = read_spec(name)
+    spec["source"]["params"] |= {"path": "somewhere", "public": ["some.txt"]}
+    return [run for run in expand(parse_spec(spec)) if run.label == label and run.seed == 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "at", "epsilon"),
+    [
+        ("ubuntu-irc", "user-dp", 3, 8),
+        ("bloggers-larger", "user-dp", 0, 1),
+        ("classification-ag-news", "dp-sgd", 1, 2),
+    ],
+)
+def test_noise_is_that_of_the_epsilon(name: str, label: str, at: int, epsilon: float) -> None:
+    pipeline = build(runs(name, label)[at]).pipeline
+    assert pipeline.refusals(NOBODY) == ()
+    (found,) = proven(pipeline.plan(NOBODY), delta=1e-5)
+    assert 0.99 * epsilon < found.epsilon <= epsilon
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilons"), [("ubuntu-irc", [1, 2, 4, 8]), ("bloggers-larger", [1, 2, 4, 8])]
+)
+def test_both_units_are_at_the_same_epsilons(name: str, epsilons: list[float]) -> None:
+    groups = [run.mechanism[0].params for run in runs(name, "uedp-group")]
+    assert [params["epsilon"] for params in groups] == epsilons
+    assert {params["protected_sentences"] for params in groups} == {3}
+    noise = [run.mechanism[0].params["noise_multiplier"] for run in runs(name, "user-dp")]
+    assert noise == sorted(noise, reverse=True)
+    assert len(noise) == len(epsilons)
+
+
+def test_the_larger_model_of_bloggers_is_trained_on_the_same_private_text() -> None:
+    """What differs between the two specs is public text, the model, and how much noise there is."""
+    for label, varied in (("user-dp", "noise_multiplier"), ("uedp-group", "epsilon")):
+        (base,) = runs("bloggers", label)
+        larger = runs("bloggers-larger", label)
+        assert larger[-1].mechanism == base.mechanism  # at 8
+        for run in larger:
+            mine, theirs = run.mechanism[0].params, base.mechanism[0].params
+            assert mine | {varied: None} == theirs | {varied: None}
+            more = {"public_rows": run.source.params["public_rows"]}
+            assert run.source.params == base.source.params | more
+            assert run.attacks == base.attacks
