@@ -15,8 +15,10 @@ from hypothesis import settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-# How busy the machine is decides no test.
-settings.register_profile("suite", deadline=None)
+# Neither how busy the machine is nor chance decides a test: `--hypothesis-profile fresh` asks for
+# other inputs each time.
+settings.register_profile("fresh", deadline=None)
+settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
 
 

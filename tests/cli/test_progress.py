@@ -84,19 +84,24 @@ def test_a_notebook_is_known_and_quiet_is_quiet(monkeypatch):
     assert type(display(quiet=True)) is Display
 
 
+def soon(screen, line):
+    """Waits until the line was printed again."""
+    deadline = time.monotonic() + 60
+    while len(re.findall(line, screen.getvalue())) < 2:
+        assert time.monotonic() < deadline, screen.getvalue()
+        time.sleep(0.02)
+
+
 def test_nothing_is_silent_for_long(jobs):
     screen = io.StringIO()
     with Lines(Console(file=screen), seconds=0.05) as lines:
         lines.checking(2)
-        time.sleep(0.3)
+        soon(screen, "checking 2 runs and their data")
         lines.begin(jobs)
         lines.update(JobProgress(jobs[0].id, "train", 3, 36))
         lines.update(JobProgress(jobs[1].id, "load", 0, 1))
-        time.sleep(0.3)
-    told = printed(screen)
-    assert told.count("checking 2 runs and their data") >= 2
-    assert told.count("user-dp, seed 1: train 3/36, 0 s") >= 2
-    assert told.count("user-dp, seed 2: load, 0 s") >= 2
+        soon(screen, r"user-dp, seed 1: train 3/36, \d+ s")
+        soon(screen, r"user-dp, seed 2: load, \d+ s")
 
 
 def test_lines_are_not_wrapped_and_nobody_writes_markup(jobs):

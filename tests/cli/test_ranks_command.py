@@ -75,7 +75,7 @@ def _codes(arguments: list[str], death: Death | None = None) -> list[int | None]
     for process in both:
         process.start()
     for process in both:
-        process.join(60)
+        process.join(240)
     return [process.exitcode for process in both]
 
 

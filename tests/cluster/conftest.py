@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from only_where_named import skip_elsewhere
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
@@ -20,6 +21,11 @@ QUICK_TO_NOTICE = {
     "health_check_failure_threshold": 3,
 }
 """A node that is gone refuses three questions in two seconds; one that is slow has ten for each."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Processes that share out the tests would each start clusters of their own."""
+    skip_elsewhere(config, items, Path(__file__).resolve().parent)
 
 
 @pytest.fixture(scope="session", autouse=True)

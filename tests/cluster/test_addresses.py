@@ -69,8 +69,10 @@ def head(temporary) -> Iterator[Started]:
                 start_new_session=True,
             )  # fmt: skip
         try:
+            deadline = time.monotonic() + 300
             while "will now block forever" not in log.read_text():
                 assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.2)
             by = {"host": f"127.0.0.1:{port}", "client": f"ray://127.0.0.1:{door}", "auto": "auto"}
             yield Started(by, variables)
@@ -141,10 +143,8 @@ def test_a_closed_address_is_given_up_soon(tmp_path, capsys, monkeypatch):
     """Ray itself tries it for over a minute and a half."""
     on = f"127.0.0.1:{free_port()}"
     began = time.monotonic()
-    with pytest.raises(InputError):
-        reach(on, on)
-    assert time.monotonic() - began < 2 * address.TRY_SECONDS
     assert run_cli(on_cluster(on, tmp_path, *GRID)) == 2
+    assert time.monotonic() - began < 4 * address.TRY_SECONDS
     said = capsys.readouterr().err
     assert f"--on {on}: no cluster of Ray answers within 10 s" in said
     assert "start one with `ray start --head --port" in said
@@ -200,7 +200,7 @@ def test_a_head_is_reached_past_a_proxy(answering, monkeypatch):
     for name in ("no_proxy", "no_grpc_proxy"):
         monkeypatch.delenv(name, raising=False)
     on = answering()
-    assert reach(on, on, seconds=2) == Head(on, asks_token=False)
+    assert reach(on, on) == Head(on, asks_token=False)
 
 
 def test_a_head_with_tls_is_reached_with_its_certificates(answering, monkeypatch, tmp_path):
@@ -215,7 +215,7 @@ def test_a_head_with_tls_is_reached_with_its_certificates(answering, monkeypatch
         monkeypatch.setenv(f"RAY_TLS_SERVER_{name}", str(file))
     monkeypatch.setenv("RAY_TLS_CA_CERT", str(files["CERT"]))
     on = answering()
-    assert reach(on, on, seconds=5) == Head(on, asks_token=False)
+    assert reach(on, on) == Head(on, asks_token=False)
     monkeypatch.setenv("RAY_USE_TLS", "0")
     with pytest.raises(InputError, match="no cluster of Ray answers"):
         reach(on, on, seconds=1)

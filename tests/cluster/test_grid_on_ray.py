@@ -150,7 +150,9 @@ def test_a_node_that_dies_loses_its_runs_which_go_on_elsewhere(cluster, tmp_path
     doomed = {node.unique_id: node for node in cluster.list_all_nodes() if not node.head}
 
     def end_its_node():
+        deadline = time.monotonic() + 300
         while not (told := list(marks.glob("*"))) or not told[0].read_text():
+            assert time.monotonic() < deadline, "no task begins"
             time.sleep(0.1)
         for node in doomed.values():
             raylet = node.all_processes["raylet"][0].process.pid

@@ -229,13 +229,13 @@ def test_a_killed_parent_leaves_no_worker_behind(tmp_path):
         [sys.executable, "-m", "uedp_bench", *arguments],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not list(out.glob("*/result.json")) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert len(_session_members(process.pid)) >= 3
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while _session_members(process.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert _session_members(process.pid) == []
@@ -243,6 +243,7 @@ def test_a_killed_parent_leaves_no_worker_behind(tmp_path):
 
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
     """Seed 1 finishes, seed 2 waits for the signal."""
+    monkeypatch.setenv("SPY_SECONDS", "600")
     out = tmp_path / "out"
     arguments = [
         *flags(out, "--plugin", str(SPIES), "--mechanism", "spy-training", "--seeds", "1,2"),
@@ -254,15 +255,16 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path, mo
         # A shell lets its background jobs ignore Ctrl-C, and their children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not list(out.glob("*/result.json")) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 300
+    while not list(out.glob("*/result.json")):
+        assert time.monotonic() < deadline, "no run ends"
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
     time.sleep(0.5)
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
-    printed, complaint = process.communicate(timeout=30)
-    assert time.monotonic() - started < 15
+    printed, complaint = process.communicate(timeout=100)
+    assert time.monotonic() - started < 60
     assert process.returncode == 130
     assert printed == ""
     assert "stopped; run the same command again to resume" in complaint

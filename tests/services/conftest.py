@@ -5,23 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from only_where_named import skip_elsewhere
 from services import MlflowServer, Postgres, missing
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The suite has no time for them: a person or a step of its own names the folder."""
-    base = config.invocation_params.dir
-    named = [base / str(part).partition("::")[0] for part in config.args]
-    reason = "they take a minute: name the folder tests/services to run them"
-    if any(path.resolve() == HERE or HERE in path.resolve().parents for path in named):
-        reason = missing()
-    if not reason:
-        return
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=reason))
+    skip_elsewhere(config, items, HERE, missing())
 
 
 @pytest.fixture(scope="session")

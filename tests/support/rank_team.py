@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -38,7 +39,9 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     store = tmp_path_factory.mktemp("ranks") / "store"
     size: int = request.param
     how = {"init_method": f"file://{store}", "world_size": size}
-    with one_thread():
+    with one_thread(), pytest.MonkeyPatch.context() as patch:
+        # A rank that is stuck fails the tests, where a run would wait for it for days.
+        patch.setattr(rank_group, "_PATIENCE", timedelta(minutes=5))
         others = [
             FORKED.Process(target=_serve, args=({**how, "rank": rank},), daemon=True)
             for rank in range(1, size)
@@ -50,5 +53,5 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             yield size
             rank_group.told(ranks._End())
         for other in others:
-            other.join(20)
+            other.join(240)
             assert other.exitcode == 0

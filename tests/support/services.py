@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 120.0
+STORED = "/api/2.0/mlflow/experiments/search?max_results=1"
 
 
 def missing() -> str:
@@ -112,13 +113,22 @@ class Postgres(_Service):
 
     def start(self) -> None:
         """Starts it, again too, and waits until it answers."""
+        self._begin()
+        until(self._started, "Postgres does not start")
+
+    def _begin(self) -> None:
         # A file of one that was killed would stop it, where its number is another program's now.
         (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
         command = [self._programs / "postgres", "-D", self._folder / "data", "-k", self._folder,
                    "-h", "127.0.0.1", "-p", str(self._port), "-F"]  # fmt: skip
         # Its processes are each in a group of their own but end with their parent.
         self._run([*map(str, command)], Path(os.devnull), cwd=self._folder, **self._who)
-        until(self._answers, "Postgres does not start")
+
+    def _started(self) -> bool:
+        if self._process is not None and self._process.poll() is not None:
+            # The port, or the shared memory of one that was killed, was not free yet.
+            self._begin()
+        return self._answers()
 
     def _answers(self) -> bool:
         import psycopg
@@ -162,8 +172,9 @@ class MlflowServer(_Service):
         until(self.answers, "MLflow does not start")
 
     def answers(self) -> bool:
+        """Each of its processes opens the store at the first question: this is one."""
         try:
-            with urllib.request.urlopen(f"{self.uri}/health", timeout=5) as answer:  # noqa: S310
+            with urllib.request.urlopen(self.uri + STORED, timeout=60) as answer:  # noqa: S310
                 return bool(answer.status == 200)
         except OSError:
             return False

@@ -111,7 +111,7 @@ def test_two_runs_at_once_train_once_and_the_wait_is_no_part_of_a_training(
 
     def slowly(*arguments: Any, **more: Any) -> Any:
         begun.set()
-        time.sleep(0.3)  # the other waits meanwhile
+        time.sleep(1.5)  # the other waits meanwhile
         return train(*arguments, **more)
 
     monkeypatch.setattr(public_stage, "train_plain", slowly)
@@ -128,6 +128,6 @@ def test_two_runs_at_once_train_once_and_the_wait_is_no_part_of_a_training(
     assert second.public_stages is not None
     # As if it had been alone: what passed here, less the wait, and all of the training.
     alone = second.counts["pretraining_seconds"]
-    assert 0.3 <= took + second.public_stages.saved_seconds <= alone + 0.2
+    assert 1.5 <= took + second.public_stages.saved_seconds <= alone + 1.0
     assert second.counts["pretraining_shared_seconds"] == alone
     assert "pretraining_shared_seconds" not in first.counts

@@ -61,7 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def wait_until(page: Page, expression: str, seconds: float = 15.0) -> None:
+def wait_until(page: Page, expression: str, seconds: float = 60.0) -> None:
     """Waits until an expression holds on the page, loading it again included."""
     end = monotonic() + seconds
     while monotonic() < end:
@@ -84,7 +84,7 @@ class Tab:
     def __init__(self, browser: Browser, start: str, options: dict[str, object]) -> None:
         self.context, self.troubles = browser.new_context(**options), []
         self.page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(60_000)
         # Playwright's own evaluates text within the page, which the page's policy forbids.
         self.page.wait_for_function = partial(wait_until, self.page)
         self.page.on("console", lambda message: message.type in ("error", "warning")

@@ -111,6 +111,6 @@ def test_a_page_says_that_its_server_has_stopped(runs, browser):
     with LiveServer(Loader([Folder(runs)]), 0) as server:
         server.site.refresh()
         page.goto(server.url + "table.html")
-    page.get_by_text("The server does not answer.").wait_for(timeout=15_000)
+    page.get_by_text("The server does not answer.").wait_for(timeout=60_000)
     assert page.evaluate("uedp.rows.length") == 1
     page.close()

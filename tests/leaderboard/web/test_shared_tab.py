@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -34,6 +35,8 @@ def test_what_goes_wrong_is_noticed_every_time(tmp_path, visit, tabs, script, tr
     visit(page_of(tmp_path))
     (tab,) = tabs
     tab.page.goto(page_of(tmp_path, script).as_uri())
-    tab.page.wait_for_timeout(50)
-    assert trouble in tab.troubles
+    deadline = monotonic() + 60
+    while trouble not in tab.troubles:
+        assert monotonic() < deadline, tab.troubles
+        tab.page.wait_for_timeout(50)
     tab.troubles.clear()
