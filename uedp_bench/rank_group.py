@@ -6,6 +6,7 @@ parts do not depend on each other is shared out here.
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import sys
@@ -222,14 +223,19 @@ def shared_out(
 
     ranks = count()
     sent = _sender.of((function, common)) if ranks > 1 and len(parts) >= _FEW else None
-    if sent is None or len(sent.spread) > 1:
+    if sent is None:
+        return _each(function, common, parts, show, 1)
+    if len(sent.spread) > 1:
+        _sender.forget()  # nothing was told: ranks do not hold what else is in it
         return _each(function, common, parts, show, 1)
 
     dealt = [list(parts[rank::ranks]) for rank in range(ranks)]
     if sent.spread:  # who has one less computes one that another has as well
         dealt = [[*mine, parts[0]][: len(dealt[0])] for mine in dealt]
     told(Call(sent, torch.get_num_threads(), loaded_plugins(), dealt))
-    of_ranks = gathered(_answers(function, common, dealt[0], sent.spread, show, ranks))
+    # Out of step, all parts are computed here: none may have drawn from its generator before.
+    mine = copy.deepcopy(dealt[0]) if sent.spread else dealt[0]
+    of_ranks = gathered(_answers(lambda: (function, common), mine, sent.spread, show, ranks))
     for one in of_ranks:
         if isinstance(one, Failed):
             _sender.forget()  # who failed may not hold what was sent
@@ -246,20 +252,17 @@ def answer(call: Call | Fetch) -> None:
     if isinstance(call, Fetch):
         SPREAD[call.key].give(call.name)
         return
-    found: Any
-    try:
+
+    def asked() -> tuple[Callable[..., Any], Any]:
         torch.set_num_threads(call.threads)
         load_plugins(call.plugins)
-        function, common = _holder.read(call.sent)
-        found = _answers(function, common, call.parts[number()], call.sent.spread)
-    except Exception as error:
-        found = Failed.of(error)
-    gathered(found)
+        return _holder.read(call.sent)  # type: ignore[no-any-return]
+
+    gathered(_answers(asked, call.parts[number()], call.sent.spread))
 
 
 def _answers(
-    function: Callable[..., Any],
-    common: Any,
+    asked: Callable[[], tuple[Callable[..., Any], Any]],
     parts: Sequence[Any],
     spread: Sequence[str],
     show: Callable[[int], None] = _silent,
@@ -267,6 +270,8 @@ def _answers(
 ) -> Any:
     try:
         with by_itself(), SPREAD[spread[0]].together() if spread else nullcontext():
+            # Whoever cannot read the question says so where the others wait for it.
+            function, common = asked()
             return _each(function, common, parts, show, ranks)
     except OthersFailedError:
         return None

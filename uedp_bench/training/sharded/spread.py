@@ -9,6 +9,7 @@ computes, and asks the others for their parts.
 from __future__ import annotations
 
 import itertools
+import traceback
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.rank_group import Fetch, number, told
+from uedp_bench.rank_group import Fetch, OthersFailedError, number, told
 from uedp_bench.sent_networks import IN_PARTS, SPREAD
 from uedp_bench.training.sharded.network import LazyWeight, ShardedModule, placeholder
 
@@ -106,17 +107,31 @@ class Spread:
         """A whole weight, on the device of its parts.
 
         Raises:
-            RuntimeError: on a rank other than 0, if the others do not compute the same.
+            RuntimeError: on a rank other than 0, if the others do not compute the same; on rank 0,
+                if another could not give its part.
         """
-        if not self._together:
-            if number():
-                raise RuntimeError("rank 0 alone uses a network in parts when it likes to")
-            told(Fetch(self.key, name))
-        return self._parts.gathered(name)
+        if self._together:
+            return self._parts.gathered(name)
+        if number():
+            raise RuntimeError("rank 0 alone uses a network in parts when it likes to")
+        told(Fetch(self.key, name))
+        try:
+            with self._parts.lockstep.together():  # an error here leaves nobody waiting
+                return self._parts.gathered(name)
+        except OthersFailedError as error:
+            raise RuntimeError(
+                f"another rank could not give its part of the weight {name!r}; it says why"
+            ) from error
 
     def give(self, name: str) -> None:
-        """Gives rank 0 the part of this one."""
-        self._parts.gathered(name)
+        """Gives rank 0 the part of this one; an error is printed, and raised on rank 0."""
+        try:
+            with self._parts.lockstep.together():
+                self._parts.gathered(name)
+        except OthersFailedError:
+            pass  # rank 0 raises what happened there
+        except Exception:
+            traceback.print_exc()
 
     def like(self, name: str) -> Tensor:
         """Looks like a weight."""
