@@ -10,12 +10,13 @@ import os
 from pathlib import Path
 
 import pytest
+from board_rows import interval, proven
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.rows import Row, Stat, aggregate
+from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.results import Result
 
 ROOT = Path(__file__).parents[2]
@@ -37,16 +38,6 @@ def results() -> list[Result]:
 @pytest.fixture(scope="module")
 def rows(results: list[Result]) -> Rows:
     return {row.label: row for row in aggregate(results)}
-
-
-def interval(stat: Stat) -> tuple[float, float]:
-    assert stat.low is not None
-    assert stat.high is not None
-    return stat.low, stat.high
-
-
-def proven(row: Row) -> dict[str, float]:
-    return {g.unit: g.epsilon for g in row.guarantees if g.kind == "proven"}
 
 
 def test_they_are_those_of_the_packaged_spec(rows: Rows) -> None:

@@ -1,0 +1,74 @@
+"""Draws perplexity against proven epsilon of a study of bloggers, from its stored results.
+
+    python benchmarks/bloggers_plot.py leaderboard/results/bloggers-larger docs/bloggers-larger.svg
+
+Vertical lines are 95 % intervals over seeds.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, Stat, aggregate
+
+PRIVATE = {
+    "user-dp": ("user", "o", "user-dp: a blogger"),
+    "uedp-group": ("user-entity", "s", "uedp-group: a blogger with an entity"),
+}
+
+
+def proven(row: Row, unit: str) -> float:
+    """The proven epsilon of a row for a unit."""
+    (found,) = (g.epsilon for g in row.guarantees if g.kind == "proven" and g.unit == unit)
+    return found
+
+
+def _half(stat: Stat) -> float:
+    return 0.0 if stat.high is None else stat.high - stat.value
+
+
+def plot(results: Path, path: Path) -> None:
+    """Draws the mechanisms with a guarantee, and what needs none or has none as levels.
+
+    Args:
+        results: of the study.
+        path: of the picture.
+    """
+    mpl.rcParams.update({"svg.hashsalt": "bloggers", "font.size": 8, "svg.fonttype": "none"})
+    figure = Figure(figsize=(6.2, 3.2), layout="constrained")
+    panel = figure.subplots()
+    rows = aggregate(load_results([results]))
+    for label, (unit, marker, meaning) in PRIVATE.items():
+        chosen = sorted((row for row in rows if row.label == label), key=lambda r: proven(r, unit))
+        found = [row.utility["perplexity"] for row in chosen]
+        panel.errorbar(
+            [proven(row, unit) for row in chosen], [stat.value for stat in found],
+            yerr=[_half(stat) for stat in found], marker=marker, markersize=4, capsize=2,
+            linewidth=1, elinewidth=0.8, label=meaning,
+        )  # fmt: skip
+    levels = {row.label: row.utility["perplexity"].value for row in rows}
+    levels = {name: levels[name] for name in ("public-only", "noiseless")}
+    levels["bigrams of the blogs"] = rows[0].utility["bigram_perplexity"].value
+    for place, (name, level) in enumerate(levels.items()):
+        panel.axhline(level, color="0.5", linestyle=("-.", "--", ":")[place], linewidth=0.8)
+        panel.text(0.93 if place == 2 else 8.6, level, name, fontsize=7, color="0.3", va="bottom",
+                   ha="left" if place == 2 else "right")  # fmt: skip
+    panel.margins(y=0.1)
+    panel.set_xscale("log", base=2)
+    panel.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    panel.set_xlim(0.9, 8.9)
+    panel.set_xlabel("proven ε (δ = 1e-5)")
+    panel.set_ylabel("perplexity of held-out bloggers")
+    panel.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(0.0, 0.3))
+    figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python benchmarks/bloggers_plot.py RESULTS PICTURE")
+    plot(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,17 @@
+"""What tests of stored results ask of a row of the leaderboard."""
+
+from __future__ import annotations
+
+from uedp_bench.leaderboard.rows import Row, Stat
+
+
+def interval(stat: Stat) -> tuple[float, float]:
+    """Both ends of the interval over seeds, which must be there."""
+    assert stat.low is not None
+    assert stat.high is not None
+    return stat.low, stat.high
+
+
+def proven(row: Row) -> dict[str, float]:
+    """Proven epsilons by unit."""
+    return {g.unit: g.epsilon for g in row.guarantees if g.kind == "proven"}
