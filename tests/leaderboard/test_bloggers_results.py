@@ -125,3 +125,12 @@ def test_how_much_of_the_gain_is_left_at_eight(rows: Rows) -> None:
     for label in PROTECTED:
         assert 0.4 < (found["public-only"] - found[label]) / gain < 0.75
         assert found[label] > bigrams
+
+
+def test_the_page_has_what_each_setting_came_to() -> None:
+    page = (ROOT / "docs" / "bloggers.md").read_text("utf-8")
+    section = page[page.index("## Settings") :]
+    results = load_results([COMMITTED.with_name("bloggers-levers")])
+    assert len(results) == 11
+    for result in results:
+        assert f" {result.utility['perplexity'].value:.1f}" in section, result.spec.mechanism
