@@ -85,6 +85,24 @@ def share(rows: list[Row], row: Row) -> float:
     return (free - row.utility["perplexity"].value) / (free - best)
 
 
+def test_how_much_of_the_gain_is_left(rows: list[Row]) -> None:
+    user, entity = ([share(rows, row) for row in private(rows, label)] for label in UNIT)
+    assert 0.4 < user[0] < 0.5 < user[-1] < 0.65
+    assert 0.1 < entity[0] < 0.25 < 0.4 < entity[-1] < 0.5
+
+
+def test_what_many_say_alike_stands_out(rows: list[Row]) -> None:
+    """No promise covers what thirty bloggers write three hundred times."""
+    of_user, of_entity = (private(rows, label)[-1].leakage["secret-sharer"] for label in UNIT)
+    assert of_user["exposure_max_repeats"].value < 6
+    assert of_entity["exposure_max_repeats"].value > 9
+    assert of_user["extracted_random_sampling"].value < 0.05
+    assert 0.1 < of_entity["extracted_random_sampling"].value < 0.3
+    for label in UNIT:
+        for row in private(rows, label):
+            assert row.leakage["secret-sharer"]["extracted_beam_search"].value == 0
+
+
 def test_what_is_protected_gives_little_away(rows: list[Row]) -> None:
     for label in UNIT:
         for row in private(rows, label):
