@@ -23,6 +23,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -281,7 +282,7 @@ def pages(root: Path) -> list[Path]:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Runs what was asked for: 0 if all of it is stored, 1 if a part failed, 130 after Ctrl-C."""
+    """Runs what was asked for: 0 if all of it is stored, 1 if a part failed, 130 if stopped."""
     read = argparse.ArgumentParser(description="Run the reference set.")
     read.add_argument("--data", type=Path, default=HERE / "data", help="folder of data sets")
     read.add_argument("--parts", help="names, with commas between; default: all")
@@ -323,4 +324,6 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # As Ctrl-C: a run that goes on alone would be met by that of the same command.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

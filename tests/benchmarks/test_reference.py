@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import subprocess
+import sys
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
 import yaml
+from services import until
 from tiny import tiny
 
 from uedp_bench.cli.main import run_cli
@@ -112,6 +114,32 @@ def test_a_set_goes_on_after_a_stop_and_stores_what_is_whole(reference, checkout
     (checkout / "spec.yaml").write_text("changed")
     with pytest.raises(SystemExit, match="commit first"):
         reference.main(asked(checkout))
+
+
+def test_what_ends_the_script_ends_its_command(checkout):
+    """One that goes on alone would write where the next command writes."""
+    (checkout / "wait.py").write_text(
+        "import os, pathlib, sys, time\n"
+        "pathlib.Path(sys.argv[1], 'pid').write_text(f'{os.getpid()}.')\n"
+        "time.sleep(600)\n"
+    )
+    part = {"name": "waits", "commands": ["python wait.py {out}"]}
+    (checkout / "benchmarks" / "reference_parts.yaml").write_text(yaml.safe_dump([part]))
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    for command in (["add", "-A"], [*who, "commit", "-qm", "waits"]):
+        subprocess.run(["git", "-C", checkout, *command], check=True)
+    script = [sys.executable, ROOT / "benchmarks" / "reference.py", *asked(checkout)]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as running:
+
+        def told():
+            return next((path.read_text() for path in checkout.rglob("pid")), "")
+
+        until(lambda: told().endswith("."), "no command begins")
+        running.terminate()
+        said = running.communicate(timeout=60)[0]
+    assert running.returncode == 130
+    assert "stopped; the same command goes on from here" in said
+    until(lambda: not Path("/proc", told()[:-1]).exists(), "the command goes on")
 
 
 def test_names_of_parts_are_checked(reference, checkout):
