@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.at_once import at_once
 from uedp_bench.errors import PluginError
 from uedp_bench.learner import on_device
 from uedp_bench.rank_group import shared_out
@@ -39,7 +40,8 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
             "row was asked for: say in `scorable` which rows have none"
         )
     learner.module.eval()
-    size = max(1, min(_ROWS_AT_ONCE, _NUMBERS_AT_ONCE // max(learner.row_size, 1)))
+    numbers = at_once(_NUMBERS_AT_ONCE, _device(learner))
+    size = max(1, min(_ROWS_AT_ONCE, numbers // max(learner.row_size, 1)))
     batches = [np.arange(start, min(start + size, rows)) for start in range(0, rows, size)]
     found = shared_out(_losses, learner, batches)
     out = np.concatenate(found) if found else np.empty(0)
@@ -51,12 +53,14 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
     return np.maximum(out, 0.0)
 
 
+def _device(learner: Learner) -> str:
+    """Where the module is."""
+    return str(next((weight.device for weight in learner.module.parameters()), "cpu"))
+
+
 def _losses(learner: Learner, chosen: IntArray) -> FloatArray:
     """(rows,) mean nats of some rows."""
-    import torch
-
-    module = learner.module
-    device = str(next((p.device for p in module.parameters()), torch.device("cpu")))
+    module, device = learner.module, _device(learner)
     # No dropout in evaluation mode. What a learner draws all the same (which tokens it hides) is
     # drawn from the seed 0, so that whoever asks gets the same answer.
     batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), device)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uedp_bench.at_once import at_once
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.pool_completer import AskedByText
@@ -256,7 +257,8 @@ class LanguageModelRelease(TrainedRelease):
 
     def _rows_at_once(self, length: int) -> int:
         logits = length * self.vocabulary.size
-        return max(1, min(self.score_rows, _LOGITS_AT_ONCE // max(logits, 1)))
+        most = at_once(_LOGITS_AT_ONCE, self._device)
+        return max(1, min(self.score_rows, most // max(logits, 1)))
 
     def _tensor(self, values: Any) -> Tensor:
         import torch

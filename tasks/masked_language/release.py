@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.at_once import at_once
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.rank_group import shared_out
@@ -226,9 +227,11 @@ class MaskedLanguageModelRelease(TrainedRelease):
         counts = np.array([len(at) for at in places], dtype=np.int64)
         wide = int(counts.max(initial=1)) * vocabulary.size
 
+        numbers = at_once(_NUMBERS_AT_ONCE, next(self.module.parameters()).device)
+
         def rows_at_once(length: int) -> int:
             most = max(wide, length * reader.model.token_numbers())
-            return max(1, min(reader.score_rows, _NUMBERS_AT_ONCE // most))
+            return max(1, min(reader.score_rows, numbers // most))
 
         chosen, batches = list(batches_by_length(lengths, rows_at_once)), []
         for some in chosen:

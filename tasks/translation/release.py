@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uedp_bench.at_once import at_once
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.learner import on_device
@@ -116,7 +117,8 @@ class TranslatorRelease(TrainedRelease):
 
     def _rows_at_once(self, length: int) -> int:
         numbers = max(length, 1) * self.vocabulary.size * self.reader.beams
-        return max(1, min(self.reader.score_rows, _NUMBERS_AT_ONCE // numbers))
+        most = at_once(_NUMBERS_AT_ONCE, _device(self.module))
+        return max(1, min(self.reader.score_rows, most // numbers))
 
 
 def _translated(release: TranslatorRelease, rows: list[list[int]]) -> list[list[int]]:

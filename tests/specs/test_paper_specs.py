@@ -31,12 +31,14 @@ PAPER: dict[str, Printed] = {
     "paper/uedp-conll2003-gpt2": {("uedp", "f_E+"): 0.20},
 }
 
-# Quick specs of UeDP, with the number of runs of a seed.
+# Specs of UeDP in arms beside each other, with the number of runs of a seed.
 UEDP = {
     "paper/uedp-conll2003-quick": 10,
     "paper/uedp-audit-quick": 5,
     "paper/uedp-sampling-quick": 3,
     "paper/uedp-gpt2-quick": 9,
+    "paper/uedp-gpt2": 10,
+    "paper/uedp-gpt2-adapters": 6,
 }
 
 # Specs of mechanisms on text and on representations, with the number of runs of a seed.

@@ -11,8 +11,11 @@ from learners import flat
 from torch import Tensor
 from toy import ToyLearner, toy_run
 
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
 from uedp_bench.corpus import Index
+from uedp_bench.randomness.streams import Stream
+from uedp_bench.training import noise as noise_module
 from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation
@@ -76,3 +79,37 @@ def test_less_noise_than_planned_is_told_round_by_round() -> None:
         Repeated(count=count, event=PoissonSampled(rate=0.1, event=Gaussian(noise_multiplier=z)))
         for count, z in ((2, 1.5), (1, 0.75))
     )
+
+
+@pytest.mark.parametrize("source", ["seed", "os"])
+def test_long_vectors_are_drawn_in_parts_side_by_side(
+    source: NoiseSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(noise_module, "_PART", 100_000)
+    monkeypatch.setattr(noise_module, "_BLOCK", 4_096)
+    vector, place = torch.linspace(-1.0, 1.0, 350_001), Stream(b"", source).child("noise")
+    found = {}
+    for threads in (1, 4):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        found[threads] = GaussianNoise().add(vector, 3.0, place.rng())
+    assert torch.equal(found[1], found[4])
+    noise = (found[1] - vector).double() / 3.0
+    assert float(noise.std()) == pytest.approx(1.0, rel=0.01)
+    parts = torch.stack(noise[:300_000].split(100_000))
+    assert torch.corrcoef(parts).fill_diagonal_(0.0).abs().max() < 0.02  # no part is another's
+    sizes = [1, 99_999, 150_000, 100_001]
+    drawn = np.concatenate(list(GaussianNoise().drawn(sizes, 3.0, place.rng())))
+    assert torch.equal(torch.from_numpy(drawn + vector.numpy()).float(), found[1])
+
+
+def test_parts_of_a_keystream_are_the_numbers_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = Stream(b"", "os").child("noise")
+    whole = GaussianNoise().add(torch.zeros(5_000), 1.0, place.rng())
+    monkeypatch.setattr(noise_module, "_PART", 1_000)
+    assert torch.equal(GaussianNoise().add(torch.zeros(5_000), 1.0, place.rng()), whole)
+
+
+def test_no_number_is_no_noise() -> None:
+    assert len(GaussianNoise().add(torch.zeros(0), 1.0, np.random.default_rng(0))) == 0

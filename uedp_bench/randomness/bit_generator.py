@@ -107,8 +107,14 @@ class KeyedGenerator(np.random.Generator):
     """
 
     def __init__(self, key: bytes) -> None:
-        self._bits = KeyedBits(key)
+        self._key, self._bits = key, KeyedBits(key)
         super().__init__(self._bits)  # type: ignore[arg-type]
+
+    def after(self, count: int) -> KeyedGenerator:
+        """Another one at the place where this will be after `count` more normal numbers."""
+        other = KeyedGenerator(self._key)
+        other._bits.state = {"drawn": self._bits.state["drawn"] + WORDS * count}
+        return other
 
     def standard_normal(  # type: ignore[override]
         self, size: Size | None = None, *args: Any, **kwargs: Any

@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,3 +94,27 @@ class Stream:
             return KeyedGenerator(key)
         words = np.frombuffer(key, dtype=np.uint32).tolist()
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
+
+
+def streams_of_parts(
+    rng: np.random.Generator, size: int, most: int
+) -> Sequence[np.random.Generator]:
+    """Generators for the parts of an array that are drawn side by side.
+
+    They are independent of each other: children of NumPy's seed sequence, or the places in the
+    keystream where the parts begin. The one generator where there is one part. Draw nothing else
+    from `rng` after that.
+
+    Args:
+        rng: as `Stream.rng` gives it, of these numbers alone.
+        size: normal numbers of the array.
+        most: of them in a part.
+    """
+    parts = -(-size // most)
+    if parts <= 1:
+        return (rng,)
+    from uedp_bench.randomness.bit_generator import KeyedGenerator
+
+    if isinstance(rng, KeyedGenerator):
+        return [rng.after(part * most) for part in range(parts)]
+    return rng.spawn(parts)

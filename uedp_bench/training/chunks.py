@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
+from uedp_bench.at_once import at_once
 from uedp_bench.corpus import IntArray
 from uedp_bench.learner import RowLengths
 from uedp_bench.training.cohort import Cohort
@@ -35,34 +36,40 @@ def chunk_size(parameters: int, most: int, *, single_rows: bool = False) -> int:
     return max(1, min(most, 2**25 // max(parameters, 1)))
 
 
-def chunks(units: IntArray, sizes: IntArray, most: int) -> Iterator[IntArray]:
+def chunks(
+    units: IntArray, sizes: IntArray, most: int, device: torch.device | str = "cpu"
+) -> Iterator[IntArray]:
     """Units of similar size, side by side as long as their largest tensor stays in the cache.
 
     Args:
         units: (units,) in ascending order of `sizes`.
         sizes: (units,) numbers in the largest tensor that a unit needs alone.
         most: units in a chunk.
+        device: that computes them; a GPU takes more at once.
     """
-    start = 0
+    start, numbers = 0, at_once(CACHED_NUMBERS, device)
     for end in range(1, len(units) + 1):
-        full = end < len(units) and (end + 1 - start) * sizes[end] > CACHED_NUMBERS
+        full = end < len(units) and (end + 1 - start) * sizes[end] > numbers
         if end == len(units) or end - start == most or full:
             yield units[start:end]
             start = end
 
 
-def by_rows(units: IntArray, sizes: IntArray) -> Iterator[IntArray]:
+def by_rows(
+    units: IntArray, sizes: IntArray, device: torch.device | str = "cpu"
+) -> Iterator[IntArray]:
     """Units side by side as long as the largest tensor of their rows stays in the cache.
 
     Args:
         units: (units,).
         sizes: (units,) numbers in the largest tensor that a unit needs alone.
+        device: that computes them; a GPU takes more at once.
     """
-    ends = np.cumsum(sizes)
+    ends, numbers = np.cumsum(sizes), at_once(CACHED_NUMBERS, device)
     start = 0
     while start < len(units):
         before = ends[start - 1] if start else 0
-        end = max(int(np.searchsorted(ends, before + CACHED_NUMBERS, side="right")), start + 1)
+        end = max(int(np.searchsorted(ends, before + numbers, side="right")), start + 1)
         yield units[start:end]
         start = end
 

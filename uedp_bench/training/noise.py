@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Protocol
 
@@ -13,10 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
+from uedp_bench.randomness.streams import streams_of_parts
 from uedp_bench.training.sampling import Told
 
 _BLOCK = 2**16
 """Numbers that are drawn at once; all of them would need twice the memory of the vector."""
+
+_PART = 2**24
+"""Numbers of one stream. Results depend on it where vectors are longer."""
 
 
 class Noise(Protocol):
@@ -60,6 +65,9 @@ class GaussianNoise:
     operating system's. The noisy vector is rounded to its type after that, which is
     post-processing.
 
+    Vectors of more than 2^24 numbers are drawn in parts of so many, from streams of their own, on
+    as many threads as torch has.
+
     Attributes:
         stds: standard deviation of the noise on each vector so far.
     """
@@ -71,11 +79,25 @@ class GaussianNoise:
         """(n,) `vector` plus independent N(0, std^2), of its type and on its device."""
         here = vector.cpu()
         noisy = torch.empty_like(here)
-        for part, found in zip(torch.split(here, _BLOCK), torch.split(noisy, _BLOCK), strict=True):
-            drawn = rng.standard_normal(len(part))
-            drawn *= std
-            drawn += part.numpy()
-            found.copy_(torch.from_numpy(drawn))
+        given, found = here.numpy(), noisy.numpy()
+
+        def fill(start: int, stream: np.random.Generator) -> None:
+            end = min(start + _PART, len(given))
+            for at in range(start, end, _BLOCK):
+                block = slice(at, min(at + _BLOCK, end))
+                drawn = stream.standard_normal(block.stop - at)
+                drawn *= std
+                drawn += given[block]
+                found[block] = drawn
+
+        streams = streams_of_parts(rng, len(given), _PART)
+        starts = range(0, len(given), _PART)
+        if (side_by_side := min(torch.get_num_threads(), len(streams))) > 1:
+            with ThreadPoolExecutor(side_by_side) as threads:
+                list(threads.map(fill, starts, streams))
+        else:
+            for start, stream in zip(starts, streams, strict=False):  # no numbers, no part
+                fill(start, stream)
         self.stds.append(std)
         return noisy.to(vector)
 
@@ -83,8 +105,16 @@ class GaussianNoise:
         self, sizes: Sequence[int], std: float, rng: np.random.Generator
     ) -> Iterator[NDArray[np.float64]]:
         """The noise of a vector in parts of these sizes: the numbers that `add` would draw."""
+        streams = iter(streams_of_parts(rng, sum(sizes), _PART))
+        stream, left = rng, 0
         for size in sizes:
-            part = rng.standard_normal(size)
+            part, at = np.empty(size), 0
+            while at < size:
+                if not left:
+                    stream, left = next(streams), _PART
+                now = min(size - at, left)
+                part[at : at + now] = stream.standard_normal(now)
+                at, left = at + now, left - now
             part *= std
             yield part
         self.stds.append(std)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from uedp_bench.at_once import at_once
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.chunks import CACHED_NUMBERS, chunk_size
@@ -74,7 +75,8 @@ def row_clipped_updates(
     sums = theta.new_zeros((len(cohort.rows), len(theta)))
     dropped = torch.zeros((), dtype=torch.int64, device=theta.device)
     most = chunk_size(len(theta), len(rows), single_rows=True)
-    most = max(1, min(most, CACHED_NUMBERS // max(row_size, len(theta), 1)))
+    numbers = at_once(CACHED_NUMBERS, theta.device)
+    most = max(1, min(most, numbers // max(row_size, len(theta), 1)))
     for start in range(0, len(rows), most):
         part = slice(start, start + most)
         alone = Cohort(rows[part, None], np.ones((len(rows[part]), 1)), seeds=seeds[:, part, None])

@@ -216,17 +216,32 @@ class ShareWorker:
         if reason is None and self._single_pass is not None:
             try:
                 if self._unknown is None:
-                    return self._in_one_pass(self._single_pass, work, share)
+                    return self._as_it_fits(self._single_pass, work, share)
                 reason = self._unknown
             except UnknownUse as unknown:
                 reason = self._unknown = f"the network uses {unknown}"
-        learner, d = self._setup.learner, len(work.theta)
-        most = self._setup.most
+        learner, most = self._setup.learner, self._setup.most
         if width > 1:
-            most = units_at_once(learner, d, self._setup.device, most)
-        parts = shares(share.cohort, share.weights, learner.row_size, d, most)
+            most = units_at_once(learner, len(work.theta), self._setup.device, most)
+        parts = shares(share.cohort, share.weights, learner.row_size, work.theta, most)
         found = self._by_updates(work, parts, lambda part: self._updates(work, part), reason or "")
         return self.trainer.counted(found) if isinstance(self.trainer, DrawingTrainer) else found
+
+    def _as_it_fits(self, single_pass: SinglePass, work: RoundWork, share: Share) -> UnitSum:
+        """The sum in one pass, or that of two halves where the device has no memory for it."""
+        units = len(share.weights)
+        try:
+            return self._in_one_pass(single_pass, work, share)
+        except torch.OutOfMemoryError:
+            if units == 1:
+                raise
+        # Here, where no frame of the pass that failed holds its tables any more.
+        torch.cuda.empty_cache()
+        halves = (
+            self._as_it_fits(single_pass, work, Share(share.cohort.take(at), share.weights[at]))
+            for at in np.array_split(np.arange(units), 2)
+        )
+        return joined(halves, work.theta)
 
     def _in_one_pass(self, single_pass: SinglePass, work: RoundWork, share: Share) -> UnitSum:
         theta, limits, cohort = work.theta, work.limits, share.cohort
@@ -414,24 +429,24 @@ def round_shares(
             a share has as many units as fit.
     """
     if single_pass_refusal(local, how, cohort.rows.shape[1]) is not None:
-        yield from shares(cohort, unit_weights, learner.row_size, len(how.theta), most)
+        yield from shares(cohort, unit_weights, learner.row_size, how.theta, most)
         return
     sizes = (cohort.weights > 0).sum(axis=1)
     here = np.flatnonzero(sizes > 0)
     if learner.row_lengths is None:
         order: IntArray = here[np.argsort(sizes[here], kind="stable")]
-        parts = by_rows(order, sizes[order] * learner.row_size)
+        parts = by_rows(order, sizes[order] * learner.row_size, how.theta.device)
     else:
         # Rows of similar length side by side: each share is padded to its own longest.
         numbers = sizes * row_numbers(cohort, learner.row_lengths, learner.row_size)
         order = here[np.argsort(numbers[here], kind="stable")]
-        parts = chunks(order, numbers[order], len(order))
+        parts = chunks(order, numbers[order], len(order), how.theta.device)
     for units in parts:
         yield Share(cohort.take(units), unit_weights[units])
 
 
 def shares(
-    cohort: Cohort, unit_weights: FloatArray, row_size: int, parameters: int, most: int
+    cohort: Cohort, unit_weights: FloatArray, row_size: int, theta: Tensor, most: int
 ) -> Iterator[Share]:
     """A round in shares of units of similar size, from the smallest to the largest.
 
@@ -439,7 +454,7 @@ def shares(
         cohort: everybody who takes part and has rows to use.
         unit_weights: (units,).
         row_size: numbers in the largest tensor that one row needs.
-        parameters: d.
+        theta: (d,) the shared weights, on the device that computes.
         most: units in a share (`Speed.chunk`).
     """
     sizes = (cohort.weights > 0).sum(axis=1)
@@ -448,6 +463,6 @@ def shares(
         yield from (Share(cohort.take(unit), unit_weights[unit]) for unit in order[:, None])
         return
     order = order[sizes[order] > 0]
-    most = chunk_size(parameters, most, single_rows=cohort.rows.shape[1] == 1)
-    for units in chunks(order, sizes[order] * row_size, most):
+    most = chunk_size(len(theta), most, single_rows=cohort.rows.shape[1] == 1)
+    for units in chunks(order, sizes[order] * row_size, most, theta.device):
         yield Share(cohort.take(units), unit_weights[units])

@@ -15,6 +15,7 @@ from uedp_bench.learner import Learner
 from uedp_bench.training.bounds import Count, Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost import norms as ghost_norms
+from uedp_bench.training.ghost.single_pass import Clipped, SinglePass
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.unit_sums import (
     ONE_PASS,
@@ -119,6 +120,36 @@ def test_both_ways_to_a_norm_agree(name: str, monkeypatch: pytest.MonkeyPatch) -
         totals.append(worker.unit_sum(work, Share(cohort, np.ones(len(cohort.rows)))).total)
     for other in totals[1:]:
         assert float((totals[0] - other).norm()) < 1e-3 * float(other.norm())
+
+
+def test_a_share_that_does_not_fit_is_computed_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = _worker(_learner("classifier"), LocalTraining(), fast=True)
+    cohort = _cohort(UNITS["users"], True)
+    work, share = (
+        RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3)),
+        Share(cohort, np.ones(5)),
+    )
+    whole, clipped, tried = worker.unit_sum(work, share), SinglePass.clipped, list[int]()
+
+    def short_of_memory(self: SinglePass, theta: Tensor, some: Cohort, *given: Any) -> Clipped:
+        tried.append(len(some.rows))
+        if tried[-1] > 2:
+            raise torch.OutOfMemoryError
+        return clipped(self, theta, some, *given)
+
+    monkeypatch.setattr(SinglePass, "clipped", short_of_memory)
+    found = worker.unit_sum(work, share)
+    assert tried == [5, 3, 2, 1, 2]
+    assert (found.units, found.rows, found.clipped) == (whole.units, whole.rows, whole.clipped)
+    assert sorted(found.losses) == pytest.approx(sorted(whole.losses), rel=1e-5)
+    assert float((found.total - whole.total).norm()) < 3e-4 * float(whole.total.norm())
+    monkeypatch.setattr(SinglePass, "clipped", _never)
+    with pytest.raises(torch.OutOfMemoryError):  # one unit alone
+        worker.unit_sum(work, share)
+
+
+def _never(*given: Any) -> Clipped:
+    raise torch.OutOfMemoryError
 
 
 @pytest.mark.parametrize("name", ["bilstm", *NETWORKS])

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.at_once import at_once
 from uedp_bench.models.networks import gpt2_blocks
 from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.packed_tree import PackedRow, packed_rows
@@ -90,8 +91,9 @@ class TransformerNetwork(nn.Module):
         """
         rows = list(packed_rows(tree))
         if not rows or not self._packs(start, rows[0]):
-            at_once = max(1, LOGITS_AT_ONCE // self.network.config.vocab_size // start.shape[1])
-            yield from logits_by_rows(self, start, tree, asked=asked, rows=at_once)
+            logits = self.network.config.vocab_size * start.shape[1]
+            most = max(1, at_once(LOGITS_AT_ONCE, start.device) // logits)
+            yield from logits_by_rows(self, start, tree, asked=asked, rows=most)
             return
         first = self._run(self.network, start, 0, use_cache=True)
         if asked[0]:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.at_once import at_once
 from uedp_bench.models.networks.descent import lookup
 from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.products import product
@@ -226,7 +227,7 @@ class RecurrentNetwork(nn.Module):
 
     def tree_logits(self, start: Tensor, tree: TokenTree, asked: BoolArray) -> NodeLogits:
         """See `TreeNetwork`: one step for each node, from the state of its parent."""
-        size = max(1, LOGITS_AT_ONCE // self.shape.vocabulary)
+        size = max(1, at_once(LOGITS_AT_ONCE, start.device) // self.shape.vocabulary)
         values, state = self._features(start, self._zero_state(1), None)
         if asked[0]:
             yield (

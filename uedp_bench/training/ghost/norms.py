@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from uedp_bench.at_once import at_once
 from uedp_bench.corpus import BoolArray
 from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
@@ -108,7 +109,7 @@ def part_norms(
         groups: units of these rows, in order, from the first row on.
         parts: names of the weights whose norm is one.
     """
-    units, kept, room = sum(group.units for group in groups), dict[str, Tensor](), _KEPT
+    units, kept, room = sum(group.units for group in groups), dict[str, Tensor](), _room(gradients)
     for name, found in gradients.items():
         size = units * math.prod(found.shape)
         if size <= room and all(_is_written_out(found, group) for group in groups):
@@ -132,6 +133,12 @@ def part_norms(
         _compute_again(upper, again, gradients, groups, parts)
         finite = bool(torch.isfinite(upper).all())
     return Norms(upper.sqrt(), kept, finite)
+
+
+def _room(gradients: Mapping[str, WeightGradients]) -> int:
+    """Numbers of gradients that are kept, on the device of these."""
+    tensors = (tensor for found in gradients.values() for tensor in found.tensors())
+    return next((at_once(_KEPT, tensor.device) for tensor in tensors), _KEPT)
 
 
 def _compute_again(
@@ -194,8 +201,10 @@ def _rounded_up(squares: Tensor, reached: Tensor) -> Tensor:
 
 
 def _few(gradients: WeightGradients) -> Iterator[WeightGradients]:
-    size = max(1, _WRITTEN_OUT // max(math.prod(gradients.shape), 1))
-    for start in range(0, len(gradients.tensors()[0]), size):
+    like = gradients.tensors()[0]
+    numbers = at_once(_WRITTEN_OUT, like.device)
+    size = max(1, numbers // max(math.prod(gradients.shape), 1))
+    for start in range(0, len(like), size):
         yield gradients.some(slice(start, start + size))
 
 
@@ -274,7 +283,7 @@ def _inner(first: Tensor, second: Tensor) -> Tensor:
 
 def _gram_square(product: Product) -> Tensor:
     left, right = product
-    size = max(1, _WRITTEN_OUT // max(left.shape[1] ** 2, 1))
+    size = max(1, at_once(_WRITTEN_OUT, left.device) // max(left.shape[1] ** 2, 1))
     parts = [
         (_inner(a, a) * _inner(b, b)).sum(dim=(1, 2))
         for a, b in zip(torch.split(left, size), torch.split(right, size), strict=True)

@@ -1,0 +1,204 @@
+"""Pre-trains a GPT-2 on public text, for `--set model.pretrained=DIR`.
+
+    python benchmarks/pretrain_gpt2.py read data/imdb/train.jsonl data/ptb/ptb.train.txt \\
+      --vocabulary 20000 --out models/gpt2-public
+    python benchmarks/pretrain_gpt2.py train models/gpt2-public --epochs 2
+
+Nobody's privacy depends on how public text was learnt, so nothing of the engine is used: rows come
+in batches of about as many tokens each, in bfloat16 on a GPU. `read` splits files into sentences as
+`source.public` does, prepares them as `task.preprocessing=paper` does, and trains a tokenizer.
+`train` writes the folder in the format of `transformers`, with `pretraining.json` beside: texts,
+tokens seen, loss. The weights are those of this text, and never those that OpenAI published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+from tqdm import tqdm
+
+from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.tasks.tokens.rows import prepare
+from uedp_bench.text.public_text import read_public
+
+SIZES = {"tiny": (4, 128, 4), "small": (12, 768, 12)}
+"""Layers, width and heads."""
+
+TOKENS, SAID = "tokens.npz", "pretraining.json"
+POSITIONS, LONGEST = 256, 64
+IGNORED = -100
+
+
+def read(files: Sequence[Path], size: int, most: int | None, out: Path) -> None:
+    """Writes the tokenizer of these texts and their sentences as ids.
+
+    Args:
+        files: of public text.
+        size: ids of the tokenizer, at most.
+        most: sentences of each file, at most.
+        out: the folder.
+    """
+    names = ["/".join(file.parts[-2:]) for file in files]
+    read_each = [read_public((file,), most) for file in files]
+    texts = [text for found in read_each for text in prepare(found, "paper") if text.strip()]
+    vocabulary = TokenizerVocabulary.train(texts, size, origin=", ".join(names))
+    rows = [ids[: LONGEST - 1] for ids in vocabulary.encode(texts)]
+    vocabulary.save(out)
+    lengths = np.array([len(row) for row in rows], dtype=np.uint8)
+    flat = np.concatenate([np.asarray(row, dtype=np.uint16) for row in rows])
+    np.savez_compressed(out / TOKENS, flat=flat, lengths=lengths)
+    said = {
+        "texts": {
+            "/".join(file.parts[-2:]): len(found)
+            for file, found in zip(files, read_each, strict=True)
+        },
+        "sentences": len(rows),
+        "tokens": int(len(flat) + len(rows)),
+        "vocabulary": vocabulary.size,
+    }
+    (out / SAID).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(said))
+
+
+class Rows:
+    """Sentences as ids, in batches of similar length.
+
+    Args:
+        folder: that `read` wrote.
+        vocabulary: its tokenizer.
+    """
+
+    def __init__(self, folder: Path, vocabulary: TokenizerVocabulary) -> None:
+        with np.load(folder / TOKENS) as found:
+            self._flat, self.lengths = found["flat"], found["lengths"].astype(np.int64)
+        self._starts = np.cumsum(self.lengths) - self.lengths
+        self._begin, self._end = vocabulary.begin, vocabulary.end
+
+    def batches(self, tokens: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+        """Numbers of rows, each batch of at most so many tokens, in a random order."""
+        order = rng.permutation(len(self.lengths))
+        order = order[np.argsort(-self.lengths[order], kind="stable")]  # the longest first
+        found, start = [], 0
+        while start < len(order):
+            end = start + max(1, tokens // int(self.lengths[order[start]] + 1))
+            found.append(order[start:end])
+            start = end
+        return iter([found[at] for at in rng.permutation(len(found))])
+
+    def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Inputs and targets (rows, longest + 1) of some rows."""
+        lengths = self.lengths[rows]
+        place = np.arange(lengths.max())
+        here = place < lengths[:, None]
+        ids = np.zeros(here.shape, dtype=np.int64)
+        ids[here] = self._flat[(self._starts[rows][:, None] + place)[here]]
+        first = np.full((len(rows), 1), self._begin)
+        inputs = np.concatenate([first, np.where(here, ids, self._end)], axis=1)
+        targets = np.full((len(rows), len(place) + 1), IGNORED)
+        targets[:, :-1][here] = ids[here]
+        targets[np.arange(len(rows)), lengths] = self._end
+        return torch.from_numpy(inputs), torch.from_numpy(targets)
+
+
+def network_of(size: str, vocabulary: TokenizerVocabulary) -> Any:
+    """A GPT-2 of that size with new weights, without dropout."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    layers, width, heads = SIZES[size]
+    torch.manual_seed(1)
+    return GPT2LMHeadModel(
+        GPT2Config(
+            n_layer=layers, n_embd=width, n_head=heads, n_positions=POSITIONS,
+            vocab_size=vocabulary.size, bos_token_id=vocabulary.begin,
+            eos_token_id=vocabulary.end, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        )
+    )  # fmt: skip
+
+
+def train(folder: Path, how: argparse.Namespace) -> None:
+    """Trains on the rows of a folder, and writes the network there."""
+    vocabulary = TokenizerVocabulary.load(folder)
+    rows, rng = Rows(folder, vocabulary), np.random.default_rng(1)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    network = network_of(how.size, vocabulary).to(device).train()
+    every = [list(rows.batches(how.batch_tokens, rng)) for _ in range(how.epochs)]
+    steps = [batch for epoch in every for batch in epoch][: how.steps]
+    fused = device == "cuda"
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=how.learning_rate, betas=(0.9, 0.95), weight_decay=0.1, fused=fused
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda at: _rate(at, len(steps)))
+    losses, seen, start = list[Tensor](), 0, time.perf_counter()
+    for batch in tqdm(steps, disable=None):
+        inputs, targets = (each.to(device) for each in rows.padded(batch))
+        with torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext():
+            logits = network(input_ids=inputs, use_cache=False).logits
+            loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.detach())
+        seen += int(rows.lengths[batch].sum()) + len(batch)
+    network.eval().save_pretrained(folder)
+    last = torch.stack(losses[-max(1, len(losses) // 20) :]).mean()
+    said = json.loads((folder / SAID).read_text(encoding="utf-8"))
+    said |= {
+        "size": how.size,
+        "weights": sum(weight.numel() for weight in network.parameters()),
+        "steps": len(steps),
+        "tokens_seen": seen,
+        "last_loss": round(float(last), 4),
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "torch": str(torch.__version__),
+    }
+    (folder / SAID).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps({**said, "seconds": round(time.perf_counter() - start, 1)}))
+
+
+def _rate(at: int, steps: int) -> float:
+    """Part of the learning rate: up for a fiftieth of the steps, then down along a cosine."""
+    warm = max(1, steps // 50)
+    if at < warm:
+        return (at + 1) / warm
+    return 0.05 + 0.95 * 0.5 * (1.0 + math.cos(math.pi * (at - warm) / max(1, steps - warm)))
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Reads or trains."""
+    asked = argparse.ArgumentParser(description="Pre-train a GPT-2 on public text.")
+    kinds = asked.add_subparsers(dest="kind", required=True)
+    reading = kinds.add_parser("read", help="texts to a tokenizer and ids")
+    reading.add_argument("files", nargs="+", type=Path)
+    reading.add_argument("--vocabulary", type=int, default=20_000, help="ids, at most")
+    reading.add_argument("--most", type=int, help="sentences of each file, at most")
+    reading.add_argument("--out", type=Path, required=True)
+    training = kinds.add_parser("train", help="ids to a network")
+    training.add_argument("folder", type=Path)
+    training.add_argument("--size", choices=sorted(SIZES), default="small")
+    training.add_argument("--epochs", type=int, default=2)
+    training.add_argument("--steps", type=int, help="stop after so many")
+    training.add_argument("--batch-tokens", type=int, default=16_384)
+    training.add_argument("--learning-rate", type=float, default=6e-4)
+    how = asked.parse_args(given)
+    if how.kind == "read":
+        read(how.files, how.vocabulary, how.most, how.out)
+    else:
+        train(how.folder, how)
+
+
+if __name__ == "__main__":
+    main()
