@@ -21,6 +21,7 @@ from federated_sides import FusedLSTM
 from torch import Tensor, nn
 from turns import Found, Stopwatch, arguments, chosen, in_turns, missing, print_ratios, ratios
 from workloads import (
+    GPT2_SMALL,
     BertRows,
     Numbers,
     Sizes,
@@ -93,7 +94,7 @@ def rows_of(model: str, quick: bool, opacus: bool) -> Rows:
         other = TorchLSTM(words.size, 128, layer)
         return Rows(learner, other, other, language=True)
     learner = language_learner(model, Sizes(count if model != "default" else 100, 1), small=quick)
-    if model == "gpt":
+    if model in ("gpt", GPT2_SMALL):
         other = TorchGPT(copy.deepcopy(learner.module.network))
         return Rows(learner, other, other, language=True)
     if model == "lstm":
@@ -192,7 +193,7 @@ def one_side(options: argparse.Namespace) -> Found:
     side, device = options.side, options.device
     if side in OPACUS and (answer := missing("opacus", "pip install opacus")) is not None:
         return answer
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     rows, watch = rows_of(options.models, options.quick, side in OPACUS), Stopwatch(warm_up=2)
     tokens, targets = batch_of(rows, options.models, options.quick, device)
     count = len(tokens)
@@ -202,7 +203,7 @@ def one_side(options: argparse.Namespace) -> Found:
         except Exception as error:  # what a peer cannot do belongs into the table
             return {"missing": f"cannot: {' '.join(str(error).split())[:90] or repr(error)}"}
     elif side == "engine":
-        engine(rows, count, options.steps, watch, choose_device(device, threads=1))
+        engine(rows, count, options.steps, watch, choose_device(device, options.threads))
     else:
         same = side != "non-private" or rows.torch_module is None
         module = rows.learner.module if same else rows.torch_module
@@ -215,6 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments(parser)
     parser.add_argument("--models", default=",".join(MODELS), help="by commas")
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU, for each process")
     parser.add_argument("--steps", type=int, default=12, help="the first two do not count")
     options = parser.parse_args()
     if options.side:
@@ -223,7 +225,7 @@ def main() -> None:
     out = {}
     for model in options.models.split(","):
         same = ["--models", model, "--steps", str(options.steps), "--device", options.device,
-                *(["--quick"] if options.quick else [])]  # fmt: skip
+                "--threads", str(options.threads), *(["--quick"] if options.quick else [])]  # fmt: skip
         sides = [s for s in chosen(options, SIDES) if s != "non-private (same network)"
                  or model.startswith("lstm")]  # fmt: skip
         found = in_turns(__file__, sides, same, options.turns)

@@ -77,11 +77,11 @@ def non_private(learner: Learner, rounds: int, watch: Stopwatch, device: str) ->
 
 def one_side(options: argparse.Namespace) -> Found:
     """Figures that the process of one side prints."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     sizes = Sizes(options.users, 4 if options.quick else 16)
     learner, watch = language_learner(options.models, sizes, small=options.quick), Stopwatch()
     if options.side in MECHANISMS:
-        device = choose_device(options.device, threads=1)
+        device = choose_device(options.device, options.threads)
         private(MECHANISMS[options.side], learner, options.rounds, watch, device)
     else:
         non_private(learner, options.rounds, watch, options.device)
@@ -92,6 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments(parser)
     parser.add_argument("--models", default=",".join(MODELS), help="by commas")
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU, for each process")
     parser.add_argument("--users", type=int, default=40, help="users of a round")
     parser.add_argument("--rounds", type=int, default=4, help="the first does not count")
     parser.add_argument("--grow", default="8", help="times as many users, for memory alone")
@@ -101,7 +102,8 @@ def main() -> None:
         return
     sides, out = chosen(options, SIDES), {}
     users = 4 if options.quick else options.users
-    same = ["--device", options.device, *(["--quick"] if options.quick else [])]
+    same = ["--device", options.device, "--threads", str(options.threads)]
+    same += ["--quick"] if options.quick else []
     for model in options.models.split(","):
 
         def run(

@@ -32,6 +32,9 @@ from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
 
 MODELS = ("gpt", "lstm", "default")
 
+GPT2_SMALL = "gpt2-small"
+"""12 layers of 768 and 50,257 tokens, for a GPU: 124 million weights."""
+
 
 class Numbers:
     """A vocabulary whose words are the numbers of their ids; 0 and 1 begin and end a row."""
@@ -96,7 +99,7 @@ def language_learner(name: str, sizes: Sizes, small: bool = False) -> Any:
     """The learner of next-word prediction for a model by name.
 
     Args:
-        name: one of `MODELS`.
+        name: one of `MODELS`, or `GPT2_SMALL`.
         sizes: of a round; of `default` the number of users alone.
         small: networks that only show that a script runs.
     """
@@ -104,8 +107,9 @@ def language_learner(name: str, sizes: Sizes, small: bool = False) -> Any:
         return _default(sizes.users)
     if name == "lstm":
         return lstm_learner(sizes, *((200, 16, 24) if small else ()))
-    words = Numbers(200 if small else 2_000)
-    model = models.create("gpt2", {})
+    size = "small" if name == GPT2_SMALL else "tiny"
+    words = Numbers(200 if small else {"small": 50_257, "tiny": 2_000}[size])
+    model = models.create("gpt2", {"configuration": size})
     corpus = numbers_corpus(sizes, words.size)
     return LanguageModelLearner(model, model.build(words, seed=1), words, corpus)
 
