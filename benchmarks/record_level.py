@@ -225,7 +225,8 @@ def main() -> None:
     out = {}
     for model in options.models.split(","):
         same = ["--models", model, "--steps", str(options.steps), "--device", options.device,
-                "--threads", str(options.threads), *(["--quick"] if options.quick else [])]  # fmt: skip
+                "--threads", str(options.threads)]  # fmt: skip
+        same += ["--quick"] if options.quick else []
         sides = [s for s in chosen(options, SIDES) if s != "non-private (same network)"
                  or model.startswith("lstm")]  # fmt: skip
         found = in_turns(__file__, sides, same, options.turns)
