@@ -91,7 +91,7 @@ class Way:
         return f"{self.network}: {self.mechanism}"
 
     def spec(self) -> dict[str, Any]:
-        """What runs."""
+        """The spec of its run, beside that of the network before training."""
         params = MECHANISMS[self.mechanism]
         name = self.mechanism.split(",")[0]
         return {
@@ -130,7 +130,7 @@ def measured(spec: Mapping[str, Any], device: str) -> dict[str, Any]:
 
 
 def compared(path: Way, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How far two devices are apart."""
+    """The differences between two devices: of weights, and the largest of scores."""
     import numpy as np
 
     one, other = found

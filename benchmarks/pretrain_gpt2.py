@@ -60,10 +60,7 @@ def read(files: Sequence[Path], size: int, most: int | None, out: Path) -> None:
     flat = np.concatenate([np.asarray(row, dtype=np.uint16) for row in rows])
     np.savez_compressed(out / TOKENS, flat=flat, lengths=lengths)
     said = {
-        "texts": {
-            "/".join(file.parts[-2:]): len(found)
-            for file, found in zip(files, read_each, strict=True)
-        },
+        "texts": dict(zip(names, map(len, read_each), strict=True)),
         "sentences": len(rows),
         "tokens": int(len(flat) + len(rows)),
         "vocabulary": vocabulary.size,

@@ -1,4 +1,4 @@
-"""How much one call computes on."""
+"""Calls compute on more at once elsewhere than on a CPU."""
 
 import torch
 

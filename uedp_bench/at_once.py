@@ -1,4 +1,4 @@
-"""How much one call computes on: what fits the cache of a CPU, and more elsewhere."""
+"""Sizes of one call: what fits the cache of a CPU, and more elsewhere."""
 
 from __future__ import annotations
 

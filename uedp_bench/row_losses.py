@@ -54,7 +54,7 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
 
 
 def _device(learner: Learner) -> str:
-    """Where the module is."""
+    """The device of the module."""
     return str(next((weight.device for weight in learner.module.parameters()), "cpu"))
 
 
