@@ -13,15 +13,20 @@ uedp.plotSpread = (function () {
     bound: { symbol: "arrow-bar-up", size: 12 },
   };
 
+  /** Nothing may be promised for everybody's entity and yet much for one that few mention. */
+  function keyOfCurve(one) {
+    return budgetKey(one.notion === "none" ? { ...one, notion: "dp" } : one);
+  }
+
   function curves(row, kind, key) {
     return row.guarantees.filter(
-      (one) => one.kind === kind && one.curve.length && (!key || budgetKey(one) === key),
+      (one) => one.kind === kind && one.curve.length && (!key || keyOfCurve(one) === key),
     );
   }
 
   /** The chosen budget if it has curves, else the one that most rows have a curve of. */
   function keyOf({ rows, unit, kind }) {
-    const counts = tally(rows, (row) => curves(row, kind).map(budgetKey));
+    const counts = tally(rows, (row) => curves(row, kind).map(keyOfCurve));
     return counts.has(unit) ? unit : most(counts);
   }
 

@@ -11,8 +11,13 @@ from same_numbers import arithmetic, found, specs
 
 GOLDEN = Path(__file__).parent / "same_numbers"
 SAME_ARITHMETIC = json.loads((GOLDEN / "arithmetic.json").read_text()) == arithmetic()
-RELATIVE = 0.0 if SAME_ARITHMETIC else 1e-4
-"""Other processors and libraries add in another order: there, numbers agree to this much."""
+RELATIVE = 0.0 if SAME_ARITHMETIC else 1e-3
+"""Other processors and libraries add in another order: there, numbers agree to this much.
+
+(AMD and Intel: 4e-4 in what a test makes of a few losses.)
+"""
+FITS = () if SAME_ARITHMETIC else ("extrapolated_exposure", "reference_losses")
+"""A fit to 20 losses, and the canary whose losses are kept, which it decides between near ties."""
 
 
 @pytest.mark.parametrize("name", specs())
@@ -27,7 +32,7 @@ def test_a_small_run_gives_the_numbers_that_it_always_gave(name, tmp_path):
 def differing(before: Any, after: Any, place: str = "") -> Any:
     """Every leaf that is not the same, or within what another processor may change."""
     if isinstance(before, dict) and isinstance(after, dict):
-        for key in sorted({*before, *after}):
+        for key in sorted({*before, *after}.difference(FITS)):
             yield from differing(before.get(key), after.get(key), f"{place}.{key}")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for number, pair in enumerate(zip(before, after, strict=True)):

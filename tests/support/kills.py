@@ -137,6 +137,7 @@ PRETRAINS = {"name": "next-word", "params": {"pretraining_epochs": 1}}
 def training_begun(spec: RunSpec, out: Path, seconds: float) -> int:
     """The process id of a run, which dies so many seconds after its training began; 0: never."""
     from uedp_bench.checkpoints import Pace
+    from uedp_bench.files.output_folder import remove_partial
     from uedp_bench.harness.execution import Execution
     from uedp_bench.harness.runner import execute
     from uedp_bench.run_context import Speed
@@ -144,6 +145,7 @@ def training_begun(spec: RunSpec, out: Path, seconds: float) -> int:
     pid = os.fork()
     if pid:
         return pid
+    remove_partial(out)  # as a command does that begins
     waiting = [seconds > 0]
 
     def die_later(phase: str, done: int, total: int) -> None:

@@ -104,6 +104,18 @@ def test_a_training_that_fails_leaves_nothing(
     assert len(kept(tmp_path)) == 1
 
 
+def test_checkpoints_of_a_run_that_was_killed_after_it_wrote_the_file_go(tmp_path: Path) -> None:
+    train_public(PLAN, NetworkLearner(8), run_in(tmp_path))
+    (file,) = kept(tmp_path)
+    left = file.with_suffix("") / "checkpoint"
+    left.mkdir(parents=True)
+    (left / "000-pretrain.pt").write_bytes(b"weights")
+    run = run_in(tmp_path)
+    train_public(PLAN, NetworkLearner(8), run)
+    assert run.counts["pretraining_shared_seconds"] > 0
+    assert not left.parent.exists()
+
+
 def test_two_runs_at_once_train_once_and_the_wait_is_no_part_of_a_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

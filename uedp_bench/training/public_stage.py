@@ -20,7 +20,7 @@ import torch
 from filelock import FileLock
 from torch import nn
 
-from uedp_bench.checkpoints import Checkpoints
+from uedp_bench.checkpoints import Checkpoints, remove
 from uedp_bench.files.output_folder import new_file
 from uedp_bench.learner import Learner, Schedule
 from uedp_bench.run_context import Run
@@ -77,6 +77,7 @@ def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool =
         waited, before = time.perf_counter() - start, run.counts.get(_SECONDS, 0.0)
         kept = _read(file, learner, run)
         if kept is not None:
+            remove(stages.folder / key)  # of a run that was killed after it wrote the file
             seconds = run.counts[_SECONDS] - before
             run.count({_SHARED: seconds})
             stages.saved(seconds - waited)

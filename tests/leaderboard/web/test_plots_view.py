@@ -166,8 +166,13 @@ def test_points_stand_where_the_results_say(site, visit):
     assert all(
         got[name, spread] == pytest.approx(epsilon, rel=1e-5)
         for name, spread, epsilon in expected_points
-        if spread > 0
+        if spread > 0 and epsilon < np.inf
     )
+    above = {got[name, spread] for name, spread, epsilon in expected_points if epsilon == np.inf}
+    (infinity,) = above
+    assert infinity > max(epsilon for *_, epsilon in expected_points if epsilon < np.inf)
+    # A mechanism that promises nothing for everybody's entity has a curve too.
+    assert any(g.curve and g.notion == "none" for row in board.values() for g in row.guarantees)
 
 
 def test_a_click_opens_the_run_and_hovering_names_it(site, visit):
