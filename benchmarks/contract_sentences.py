@@ -1,22 +1,25 @@
 """Sentences of the 510 contracts of CUAD v1 with the names that lawyers marked in them.
 
     python benchmarks/contract_sentences.py full_contract_txt.jsonl.gz master_clauses.csv.gz \\
-      contracts.jsonl
+      contracts.jsonl [--clauses]
 
 The first file has an object {file, company, text} a line; the second is the master clauses of the
 data set. The output has an object {text, user, entities} a line: a user is a company, a row is a
 sentence, and entities are spans {start, end, type} of PARTY (names that lawyers gave as 'Parties',
 without the roles in brackets behind them) and LAW (states and countries that they gave as
-'Governing Law') wherever any contract has them, in any case.
+'Governing Law') wherever any contract has them, in any case. With --clauses the rows are only the
+sentences of the clauses that lawyers marked, each once a contract.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import csv
 import gzip
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,9 @@ from uedp_bench.text.sentences import split_sentences
 _BRACKETS = re.compile(r"\(([^()]*)\)")
 _WORD = re.compile(r"\w+")
 _SHORTEST = 3  # characters of a name: shorter ones are initials, and mean other things elsewhere
+
+_NO_CLAUSES = ("Filename", "Document Name", "Parties", "Agreement Date", "Effective Date")
+"""Columns of the master clauses whose texts are titles, names and dates."""
 
 Names = Mapping[str, Sequence[tuple[str, str]]]
 """Names in lower case and their types by their first word, the longest first."""
@@ -75,14 +81,33 @@ def spans(sentence: str, names: Names) -> list[dict[str, Any]]:
     return out
 
 
-def rows(contracts: Path, clauses: Path) -> Iterator[dict[str, Any]]:
-    """Sentences of all contracts, in the order of the file."""
+def key_of(file: str) -> str:
+    """A contract's file name as letters and digits: the two files spell some of them apart."""
+    stem = unicodedata.normalize("NFKD", file.rpartition(".")[0]).lower()
+    return "".join(letter for letter in stem if letter.isascii() and letter.isalnum())
+
+
+def clauses_of(answer: Mapping[str, str]) -> list[str]:
+    """The clauses that lawyers marked in a contract, in the order of the columns."""
+    texts = (
+        text for column, text in answer.items()
+        if column not in _NO_CLAUSES and not column.endswith("Answer")
+    )  # fmt: skip
+    return [clause for text in texts for clause in ast.literal_eval(text or "[]")]
+
+
+def rows(contracts: Path, clauses: Path, *, only_clauses: bool = False) -> Iterator[dict[str, Any]]:
+    """Sentences of all contracts, or of their marked clauses, in the order of the file."""
     with gzip.open(clauses, "rt", encoding="utf-8", newline="") as file:
-        names = names_of(csv.DictReader(file))
+        answers = list(csv.DictReader(file))
+    names = names_of(answers)
+    marked = {key_of(one["Filename"]): clauses_of(one) for one in answers if only_clauses}
     with gzip.open(contracts, "rt", encoding="utf-8") as file:
         for line in file:
             contract = json.loads(line)
-            for sentence in split_sentences([contract["text"]])[0]:
+            texts = marked[key_of(contract["file"])] if only_clauses else [contract["text"]]
+            sentences = (one for found in split_sentences(texts) for one in found)
+            for sentence in dict.fromkeys(sentences) if only_clauses else sentences:
                 yield {
                     "text": sentence,
                     "user": contract["company"],
@@ -90,9 +115,9 @@ def rows(contracts: Path, clauses: Path) -> Iterator[dict[str, Any]]:
                 }
 
 
-def main(contracts: Path, clauses: Path, out: Path) -> None:
+def main(contracts: Path, clauses: Path, out: Path, *, only_clauses: bool = False) -> None:
     with out.open("w", encoding="utf-8") as file:
-        for row in rows(contracts, clauses):
+        for row in rows(contracts, clauses, only_clauses=only_clauses):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
@@ -101,5 +126,7 @@ if __name__ == "__main__":
     parser.add_argument("contracts", type=Path, help="full_contract_txt.jsonl.gz")
     parser.add_argument("clauses", type=Path, help="master_clauses.csv.gz")
     parser.add_argument("out", type=Path, help="the file to write")
+    parser.add_argument("--clauses", dest="only_clauses", action="store_true",
+                        help="only sentences of the marked clauses")  # fmt: skip
     options = parser.parse_args()
-    main(options.contracts, options.clauses, options.out)
+    main(options.contracts, options.clauses, options.out, only_clauses=options.only_clauses)

@@ -216,7 +216,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments(parser)
     parser.add_argument("--models", default=",".join(MODELS), help="by commas")
-    parser.add_argument("--threads", type=int, default=1, help="threads that each process has on the CPU")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="threads that each process has on the CPU"
+    )
     parser.add_argument("--steps", type=int, default=12, help="the first two do not count")
     options = parser.parse_args()
     if options.side:

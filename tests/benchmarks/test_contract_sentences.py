@@ -65,3 +65,29 @@ def test_every_contract_is_searched_for_the_names_of_all(
         ("B", "Bolt pays.", 1),
         ("B", "Nobody else does.", 0),
     ]
+
+
+def test_only_sentences_of_marked_clauses_each_once_a_contract(
+    script: dict[str, Any], tmp_path: Path
+) -> None:
+    contracts, clauses = tmp_path / "contracts.jsonl.gz", tmp_path / "clauses.csv.gz"
+    with gzip.open(contracts, "wt", encoding="utf-8") as file:
+        one = {"file": "Lé & Co.txt", "company": "LE", "text": "Never read. Acme pays."}
+        file.write(json.dumps(one) + "\n")
+    marked = {
+        "Filename": "Le\u0301_Co .pdf", "Parties": "['Acme']", "Parties-Answer": "Acme",
+        "Governing Law": "['Ohio law applies. Acme agrees.']", "Governing Law-Answer": "Ohio",
+        "Audit Rights": "['Acme agrees.', 'Books are open.']", "Audit Rights-Answer": "Yes",
+        "Insurance": "", "Insurance-Answer": "No",
+    }  # fmt: skip
+    with gzip.open(clauses, "wt", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(marked))
+        writer.writeheader()
+        writer.writerow(marked)
+    script["main"](contracts, clauses, tmp_path / "out.jsonl", only_clauses=True)
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(r["user"], r["text"], len(r["entities"])) for r in rows] == [
+        ("LE", "Ohio law applies.", 1),
+        ("LE", "Acme agrees.", 1),
+        ("LE", "Books are open.", 0),
+    ]
