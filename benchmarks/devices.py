@@ -167,6 +167,9 @@ def main(given: Sequence[str] | None = None) -> int:
     read.add_argument("--json", type=Path, help="write the differences here")
     asked = read.parse_args(given)
     devices, chosen = asked.devices.split(","), paths(asked.paths)
+    if not chosen:
+        names = ", ".join(path.name for path in paths(None))
+        read.error(f"no path's name contains {asked.paths!r}; the paths are: {names}")
     rows, failed = [], []
     with ProcessPoolExecutor(asked.workers, mp_context=get_context("spawn")) as pool:
         runs = {

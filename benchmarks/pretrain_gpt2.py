@@ -17,7 +17,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from torch.nn import functional
 from tqdm import tqdm
 
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
-from uedp_bench.tasks.tokens.rows import prepare
+from uedp_bench.tasks.tokens.rows import TextRows, prepare
 from uedp_bench.text.public_text import read_public
 
 SIZES = {"tiny": (4, 128, 4), "small": (12, 768, 12)}
@@ -38,7 +38,6 @@ SIZES = {"tiny": (4, 128, 4), "small": (12, 768, 12)}
 
 TOKENS, SAID = "tokens.npz", "pretraining.json"
 POSITIONS, LONGEST = 256, 64
-IGNORED = -100
 
 
 def read(files: Sequence[Path], size: int, most: int | None, out: Path) -> None:
@@ -54,59 +53,47 @@ def read(files: Sequence[Path], size: int, most: int | None, out: Path) -> None:
     read_each = [read_public((file,), most) for file in files]
     texts = [text for found in read_each for text in prepare(found, "paper") if text.strip()]
     vocabulary = TokenizerVocabulary.train(texts, size, origin=", ".join(names))
-    rows = [ids[: LONGEST - 1] for ids in vocabulary.encode(texts)]
+    ids = vocabulary.encode(texts)
+    rows = TextRows.build([[*row[: LONGEST - 1], vocabulary.end] for row in ids], vocabulary)
     vocabulary.save(out)
-    lengths = np.array([len(row) for row in rows], dtype=np.uint8)
-    flat = np.concatenate([np.asarray(row, dtype=np.uint16) for row in rows])
+    flat, lengths = rows.flat.astype(np.uint16), rows.lengths.astype(np.uint8)
     np.savez_compressed(out / TOKENS, flat=flat, lengths=lengths)
     said = {
         "texts": dict(zip(names, map(len, read_each), strict=True)),
         "sentences": len(rows),
-        "tokens": int(len(flat) + len(rows)),
+        "tokens": len(flat),
         "vocabulary": vocabulary.size,
     }
     (out / SAID).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(said))
 
 
-class Rows:
-    """Sentences as ids, in batches of similar length.
+def batches(
+    lengths: NDArray[np.int64], tokens: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Numbers of rows, in batches of at most so many tokens each, padding too, in a random order.
 
     Args:
-        folder: that `read` wrote.
-        vocabulary: its tokenizer.
+        lengths: (rows,) targets of each row.
+        tokens: of a batch; a row that is longer stands alone.
+        rng: draws which rows of one length meet, and the order of the batches.
     """
+    order = rng.permutation(len(lengths))
+    order = order[np.argsort(-lengths[order], kind="stable")]  # the longest first
+    found, start = [], 0
+    while start < len(order):
+        end = start + max(1, tokens // int(lengths[order[start]]))
+        found.append(order[start:end])
+        start = end
+    return [found[at] for at in rng.permutation(len(found))]
 
-    def __init__(self, folder: Path, vocabulary: TokenizerVocabulary) -> None:
-        with np.load(folder / TOKENS) as found:
-            self._flat, self.lengths = found["flat"], found["lengths"].astype(np.int64)
-        self._starts = np.cumsum(self.lengths) - self.lengths
-        self._begin, self._end = vocabulary.begin, vocabulary.end
 
-    def batches(self, tokens: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-        """Numbers of rows, each batch of at most so many tokens, in a random order."""
-        order = rng.permutation(len(self.lengths))
-        order = order[np.argsort(-self.lengths[order], kind="stable")]  # the longest first
-        found, start = [], 0
-        while start < len(order):
-            end = start + max(1, tokens // int(self.lengths[order[start]] + 1))
-            found.append(order[start:end])
-            start = end
-        return iter([found[at] for at in rng.permutation(len(found))])
-
-    def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Inputs and targets (rows, longest + 1) of some rows."""
-        lengths = self.lengths[rows]
-        place = np.arange(lengths.max())
-        here = place < lengths[:, None]
-        ids = np.zeros(here.shape, dtype=np.int64)
-        ids[here] = self._flat[(self._starts[rows][:, None] + place)[here]]
-        first = np.full((len(rows), 1), self._begin)
-        inputs = np.concatenate([first, np.where(here, ids, self._end)], axis=1)
-        targets = np.full((len(rows), len(place) + 1), IGNORED)
-        targets[:, :-1][here] = ids[here]
-        targets[np.arange(len(rows)), lengths] = self._end
-        return torch.from_numpy(inputs), torch.from_numpy(targets)
+def rows_of(folder: Path, vocabulary: TokenizerVocabulary) -> TextRows:
+    """The sentences that `read` wrote, each with the end token."""
+    with np.load(folder / TOKENS) as found:
+        flat, lengths = found["flat"].astype(np.int64), found["lengths"].astype(np.int64)
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+    return TextRows(flat, offsets, vocabulary.begin, vocabulary.end)
 
 
 def network_of(size: str, vocabulary: TokenizerVocabulary) -> Any:
@@ -127,19 +114,20 @@ def network_of(size: str, vocabulary: TokenizerVocabulary) -> Any:
 def train(folder: Path, how: argparse.Namespace) -> None:
     """Trains on the rows of a folder, and writes the network there."""
     vocabulary = TokenizerVocabulary.load(folder)
-    rows, rng = Rows(folder, vocabulary), np.random.default_rng(1)
+    rows, rng = rows_of(folder, vocabulary), np.random.default_rng(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     network = network_of(how.size, vocabulary).to(device).train()
-    every = [list(rows.batches(how.batch_tokens, rng)) for _ in range(how.epochs)]
+    every = (batches(rows.lengths, how.batch_tokens, rng) for _ in range(how.epochs))
     steps = [batch for epoch in every for batch in epoch][: how.steps]
     fused = device == "cuda"
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=how.learning_rate, betas=(0.9, 0.95), weight_decay=0.1, fused=fused
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda at: _rate(at, len(steps)))
+    lengths = rows.lengths
     losses, seen, start = list[Tensor](), 0, time.perf_counter()
     for batch in tqdm(steps, disable=None):
-        inputs, targets = (each.to(device) for each in rows.padded(batch))
+        inputs, targets = (torch.from_numpy(each).to(device) for each in rows.padded(batch))
         with torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext():
             logits = network(input_ids=inputs, use_cache=False).logits
             loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
@@ -149,7 +137,7 @@ def train(folder: Path, how: argparse.Namespace) -> None:
         optimizer.step()
         schedule.step()
         losses.append(loss.detach())
-        seen += int(rows.lengths[batch].sum()) + len(batch)
+        seen += int(lengths[batch].sum())
     network.eval().save_pretrained(folder)
     last = torch.stack(losses[-max(1, len(losses) // 20) :]).mean()
     said = json.loads((folder / SAID).read_text(encoding="utf-8"))

@@ -1,0 +1,71 @@
+"""A GPT-2 of public text: what is read is what is learnt, and the next run can load it."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.registry import models
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "pretrain_gpt2.py"
+LINES = ["The cat sat on the mat.", "A dog, a cat!", "The dog sat.", "On the mat sat a dog."] * 8
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(SCRIPT))
+
+
+@pytest.fixture(scope="module")
+def folder(script: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("public")
+    (root / "text.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    main = script["main"]
+    main(["read", str(root / "text.txt"), "--vocabulary", "300", "--out", str(root / "gpt2")])
+    main(["train", str(root / "gpt2"), "--size", "tiny", "--epochs", "30", "--batch-tokens", "64"])
+    return root / "gpt2"
+
+
+def test_every_row_is_in_one_batch_and_no_batch_is_too_large(script: dict[str, Any]) -> None:
+    lengths = np.array([3, 9, 1, 9, 70, 2, 5, 5])
+    found = script["batches"](lengths, 20, np.random.default_rng(0))
+    assert sorted(np.concatenate(found)) == list(range(8))
+    for batch in found:
+        padded = len(batch) * lengths[batch].max()
+        assert padded <= 20 or len(batch) == 1
+    again = script["batches"](lengths, 20, np.random.default_rng(1))
+    assert [list(batch) for batch in again] != [list(batch) for batch in found]
+
+
+def test_rows_are_the_sentences_with_their_end(script: dict[str, Any], folder: Path) -> None:
+    vocabulary = TokenizerVocabulary.load(folder)
+    rows = script["rows_of"](folder, vocabulary)
+    inputs, targets = rows.padded(np.arange(4))
+    expected = vocabulary.encode(["the cat sat on the mat", "a dog a cat"])
+    assert len(rows) == len(LINES)
+    for at, ids in enumerate(expected):
+        assert [t for t in targets[at] if t >= 0] == [*ids, vocabulary.end]
+        assert list(inputs[at, : len(ids) + 1]) == [vocabulary.begin, *ids]
+
+
+def test_it_says_what_it_learnt_from_and_loads_as_a_model(folder: Path) -> None:
+    said = json.loads((folder / "pretraining.json").read_text(encoding="utf-8"))
+    assert list(said["texts"].values()) == [len(LINES)]
+    assert said["sentences"] == len(LINES)
+    assert said["tokens_seen"] == 30 * said["tokens"]
+    assert said["last_loss"] < np.log(said["vocabulary"])
+    model = models.create("gpt2", {"pretrained": str(folder)})
+    vocabulary = model.vocabulary([], origin="not used", private=True)
+    assert vocabulary.size == said["vocabulary"]
+    module = model.build(vocabulary, seed=1)
+    assert sum(weight.numel() for weight in module.parameters()) == said["weights"]
+    ids = torch.tensor([[vocabulary.begin, *vocabulary.encode(["the cat sat on the mat"])[0]]])
+    losses = torch.nn.functional.cross_entropy(module(ids)[0, :-1], ids[0, 1:])
+    assert losses < np.log(vocabulary.size) / 2, "the weights are those that were learnt"
