@@ -1,45 +1,40 @@
-"""UeDP (Lai et al. 2022) on CoNLL-2003: claimed beside proven epsilon, perplexity, leakage, audits.
+"""UeDP (Lai et al. 2022): claimed beside proven epsilon, utility, leakage, audits.
 
     python benchmarks/uedp_table.py [leaderboard/results/reproductions] [--plots docs/reproductions]
 
-Epsilon against rounds is computed here and reads no result; the rest is of the results in the
-sub-folders `uedp-audit`, `uedp-conll2003` and `uedp-sampling`, where a folder is given. Half of the
-95 % interval over seeds (Student's t) stands behind ±.
+Epsilon against rounds is computed (`uedp_claims.py`) and reads no result; the rest is of the
+results in the sub-folders `uedp-audit`, `uedp-conll2003`, `uedp-rounds`, `uedp-contracts`,
+`uedp-ag`, `uedp-sampling` and `uedp-sampling-released` of a folder, those that are there. Half of
+the 95 % interval over seeds (Student's t) stands behind ±.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from uedp_bench.accounting.accountants.moments import moments_epsilon
-from uedp_bench.accounting.events import PrivacyEvent, Protected, Repeated, UserEntityGaussian
+from uedp_claims import (
+    FIGURE_4,
+    SPREADS,
+    number,
+    panels_of,
+    plot_rounds,
+    print_categories,
+    print_contracts,
+    print_entity_rates,
+    print_rounds,
+    table,
+)
+
+from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result
 from uedp_bench.statistics.intervals import seed_estimate
 
-SPREADS = (0, 1, 3, 10)
 Arms = dict[str, list[Result]]
-
-
-class Data(NamedTuple):
-    """A data set of Figure 4: users a round and in all, sensitive sentences and all of them."""
-
-    users_per_round: int
-    users: int
-    sensitive: int
-    sentences: int
-
-
-FIGURE_4 = {
-    "CoNLL-2003": Data(50, 946, 11_176, 14_040),
-    "AG": Data(500, 7_536, 67_157, 112_000),
-    "SEC": Data(100, 1_592, 2_166, 5_188),
-}
 
 
 def arms(folder: Path) -> Arms:
@@ -51,7 +46,8 @@ def arms(folder: Path) -> Arms:
     return {key: sorted(found[key], key=lambda r: r.spec.seed) for key in sorted(found, key=_order)}
 
 
-FIRST = ("noiseless", "deidentify", "user-dp", "uedp-group", "uedp, as described", "uedp, as re")
+FIRST = ("majority", "noiseless", "deidentify", "user-dp", "uedp-group", "uedp, as described",
+         "uedp, as re")  # fmt: skip
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -59,7 +55,7 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def arm_of(result: Result) -> str:
-    """What a run of `paper/uedp-audit-quick` or `paper/uedp-conll2003-quick` is called."""
+    """What a run of a quick spec of UeDP is called."""
     one = result.spec.mechanism[0]
     p = one.params
     if one.name == "uedp-group":
@@ -69,8 +65,11 @@ def arm_of(result: Result) -> str:
     if one.name == "uedp":
         noise = "as described" if p["noise"] == "published" else "as released"
         plain = p["noise"] == "released" and p["server_optimizer"] == "sgd"
-        return f"uedp, {noise}, {p['rounds']} rounds{', plain step' if plain else ''}"
-    return one.name
+        extended = f", q_s = {p['sentence_rate']:g}" if p["sentence_rate"] != 1 else ""
+        step = ", plain step" if plain else ""
+        return f"uedp, {noise}, {p['rounds']} rounds{step}{extended}"
+    types = p.get("entity_types")
+    return f"{one.name}, {', '.join(types)}" if types else one.name
 
 
 def claimed(result: Result) -> float:
@@ -99,7 +98,8 @@ def proven_for_all(result: Result) -> float:
     """What is proven for an entity that everybody mentions; NaN where no entity is protected."""
     if not result.spec.mechanism[-1].name.startswith("uedp"):
         return math.nan
-    return proven(result, FIGURE_4["CoNLL-2003"].users - 1)
+    users = result.spec.mechanism[-1].params["users"] or FIGURE_4["CoNLL-2003"].users
+    return proven(result, users - 1)
 
 
 def shown(values: Sequence[float], digits: int = 3) -> str:
@@ -111,23 +111,10 @@ def shown(values: Sequence[float], digits: int = 3) -> str:
     return f"{found.value:.{places}f} ±{found.high - found.value:.{places}f}"
 
 
-def number(value: float) -> str:
-    """An epsilon in a table."""
-    return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.3g}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table in Markdown."""
-    print(f"| {' | '.join(head)} |")
-    print(f"|{' :-- |'}{' --: |' * (len(head) - 1)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
-    print()
-
-
-def perplexities(results: Sequence[Result]) -> list[float]:
-    """Perplexity of each seed."""
-    return [r.utility["perplexity"].value for r in results]
+def scores(results: Sequence[Result]) -> list[float]:
+    """Perplexity of each seed, or the error in per cent."""
+    metric = results[0].headline.metric
+    return [r.utility[metric].value * (100.0 if metric == "error" else 1.0) for r in results]
 
 
 def largest(result: Result) -> float:
@@ -141,15 +128,18 @@ def strict(result: Result) -> float:
 
 
 def print_promises(found: Arms) -> None:
-    """Perplexity and claim of each arm beside what is proven, and the floors."""
-    rows = []
+    """Utility and claim of each arm beside what is proven, and the floors."""
+    rows, metric = [], next(iter(found.values()))[0].headline.metric
     for name, results in found.items():
         one = results[0]
         curve = [number(proven(one, k)) for k in SPREADS]
         everybody = proven_for_all(one)
-        cells = [name, shown(perplexities(results)), number(claimed(one))]
+        cells = [name, shown(scores(results)), number(claimed(one))]
         rows.append([*cells, *curve, number(everybody)])
-    table(["", "perplexity", "claimed ε", *(f"k = {k}" for k in SPREADS), "everybody"], rows)
+    head = "error, %" if metric == "error" else metric
+    table(["", head, "claimed ε", *(f"k = {k}" for k in SPREADS), "everybody"], rows)
+    if metric == "error":
+        return
     low, high = (
         sum(r.utility[f"{name}_perplexity"].value for r in results) / len(results)
         for name in ("bigram", "unigram")
@@ -200,6 +190,70 @@ def print_audit(found: Arms) -> None:
     table(head, rows)
 
 
+Column = Callable[[Sequence[Result]], str]
+
+
+def _shown_of(attack: str, metric: str) -> Column:
+    return lambda results: shown([r.leakage[attack][metric].value for r in results], 2)
+
+
+def _refuted(results: Sequence[Result]) -> str:
+    claims = [g for r in results for g in r.guarantees if g.kind == "claimed"]
+    refuted = sum(claim.status == "refuted" for claim in claims)
+    return f"{refuted} of {len(results)}" if claims else "–"
+
+
+def _signal(results: Sequence[Result]) -> str:
+    ratio = [r.diagnostics.get("signal_to_noise", math.nan) for r in results]
+    return "–" if math.isnan(ratio[0]) else f"{sum(ratio) / len(ratio):.2g}"
+
+
+LEAKAGE: dict[str, tuple[str, Column]] = {
+    "membership AUC": ("membership", _shown_of("membership", "auc_user")),
+    "exposure": ("secret-sharer", _shown_of("secret-sharer", "exposure_max_repeats")),
+    "of names": ("secret-sharer", _shown_of("secret-sharer", "exposure_entity")),
+    "audit AUC": ("audit", _shown_of("audit", "auc")),
+    "ε at least, 95 %": ("audit", lambda rs: ", ".join(f"{largest(r):.2f}" for r in rs)),
+    "strict": ("audit", lambda rs: ", ".join(f"{strict(r):.2f}" for r in rs)),
+    "claim refuted": ("audit", _refuted),
+}
+"""Columns of leakage and the attacks that they are of."""
+
+
+def print_leakage(found: Arms) -> None:
+    """What the attacks of the runs found in each arm."""
+    there = {attack for results in found.values() for attack in results[0].leakage}
+    columns = {name: column for name, (attack, column) in LEAKAGE.items() if attack in there}
+    needed = {name: attack for name, (attack, _) in LEAKAGE.items()}
+    rows = [
+        [name, _signal(results), *(
+            column(results) if results[0].leakage.get(needed[head]) else "–"
+            for head, column in columns.items()
+        )]
+        for name, results in found.items()
+    ]  # fmt: skip
+    table(["", "signal/noise", *columns], rows)
+
+
+def points(folder: Path) -> Arms:
+    """Finished results of `paper/uedp-rounds-quick` by mechanism and rounds."""
+    found: Arms = {}
+    for result in load_results([folder]):
+        one = result.spec.mechanism[0]
+        name = "user-dp" if one.name == "user-dp" else "uedp, as released, plain step"
+        if result.status == "finished":
+            found.setdefault(f"{name}, {one.params['rounds']:,} rounds", []).append(result)
+    return {key: sorted(found[key], key=lambda r: r.spec.seed) for key in _by_rounds(found)}
+
+
+def _by_rounds(found: Arms) -> list[str]:
+    def place(name: str) -> tuple[str, int]:
+        one = found[name][0].spec.mechanism[0]
+        return one.name, one.params["rounds"]
+
+    return sorted(found, key=place)
+
+
 Rates = tuple[float, float]
 """q_e and q_s."""
 
@@ -232,7 +286,7 @@ def print_sampling(found: dict[Rates, dict[int, Result]]) -> None:
         ratio = [r.diagnostics["signal_to_noise"] for r in runs.values()]
         one = next(iter(runs.values()))
         rows.append([
-            f"{q_e:g}", f"{q_s:g}", shown(perplexities(list(runs.values())), 4),
+            f"{q_e:g}", f"{q_s:g}", shown(scores(list(runs.values())), 4),
             shown(gaps[q_e, q_s], 2) if rows else "–",
             f"{sum(ratio) / len(ratio):.3f}", *(number(proven(one, k)) for k in SPREADS),
         ])  # fmt: skip
@@ -242,120 +296,12 @@ def print_sampling(found: dict[Rates, dict[int, Result]]) -> None:
     print(f"{len(runs)} seeds; unigrams {high:.4g}, bigrams {low:.3g}.\n")
 
 
-def print_entity_rates() -> None:
-    """What is claimed at some rates of entities on CoNLL-2003, and what is proven at any."""
-    data, rows = FIGURE_4["CoNLL-2003"], []
-    for q_e in (0.1, 0.5, 1.0):
-        claims = claimed_of(data, 50, 2.0, q_e)
-        curve = [number(proven_of(data, 50, 2.0, k)) for k in SPREADS]
-        rows.append([f"{q_e:g}", *(f"{claims[name]:.3f}" for name in ("f_E+", "f_E")), *curve])
-    table(["q_e", "f_E+", "f_E", *(f"k = {k}" for k in SPREADS)], rows)
-
-
-SEC_CATEGORIES = {
-    "GPE": (60, 0.19), "location": (273, 0.24), "PII": (357, 0.26),
-    "organisation": (1_955, 0.73), "all": (2_166, 0.81),
-}  # fmt: skip
-"""Sensitive sentences (Table II) and the printed epsilon at 500 rounds (section VI)."""
-
-
-def print_categories() -> None:
-    """What is claimed for a category of SEC at 500 rounds, and what is proven: the same for all."""
-    rows = []
-    for name, (sensitive, printed) in SEC_CATEGORIES.items():
-        data = FIGURE_4["SEC"]._replace(sensitive=sensitive)
-        claim = claimed_of(data, 500, 2.0)["f_E+"]
-        curve = [number(proven_of(data, 500, 2.0, k)) for k in SPREADS]
-        rows.append([name, f"{sensitive:,}", f"{printed:g}", f"{claim:.3f}", *curve])
-    spreads = [f"k = {k}" for k in SPREADS]
-    table(["", "sensitive sentences", "printed", "claimed, ours", *spreads], rows)
-
-
-CONTRACTS = {
-    "party": ("1,060 | 4,823 | 95 % | 98 % | 99.5 %", (0, 0, 2)),
-    "governing law": ("60 | 4,214 | 8 % | 8 % | 15 %", (12, 51, 277)),
-}
-"""Counts and spreads (at 50, 90 and 99 %) of names in CUAD, as `uedp-bench data describe` prints
-them of what `benchmarks/contract_sentences.py` wrote."""
-
-
-def print_contracts() -> None:
-    """What is proven for names of the contracts, with SEC's setting at 50 rounds."""
-    for name, (counts, spreads) in CONTRACTS.items():
-        cells = [f"{k}: {number(proven_of(FIGURE_4['SEC'], 50, 2.0, k))}" for k in spreads]
-        print(f"| {name} | {counts} | {' | '.join(cells)} |")
-    print()
-
-
-def proven_of(data: Data, rounds: int, z: float, spread: int) -> float:
-    """Proven epsilon of Algorithm 1 with constant weights at a spread, delta 1e-5."""
-    noise = z * (data.users_per_round + 1)
-    event = UserEntityGaussian(
-        rate=data.users_per_round / data.users, noise_multiplier=noise, users=data.users
-    )
-    events = [PrivacyEvent(unit="user-entity", event=Repeated(count=rounds, event=event))]
-    return proven_at(
-        events, unit="user-entity", adjacency="add-or-remove", delta=1e-5,
-        point=Protected(spread=spread),
-    )  # fmt: skip
-
-
-def claimed_of(data: Data, rounds: int, z: float, q_e: float = 0.5) -> dict[str, float]:
-    """Epsilons of Figure 4 by estimator."""
-    q = data.users_per_round / data.users
-    rates = {"f_E+": q * q_e * data.sensitive / data.sentences, "f_E": q * q_e, "user-level DP": q}
-    return {name: moments_epsilon(rate, z, rounds, 1e-5) for name, rate in rates.items()}
-
-
-def print_rounds() -> None:
-    """Figure 4 at 50 and 500 rounds: what is claimed, and what is proven."""
-    rows = []
-    for name, data in FIGURE_4.items():
-        for rounds in (50, 500):
-            claims = [number(e) for e in claimed_of(data, rounds, 2.0).values()]
-            curve = [number(proven_of(data, rounds, 2.0, k)) for k in (*SPREADS, data.users - 1)]
-            rows.append([f"{name}, T = {rounds}", *claims, *curve])
-    spreads = [f"k = {k}" for k in SPREADS]
-    table(["", "f_E+", "f_E", "user-level", *spreads, "everybody"], rows)
-
-
-def _panels(count: int, width: float) -> tuple[Any, Any]:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    mpl.rcParams.update({"svg.hashsalt": "uedp", "font.size": 8, "svg.fonttype": "none"})
-    figure = Figure(figsize=(width, 3.6), layout="constrained")
-    return figure, figure.subplots(1, count, sharey=True)
-
-
-def plot_rounds(path: Path) -> None:
-    """Epsilon against rounds: claims as lines, proofs as dashes (Figure 4)."""
-    figure, panels = _panels(len(FIGURE_4), 8.0)
-    at = (1, 10, 50, 100, 200, 350, 500)
-    for panel, (name, data) in zip(panels, FIGURE_4.items(), strict=True):
-        lines = [claimed_of(data, rounds, 2.0) for rounds in at]
-        for estimator, colour in (("f_E+", "C0"), ("f_E", "C1"), ("user-level DP", "C2")):
-            panel.plot(at, [line[estimator] for line in lines], color=colour,
-                       label=f"claimed, {estimator}")  # fmt: skip
-        for number_, spread in enumerate((*SPREADS, data.users - 1)):
-            values = [proven_of(data, rounds, 2.0, spread) for rounds in at]
-            label = f"proven, k = {spread}" if spread in SPREADS else "proven, everybody"
-            panel.plot(at, values, linestyle="--", color=str(0.75 - 0.18 * number_), label=label)
-        panel.set_title(name)
-        panel.set_xlabel("rounds")
-        panel.set_yscale("log")
-    panels[0].set_ylabel("ε at δ = 1e-5")
-    handles, labels = panels[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, ncols=4, loc="outside lower center")
-    figure.savefig(path, metadata={"Date": None})
-
-
 def plot_perplexity(found: Arms, path: Path) -> None:
     """Perplexity against the claim, and against what is proven at each spread."""
-    figure, panels = _panels(2, 8.0)
+    figure, panels = panels_of(2, 8.0)
     infinite = 300.0
     for at, (name, results) in enumerate(found.items()):
-        y = seed_estimate(perplexities(results)).value
+        y = seed_estimate(scores(results)).value
         style = {"color": f"C{at % 10}", "marker": "osd^vxP*<>"[at % 10], "markersize": 4}
         claim = claimed(results[0])
         if not math.isnan(claim):
@@ -389,15 +335,21 @@ def main(folder: Path | None = None, plots: Path | None = None) -> None:
         return
     found = arms(folder / "uedp-audit")
     print_audit(found)
-    if (folder / "uedp-conll2003").is_dir():
-        first_point = arms(folder / "uedp-conll2003")
-        print_figure_6(first_point)
-        if plots is not None:
-            plot_perplexity(first_point, plots / "uedp-first-point.svg")
-    if (folder / "uedp-sampling").is_dir():
-        print_sampling(sampled(folder / "uedp-sampling"))
     if plots is not None:
         plot_perplexity(found, plots / "uedp-perplexity.svg")
+    if (folder / "uedp-conll2003").is_dir():
+        print_figure_6(arms(folder / "uedp-conll2003"))
+        if plots is not None:
+            plot_perplexity(arms(folder / "uedp-conll2003"), plots / "uedp-first-point.svg")
+    for name, read in (("rounds", points), ("contracts", arms), ("ag", arms)):
+        if (folder / f"uedp-{name}").is_dir():
+            print_promises(read(folder / f"uedp-{name}"))
+            print_leakage(read(folder / f"uedp-{name}"))
+            if plots is not None:
+                plot_perplexity(read(folder / f"uedp-{name}"), plots / f"uedp-{name}.svg")
+    for name in ("sampling", "sampling-released"):
+        if (folder / f"uedp-{name}").is_dir():
+            print_sampling(sampled(folder / f"uedp-{name}"))
 
 
 if __name__ == "__main__":
@@ -406,7 +358,7 @@ if __name__ == "__main__":
         "folder",
         type=Path,
         nargs="?",
-        help="results of paper/uedp-{audit,conll2003,sampling}-quick",
+        help="of results of paper/uedp-*-quick, a sub-folder for each",
     )
     parser.add_argument("--plots", type=Path, help="a folder for the SVG files")
     options = parser.parse_args()
