@@ -22,7 +22,7 @@ from typing import Any
 
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.results import ComponentSpec, Estimate, Result
+from uedp_bench.results import ComponentSpec, Result
 from uedp_bench.statistics.intervals import seed_estimate
 
 # Lyu, He and Li 2020, Tables 2 to 7: accuracy of the main task, empirical privacy (percent).
@@ -306,29 +306,23 @@ def _scenario_name(part: ComponentSpec) -> str:
 
 
 def secure_inference(results: Sequence[Result]) -> None:
-    """What is proven, what is right, and what attacks found, with intervals over users."""
+    """What is proven, what is right, and what attacks found, over seeds."""
     leaks = ("auc", "agreement", "agreement_public_labels", "agreement_majority", "auc_inputs")
+    arms: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        arms.setdefault(tuple(part.name for part in result.spec.mechanism), []).append(result)
     rows = []
-    for result in sorted(results, key=lambda each: len(each.spec.mechanism)):
-        key = " + ".join(part.name for part in result.spec.mechanism)
-        proofs = {g.unit: g for g in result.guarantees if g.kind == "proven"}
+    for key in sorted(arms, key=lambda each: (len(each), each)):
+        proofs = {g.unit: g for g in arms[key][0].guarantees if g.kind == "proven"}
         computed = proofs.pop("computation", None)
         cells = [f"{proof.unit}: {number(proof.epsilon)}" for proof in proofs.values()]
         cells += ["–" if computed is None else f"{number(computed.epsilon)}, {computed.delta:g}"]
-        cells += [_with_interval(result.utility["accuracy"])]
-        found = {name: each for of in result.leakage.values() for name, each in of.items()}
-        cells += [_with_interval(found[name]) if name in found else "–" for name in leaks]
-        rows.append((key, *cells))
+        cells += [_cell(arms[key], _utility("accuracy"), digits=2)]
+        cells += [_cell(arms[key], _leak(name), digits=2) or "–" for name in leaks]
+        rows.append((" + ".join(key), *cells))
     head = ("", "proven ε", "computation: ε, δ", "accuracy", "membership AUC", "copy agrees",
             "public labels alone", "majority answer", "transcript AUC")  # fmt: skip
     _table(head, rows)
-
-
-def _with_interval(estimate: Estimate) -> str:
-    value = f"{estimate.value:.2f}"
-    if estimate.low is None or estimate.high is None:
-        return value
-    return f"{value} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def _groups(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:

@@ -17,7 +17,7 @@ from typing import Any
 from uedp_bench.cli.main import run_cli
 from uedp_bench.files.printable import plain
 
-INPUTS = int(os.environ.get("UEDP_BENCH_FUZZ", "80"))
+INPUTS = int(os.environ.get("UEDP_BENCH_FUZZ", "40"))
 """Inputs of each fuzzer."""
 
 SEED = int(os.environ.get("UEDP_BENCH_FUZZ_SEED", "1"))
