@@ -25,6 +25,8 @@ SPECS = {
     "uedp-audit": "paper/uedp-audit-quick",
     "uedp-conll2003": "paper/uedp-conll2003-quick",
     "uedp-sampling": "paper/uedp-sampling-quick",
+    "uedp-contracts": "paper/uedp-contracts-quick",
+    "federated-secret-sharer": "paper/federated-secret-sharer-quick",
     "vickrey-product-reviews": "paper/vickrey-product-reviews",
     "vickrey-imdb": "paper/vickrey-imdb-quick",
     "deepcandidate-imdb": "paper/deepcandidate-imdb-quick",

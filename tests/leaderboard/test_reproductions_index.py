@@ -115,6 +115,10 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
         ("uedp, as described, 42 rounds", "k = 0"): ("0.00798",),
         ("uedp, as described, 42 rounds", "everybody"): ("46.3",),
         ("uedp, as released, 42 rounds", "perplexity"): ("112",),
+        ("uedp, as released, 100 rounds", "perplexity"): ("72.1",),
+        ("uedp, as released, 100 rounds", "claimed ε"): ("0.249",),
+        ("uedp, as released, 100 rounds", "claim refuted"): ("3",),
+        ("noiseless", "perplexity", "2"): ("55.9",),
         ("0.5|0", "above the first row"): ("2.9", "7.9"),
     },
     "translation-fragments": {

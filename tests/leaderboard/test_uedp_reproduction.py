@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import runpy
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,11 @@ SEEDS = [1, 2, 3]
 
 
 @pytest.fixture(scope="module")
-def script() -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / "benchmarks" / "uedp_table.py"))
+def script() -> Iterator[dict[str, Any]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        claims = importlib.import_module("uedp_claims")
+        yield vars(claims) | vars(importlib.import_module("uedp_table"))
 
 
 @pytest.fixture(scope="module")
@@ -240,3 +244,50 @@ def test_at_one_proof_sampling_makes_no_difference_that_five_seeds_can_tell(
     assert {round(script["proven"](run, 3), 2) for run in runs} == {8.0}
     for run in runs:
         assert run.utility["perplexity"].value > run.utility["unigram_perplexity"].value
+
+
+@pytest.fixture(scope="module")
+def contracts(script: dict[str, Any]) -> dict[str, list[Result]]:
+    found: dict[str, list[Result]] = script["arms"](FOLDER / "uedp-contracts")
+    return found
+
+
+ON_CONTRACTS = "uedp, as released, 100 rounds"
+
+
+def test_the_claim_of_the_released_code_is_refuted_on_contracts_too(
+    script: dict[str, Any], contracts: dict[str, list[Result]]
+) -> None:
+    assert all([r.spec.seed for r in results] == SEEDS for results in contracts.values())
+    rate = 23 / 359 * 0.5 * 556 / 7_791
+    at_most = moments_epsilon(rate, 2.0, 100, 1e-10)
+    for result in contracts[ON_CONTRACTS]:
+        (claim,) = (g for g in result.guarantees if g.kind == "claimed")
+        assert claim.status == "refuted"
+        assert claim.epsilon == pytest.approx(moments_epsilon(rate, 2.0, 100, 1e-5))
+        assert script["strict"](result) > 1.2 > 2 * at_most
+        assert result.utility["perplexity"].value < 0.4 * result.utility["unigram_perplexity"].value
+    for name, results in contracts.items():
+        if name != ON_CONTRACTS:
+            assert not [g for r in results for g in r.guarantees if g.status == "refuted"], name
+
+
+def test_on_contracts_what_is_proven_or_steps_plainly_stays_behind_unigrams(
+    contracts: dict[str, list[Result]],
+) -> None:
+    for name, results in contracts.items():
+        if name.startswith(("user-dp", "uedp")) and name != ON_CONTRACTS:
+            for result in results:
+                floor = result.utility["unigram_perplexity"].value
+                assert result.utility["perplexity"].value > floor, name
+
+
+def test_removing_the_laws_hides_the_secrets_that_are_named_as_laws(
+    contracts: dict[str, list[Result]],
+) -> None:
+    exposed = {
+        name: [r.leakage["secret-sharer"]["exposure_entity"].value for r in results]
+        for name, results in contracts.items()
+    }
+    assert max(exposed["deidentify, LAW"] + exposed["deidentify"]) < 3
+    assert min(exposed["deidentify, PARTY"] + exposed["noiseless"]) > 8
