@@ -14,6 +14,7 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from uedp_claims import (
     FIGURE_4,
@@ -296,29 +297,38 @@ def print_sampling(found: dict[Rates, dict[int, Result]]) -> None:
     print(f"{len(runs)} seeds; unigrams {high:.4g}, bigrams {low:.3g}.\n")
 
 
-def plot_perplexity(found: Arms, path: Path) -> None:
-    """Perplexity against the claim, and against what is proven at each spread."""
+MARKERS = "osd^vxP*<>DhX"
+"""One more than there are colours in a cycle, and none of its multiples: no two arms look alike."""
+
+
+def plot_utility(found: Arms, path: Path) -> None:
+    """Utility against the claim, and against what is proven at each spread; bars are over seeds."""
     figure, panels = panels_of(2, 8.0)
     infinite = 300.0
     for at, (name, results) in enumerate(found.items()):
-        y = seed_estimate(scores(results)).value
-        style = {"color": f"C{at % 10}", "marker": "osd^vxP*<>"[at % 10], "markersize": 4}
+        y = seed_estimate(scores(results))
+        bar = 0.0 if y.high is None else y.high - y.value
+        style: dict[str, Any] = {
+            "color": f"C{at % 10}", "marker": MARKERS[at % len(MARKERS)], "markersize": 4,
+            "elinewidth": 0.6, "label": name,
+        }  # fmt: skip
         claim = claimed(results[0])
         if not math.isnan(claim):
-            panels[0].plot([claim], [y], linestyle="none", label=name, **style)
-        curve = [proven(results[0], k) for k in SPREADS]
-        curve.append(proven_for_all(results[0]))
-        curve = [e for e in curve if not math.isnan(e)]
-        panels[1].plot([min(max(e, 1e-3), infinite) for e in curve], [y] * len(curve),
-                       linewidth=0.8, label=name, **style)  # fmt: skip
+            panels[0].errorbar([claim], [y.value], [bar], linestyle="none", **style)
+        curve = [*(proven(results[0], k) for k in SPREADS), proven_for_all(results[0])]
+        proofs = [min(max(e, 1e-3), infinite) for e in curve if not math.isnan(e)]
+        if proofs:
+            values = [y.value] * len(proofs)
+            panels[1].errorbar(proofs, values, [bar] * len(proofs), linewidth=0.8, **style)
+    metric = next(iter(found.values()))[0].headline.metric
     for panel in panels:
         panel.set_xscale("log")
-        panel.set_yscale("log")
+        panel.set_yscale("linear" if metric == "error" else "log")
     panels[0].set_xlabel("claimed ε")
     panels[1].set_xlabel("proven ε: user alone, spread 1, 3, 10, everybody")
     ticks = (0.01, 0.1, 1.0, 10.0, infinite)
     panels[1].set_xticks(ticks, ["0.01", "0.1", "1", "10", "∞"])
-    panels[0].set_ylabel("perplexity")
+    panels[0].set_ylabel("error, %" if metric == "error" else metric)
     handles, labels = panels[1].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, ncols=3, loc="outside lower center")
     figure.savefig(path, metadata={"Date": None})
@@ -336,17 +346,18 @@ def main(folder: Path | None = None, plots: Path | None = None) -> None:
     found = arms(folder / "uedp-audit")
     print_audit(found)
     if plots is not None:
-        plot_perplexity(found, plots / "uedp-perplexity.svg")
+        plot_utility(found, plots / "uedp-perplexity.svg")
     if (folder / "uedp-conll2003").is_dir():
         print_figure_6(arms(folder / "uedp-conll2003"))
         if plots is not None:
-            plot_perplexity(arms(folder / "uedp-conll2003"), plots / "uedp-first-point.svg")
+            plot_utility(arms(folder / "uedp-conll2003"), plots / "uedp-first-point.svg")
     for name, read in (("rounds", points), ("contracts", arms), ("ag", arms)):
         if (folder / f"uedp-{name}").is_dir():
             print_promises(read(folder / f"uedp-{name}"))
             print_leakage(read(folder / f"uedp-{name}"))
             if plots is not None:
-                plot_perplexity(read(folder / f"uedp-{name}"), plots / f"uedp-{name}.svg")
+                file = f"uedp-{'last-point' if name == 'rounds' else name}.svg"
+                plot_utility(read(folder / f"uedp-{name}"), plots / file)
     for name in ("sampling", "sampling-released"):
         if (folder / f"uedp-{name}").is_dir():
             print_sampling(sampled(folder / f"uedp-{name}"))

@@ -26,6 +26,7 @@ SPECS = {
     "uedp-conll2003": "paper/uedp-conll2003-quick",
     "uedp-sampling": "paper/uedp-sampling-quick",
     "uedp-contracts": "paper/uedp-contracts-quick",
+    "uedp-ag": "paper/uedp-ag-quick",
     "federated-secret-sharer": "paper/federated-secret-sharer-quick",
     "vickrey-product-reviews": "paper/vickrey-product-reviews",
     "vickrey-imdb": "paper/vickrey-imdb-quick",

@@ -36,7 +36,7 @@ UEDP = {
     "paper/uedp-conll2003-quick": 10,
     "paper/uedp-audit-quick": 5,
     "paper/uedp-sampling-quick": 3,
-    "paper/uedp-sampling-released-quick": 6,
+    "paper/uedp-sampling-released-quick": 4,
     "paper/uedp-rounds-quick": 6,
     "paper/uedp-contracts-quick": 12,
     "paper/uedp-ag-quick": 11,
