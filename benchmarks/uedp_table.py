@@ -289,7 +289,7 @@ def print_sampling(found: dict[Rates, dict[int, Result]]) -> None:
         rows.append([
             f"{q_e:g}", f"{q_s:g}", shown(scores(list(runs.values())), 4),
             shown(gaps[q_e, q_s], 2) if rows else "–",
-            f"{sum(ratio) / len(ratio):.3f}", *(number(proven(one, k)) for k in SPREADS),
+            f"{sum(ratio) / len(ratio):.2g}", *(number(proven(one, k)) for k in SPREADS),
         ])  # fmt: skip
     head = ["q_e", "q_s", "perplexity", "above the first row", "signal/noise"]
     table([*head, *(f"k = {k}" for k in SPREADS)], rows)
@@ -298,7 +298,7 @@ def print_sampling(found: dict[Rates, dict[int, Result]]) -> None:
 
 
 MARKERS = "osd^vxP*<>DhX"
-"""One more than there are colours in a cycle, and none of its multiples: no two arms look alike."""
+"""Thirteen, beside ten colours: 130 arms differ in one or the other."""
 
 
 def plot_utility(found: Arms, path: Path) -> None:
