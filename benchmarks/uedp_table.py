@@ -3,7 +3,7 @@
     python benchmarks/uedp_table.py [leaderboard/results/reproductions] [--plots docs/reproductions]
 
 Epsilon against rounds is computed (`uedp_claims.py`) and reads no result; the rest is of the
-results in the sub-folders `uedp-audit`, `uedp-conll2003`, `uedp-rounds`, `uedp-contracts`,
+results in the sub-folders `uedp-audit`, `uedp-conll2003`, `uedp-last-point`, `uedp-contracts`,
 `uedp-ag`, `uedp-sampling` and `uedp-sampling-released` of a folder, those that are there. Half of
 the 95 % interval over seeds (Student's t) stands behind ±.
 """
@@ -236,25 +236,6 @@ def print_leakage(found: Arms) -> None:
     table(["", "signal/noise", *columns], rows)
 
 
-def points(folder: Path) -> Arms:
-    """Finished results of `paper/uedp-rounds-quick` by mechanism and rounds."""
-    found: Arms = {}
-    for result in load_results([folder]):
-        one = result.spec.mechanism[0]
-        name = "user-dp" if one.name == "user-dp" else "uedp, as released, plain step"
-        if result.status == "finished":
-            found.setdefault(f"{name}, {one.params['rounds']:,} rounds", []).append(result)
-    return {key: sorted(found[key], key=lambda r: r.spec.seed) for key in _by_rounds(found)}
-
-
-def _by_rounds(found: Arms) -> list[str]:
-    def place(name: str) -> tuple[str, int]:
-        one = found[name][0].spec.mechanism[0]
-        return one.name, one.params["rounds"]
-
-    return sorted(found, key=place)
-
-
 Rates = tuple[float, float]
 """q_e and q_s."""
 
@@ -351,13 +332,13 @@ def main(folder: Path | None = None, plots: Path | None = None) -> None:
         print_figure_6(arms(folder / "uedp-conll2003"))
         if plots is not None:
             plot_utility(arms(folder / "uedp-conll2003"), plots / "uedp-first-point.svg")
-    for name, read in (("rounds", points), ("contracts", arms), ("ag", arms)):
+    for name in ("last-point", "contracts", "ag"):
         if (folder / f"uedp-{name}").is_dir():
-            print_promises(read(folder / f"uedp-{name}"))
-            print_leakage(read(folder / f"uedp-{name}"))
-            if plots is not None:
-                file = f"uedp-{'last-point' if name == 'rounds' else name}.svg"
-                plot_utility(read(folder / f"uedp-{name}"), plots / file)
+            found = arms(folder / f"uedp-{name}")
+            print_promises(found)
+            print_leakage(found)
+            if plots is not None and name != "last-point":  # two arms are no plot
+                plot_utility(found, plots / f"uedp-{name}.svg")
     for name in ("sampling", "sampling-released"):
         if (folder / f"uedp-{name}").is_dir():
             print_sampling(sampled(folder / f"uedp-{name}"))

@@ -25,6 +25,8 @@ SPECS = {
     "uedp-audit": "paper/uedp-audit-quick",
     "uedp-conll2003": "paper/uedp-conll2003-quick",
     "uedp-sampling": "paper/uedp-sampling-quick",
+    "uedp-sampling-released": "paper/uedp-sampling-released-quick",
+    "uedp-last-point": "paper/uedp-last-point-quick",
     "uedp-contracts": "paper/uedp-contracts-quick",
     "uedp-ag": "paper/uedp-ag-quick",
     "federated-secret-sharer": "paper/federated-secret-sharer-quick",

@@ -119,6 +119,8 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
         ("uedp, as released, 100 rounds", "claimed ε"): ("0.249",),
         ("uedp, as released, 100 rounds", "claim refuted"): ("3",),
         ("noiseless", "perplexity", "2"): ("55.9",),
+        ("uedp, as released, 2634 rounds, plain step", "perplexity"): ("97.2",),
+        ("uedp, as released, 2634 rounds, plain step", "claim refuted"): ("0",),
         ("user-dp, ε = 0.583", "error, %"): ("20.3",),
         ("user-dp, ε = 0.583", "k = 0"): ("0.583",),
         ("uedp, as described, 50 rounds, q_s = 0.6", "error, %"): ("77.5",),

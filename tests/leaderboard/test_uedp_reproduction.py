@@ -333,3 +333,39 @@ def test_the_audit_of_ag_news_refutes_nothing_and_could_not(
     for name, results in topics.items():
         assert not [g for r in results for g in r.guarantees if g.status == "refuted"], name
     assert max(script["strict"](result) for result in topics["noiseless"]) < 0.2
+
+
+def test_the_last_point_learns_a_little_and_the_audit_refutes_nothing(
+    script: dict[str, Any],
+) -> None:
+    found = script["arms"](FOLDER / "uedp-last-point")
+    plain, user = found["uedp, as released, 2634 rounds, plain step"], found["user-dp, ε = 2.37"]
+    for results in (plain, user):
+        assert [result.spec.seed for result in results] == [1, 2]
+        for result in results:
+            (claim,) = (g for g in result.guarantees if g.kind == "claimed")
+            assert claim.epsilon == pytest.approx(3.0, rel=0.006)
+            assert claim.status != "refuted"
+            assert script["strict"](result) == 0
+    for one, other in zip(plain, user, strict=True):
+        floors = [one.utility[f"{name}_perplexity"].value for name in ("bigram", "unigram")]
+        values = [result.utility["perplexity"].value for result in (one, other)]
+        assert floors[0] < values[0] < floors[1] < values[1]
+
+
+def test_with_models_that_learn_only_leaving_all_other_sentences_out_costs_perplexity(
+    script: dict[str, Any],
+) -> None:
+    found = script["sampled"](FOLDER / "uedp-sampling-released")
+    assert list(found) == [(1.0, 1.0), (0.5, 1.0), (0.5, 0.5), (0.5, 0.0)]
+    assert all(list(runs) == SEEDS for runs in found.values())
+    gaps = script["above_the_highest"](found)
+    assert min(gaps[0.5, 0.0]) > 5
+    for rates in ((0.5, 1.0), (0.5, 0.5)):
+        gap = seed_estimate(gaps[rates])
+        assert gap.low is not None
+        assert gap.high is not None
+        assert gap.low < 0 < gap.high
+    for runs in found.values():
+        for run in runs.values():
+            assert run.utility["perplexity"].value < run.utility["bigram_perplexity"].value

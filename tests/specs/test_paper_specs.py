@@ -37,7 +37,7 @@ UEDP = {
     "paper/uedp-audit-quick": 5,
     "paper/uedp-sampling-quick": 3,
     "paper/uedp-sampling-released-quick": 4,
-    "paper/uedp-rounds-quick": 6,
+    "paper/uedp-last-point-quick": 2,
     "paper/uedp-contracts-quick": 12,
     "paper/uedp-ag-quick": 11,
     "paper/uedp-gpt2-quick": 9,
