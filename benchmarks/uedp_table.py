@@ -350,7 +350,7 @@ if __name__ == "__main__":
         "folder",
         type=Path,
         nargs="?",
-        help="of results of paper/uedp-*-quick, a sub-folder for each",
+        help="folder of results of paper/uedp-*-quick, a sub-folder for each",
     )
     parser.add_argument("--plots", type=Path, help="a folder for the SVG files")
     options = parser.parse_args()
