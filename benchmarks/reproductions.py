@@ -306,7 +306,7 @@ def _scenario_name(part: ComponentSpec) -> str:
 
 
 def secure_inference(results: Sequence[Result]) -> None:
-    """What is proven, what is right, and what attacks found, over seeds."""
+    """Prints proofs, accuracy and findings of the attacks, over seeds."""
     leaks = ("auc", "agreement", "agreement_public_labels", "agreement_majority", "auc_inputs")
     arms: dict[tuple[str, ...], list[Result]] = {}
     for result in results:

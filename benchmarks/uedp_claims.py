@@ -48,7 +48,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_entity_rates() -> None:
-    """What is claimed at some rates of entities on CoNLL-2003, and what is proven at any."""
+    """Prints the claims at some rates of entities on CoNLL-2003, and the proofs, equal at all."""
     data, rows = FIGURE_4["CoNLL-2003"], []
     for q_e in (0.1, 0.5, 1.0):
         claims = claimed_of(data, 50, 2.0, q_e)
@@ -65,7 +65,7 @@ SEC_CATEGORIES = {
 
 
 def print_categories() -> None:
-    """What is claimed for a category of SEC at 500 rounds, and what is proven: the same for all."""
+    """Prints the claim for each category of SEC at 500 rounds, and the proofs, equal for all."""
     rows = []
     for name, (sensitive, printed) in SEC_CATEGORIES.items():
         data = FIGURE_4["SEC"]._replace(sensitive=sensitive)
@@ -85,7 +85,7 @@ them of what `benchmarks/contract_sentences.py` wrote."""
 
 
 def print_contracts() -> None:
-    """What is proven for names of the contracts, with SEC's setting at 50 rounds."""
+    """Prints the proofs for names of the contracts, with SEC's setting at 50 rounds."""
     for name, (counts, spreads) in CONTRACTS.items():
         cells = [f"{k}: {number(proven_of(FIGURE_4['SEC'], 50, 2.0, k))}" for k in spreads]
         print(f"| {name} | {counts} | {' | '.join(cells)} |")

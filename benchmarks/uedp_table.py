@@ -56,7 +56,7 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def arm_of(result: Result) -> str:
-    """What a run of a quick spec of UeDP is called."""
+    """The name of the arm that a run of a quick spec of UeDP belongs to."""
     one = result.spec.mechanism[0]
     p = one.params
     if one.name == "uedp-group":
@@ -79,7 +79,7 @@ def claimed(result: Result) -> float:
 
 
 def proven(result: Result, spread: int | None = None) -> float:
-    """What is proven: at so many others who mention the entity, or as the result prints it."""
+    """The proven epsilon: at so many others who mention the entity, or as the result prints it."""
     proofs = [g for g in result.guarantees if g.kind == "proven"]
     main = next((g for g in proofs if g.unit == "user-entity"), proofs[0])
     if spread is None:
@@ -96,7 +96,7 @@ def proven(result: Result, spread: int | None = None) -> float:
 
 
 def proven_for_all(result: Result) -> float:
-    """What is proven for an entity that everybody mentions; NaN where no entity is protected."""
+    """The proven epsilon of an entity that everybody mentions; NaN where none is protected."""
     if not result.spec.mechanism[-1].name.startswith("uedp"):
         return math.nan
     users = result.spec.mechanism[-1].params["users"] or FIGURE_4["CoNLL-2003"].users
@@ -149,46 +149,9 @@ def print_promises(found: Arms) -> None:
 
 
 def above_noiseless(found: Arms, name: str) -> list[float]:
-    """Perplexity of an arm above that of training without noise, seed by seed."""
-    pairs = zip(found[name], found["noiseless"], strict=True)
-    return [r.utility["perplexity"].value - n.utility["perplexity"].value for r, n in pairs]
-
-
-def print_figure_6(found: Arms) -> None:
-    """The arms of Figure 6 by what they promise and by what attacks find."""
-    print_promises(found)
-    rows = []
-    for name, results in found.items():
-        ratio = [r.diagnostics.get("signal_to_noise", math.nan) for r in results]
-        sharer = [r.leakage["secret-sharer"] for r in results]
-        rows.append([
-            name, "–" if math.isnan(ratio[0]) else f"{sum(ratio) / len(ratio):.2g}",
-            "–" if name == "noiseless" else shown(above_noiseless(found, name), 2),
-            shown([r.leakage["membership"]["auc_user"].value for r in results], 2),
-            shown([one["exposure_max_repeats"].value for one in sharer], 2),
-            shown([one["exposure_entity"].value for one in sharer], 2),
-        ])  # fmt: skip
-    head = ["", "signal/noise", "above noiseless", "membership AUC", "exposure", "of names"]
-    table(head, rows)
-
-
-def print_audit(found: Arms) -> None:
-    """What `print_promises` prints, and what the audit found."""
-    print_promises(found)
-    rows = []
-    for name, results in found.items():
-        ratio = [r.diagnostics.get("signal_to_noise", math.nan) for r in results]
-        claims = [g for r in results for g in r.guarantees if g.kind == "claimed"]
-        refuted = sum(claim.status == "refuted" for claim in claims)
-        rows.append([
-            name, "–" if math.isnan(ratio[0]) else f"{sum(ratio) / len(ratio):.2g}",
-            shown([r.leakage["audit"]["auc"].value for r in results], 2),
-            ", ".join(f"{largest(r):.2f}" for r in results),
-            ", ".join(f"{strict(r):.2f}" for r in results),
-            f"{refuted} of {len(results)}" if claims else "–",
-        ])  # fmt: skip
-    head = ["", "signal/noise", "AUC", "ε at least, 95 %", "ε at least, strict", "claim refuted"]
-    table(head, rows)
+    """Scores of an arm above those of training without noise, seed by seed."""
+    pairs = zip(scores(found[name]), scores(found["noiseless"]), strict=True)
+    return [one - plain for one, plain in pairs]
 
 
 Column = Callable[[Sequence[Result]], str]
@@ -215,25 +178,26 @@ LEAKAGE: dict[str, tuple[str, Column]] = {
     "of names": ("secret-sharer", _shown_of("secret-sharer", "exposure_entity")),
     "audit AUC": ("audit", _shown_of("audit", "auc")),
     "ε at least, 95 %": ("audit", lambda rs: ", ".join(f"{largest(r):.2f}" for r in rs)),
-    "strict": ("audit", lambda rs: ", ".join(f"{strict(r):.2f}" for r in rs)),
+    "ε at least, strict": ("audit", lambda rs: ", ".join(f"{strict(r):.2f}" for r in rs)),
     "claim refuted": ("audit", _refuted),
 }
 """Columns of leakage and the attacks that they are of."""
 
 
 def print_leakage(found: Arms) -> None:
-    """What the attacks of the runs found in each arm."""
+    """Prints signal to noise, the gap to training without noise, and findings of the attacks."""
     there = {attack for results in found.values() for attack in results[0].leakage}
-    columns = {name: column for name, (attack, column) in LEAKAGE.items() if attack in there}
-    needed = {name: attack for name, (attack, _) in LEAKAGE.items()}
-    rows = [
-        [name, _signal(results), *(
-            column(results) if results[0].leakage.get(needed[head]) else "–"
-            for head, column in columns.items()
-        )]
-        for name, results in found.items()
-    ]  # fmt: skip
-    table(["", "signal/noise", *columns], rows)
+    columns = {head: each for head, each in LEAKAGE.items() if each[0] in there}
+    gap = ["above noiseless"] if "noiseless" in found else []
+    rows = []
+    for name, results in found.items():
+        cells = [name, _signal(results)]
+        if gap:
+            cells.append("–" if name == "noiseless" else shown(above_noiseless(found, name), 2))
+        for attack, column in columns.values():
+            cells.append(column(results) if results[0].leakage.get(attack) else "–")
+        rows.append(cells)
+    table(["", "signal/noise", *gap, *columns], rows)
 
 
 Rates = tuple[float, float]
@@ -265,12 +229,11 @@ def print_sampling(found: dict[Rates, dict[int, Result]]) -> None:
     """Perplexity at rates of sampling and one noise, paired by seed, beside the proofs."""
     rows, gaps = [], above_the_highest(found)
     for (q_e, q_s), runs in found.items():
-        ratio = [r.diagnostics["signal_to_noise"] for r in runs.values()]
         one = next(iter(runs.values()))
         rows.append([
             f"{q_e:g}", f"{q_s:g}", shown(scores(list(runs.values())), 4),
             shown(gaps[q_e, q_s], 2) if rows else "–",
-            f"{sum(ratio) / len(ratio):.2g}", *(number(proven(one, k)) for k in SPREADS),
+            _signal(list(runs.values())), *(number(proven(one, k)) for k in SPREADS),
         ])  # fmt: skip
     head = ["q_e", "q_s", "perplexity", "above the first row", "signal/noise"]
     table([*head, *(f"k = {k}" for k in SPREADS)], rows)
@@ -315,6 +278,16 @@ def plot_utility(found: Arms, path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
+ARMS = {
+    "uedp-audit": "uedp-perplexity.svg",
+    "uedp-conll2003": "uedp-first-point.svg",
+    "uedp-last-point": None,  # two arms are no plot
+    "uedp-contracts": "uedp-contracts.svg",
+    "uedp-ag": "uedp-ag.svg",
+}
+"""Folders of arms beside each other, and the plots of them."""
+
+
 def main(folder: Path | None = None, plots: Path | None = None) -> None:
     print_rounds()
     print_categories()
@@ -324,21 +297,13 @@ def main(folder: Path | None = None, plots: Path | None = None) -> None:
         plot_rounds(plots / "uedp-rounds.svg")
     if folder is None:
         return
-    found = arms(folder / "uedp-audit")
-    print_audit(found)
-    if plots is not None:
-        plot_utility(found, plots / "uedp-perplexity.svg")
-    if (folder / "uedp-conll2003").is_dir():
-        print_figure_6(arms(folder / "uedp-conll2003"))
-        if plots is not None:
-            plot_utility(arms(folder / "uedp-conll2003"), plots / "uedp-first-point.svg")
-    for name in ("last-point", "contracts", "ag"):
-        if (folder / f"uedp-{name}").is_dir():
-            found = arms(folder / f"uedp-{name}")
+    for name, plot in ARMS.items():
+        if (folder / name).is_dir():
+            found = arms(folder / name)
             print_promises(found)
             print_leakage(found)
-            if plots is not None and name != "last-point":  # two arms are no plot
-                plot_utility(found, plots / f"uedp-{name}.svg")
+            if plots is not None and plot is not None:
+                plot_utility(found, plots / plot)
     for name in ("sampling", "sampling-released"):
         if (folder / f"uedp-{name}").is_dir():
             print_sampling(sampled(folder / f"uedp-{name}"))

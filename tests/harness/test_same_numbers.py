@@ -11,13 +11,10 @@ from same_numbers import arithmetic, found, specs
 
 GOLDEN = Path(__file__).parent / "same_numbers"
 SAME_ARITHMETIC = json.loads((GOLDEN / "arithmetic.json").read_text()) == arithmetic()
-RELATIVE = 0.0 if SAME_ARITHMETIC else 1e-3
-"""Other processors and libraries add in another order: there, numbers agree to this much.
-
-(AMD and Intel: 4e-4 in what a test makes of a few losses.)
-"""
-FITS = () if SAME_ARITHMETIC else ("extrapolated_exposure", "reference_losses")
-"""A fit to 20 losses, and the canary whose losses are kept, which it decides between near ties."""
+RELATIVE = 0.0 if SAME_ARITHMETIC else 1e-4
+"""Other processors and libraries add in another order: there, numbers agree to this much."""
+FITS = () if SAME_ARITHMETIC else ("extrapolated_exposure", "ks_pvalue", "reference_losses")
+"""Fits to 20 losses, which rounding moves further, and the losses of the canary they choose."""
 
 
 @pytest.mark.parametrize("name", specs())

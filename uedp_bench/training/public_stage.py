@@ -6,7 +6,6 @@ all mechanisms of a seed start from the same weights, to the bit.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import pickle
@@ -76,20 +75,19 @@ def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool =
     with FileLock(f"{file}.lock"):
         waited, before = time.perf_counter() - start, run.counts.get(_SECONDS, 0.0)
         kept = _read(file, learner, run)
+        left = stages.folder / key  # checkpoints, also of a run killed after it wrote the file
         if kept is not None:
-            remove(stages.folder / key)  # of a run that was killed after it wrote the file
+            remove(left)
             seconds = run.counts[_SECONDS] - before
             run.count({_SHARED: seconds})
             stages.saved(seconds - waited)
             return kept
-        checkpoints = stages.checkpoints(stages.folder / key)
+        checkpoints = stages.checkpoints(left)
         module, done = _trained(schedule, learner, run, checkpoints)
         stages.saved(checkpoints.earlier_seconds)
         with new_file(file) as out:
             torch.save({"weights": module.state_dict(), **done}, out)
-        checkpoints.forget()
-        with contextlib.suppress(OSError):
-            (stages.folder / key).rmdir()
+        remove(left)
     return module
 
 
