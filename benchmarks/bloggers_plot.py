@@ -1,13 +1,17 @@
 """Draws perplexity against proven epsilon of a study of bloggers, from its stored results.
 
     python benchmarks/bloggers_plot.py leaderboard/results/bloggers-larger docs/bloggers-larger.svg
+    python benchmarks/bloggers_plot.py leaderboard/results/bloggers-larger \\
+        leaderboard/results/bloggers-mechanisms docs/bloggers-mechanisms.svg
 
-Vertical lines are 95 % intervals over seeds.
+Several folders are drawn into one picture: the model without private text and the one without
+protection are those of the first. Vertical lines are 95 % intervals over seeds.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,7 +23,11 @@ from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 PRIVATE = {
     "user-dp": ("user", "o", "user-dp: a blogger"),
     "uedp-group": ("user-entity", "s", "uedp-group: a blogger with an entity"),
+    "dp-ftrl": ("user", "^", "dp-ftrl: a blogger, turns in the open"),
+    "uedp-spread": ("user-entity", "D", "uedp-spread: a blogger with an entity"),
+    "dp-sgd": ("record", "v", "dp-sgd: a sentence"),
 }
+"""Unit of the epsilon, marker and name in the legend of each mechanism."""
 
 
 def proven(row: Row, unit: str) -> float:
@@ -32,19 +40,21 @@ def _half(stat: Stat) -> float:
     return 0.0 if stat.high is None else stat.high - stat.value
 
 
-def plot(results: Path, path: Path) -> None:
+def plot(folders: Sequence[Path], path: Path) -> None:
     """Draws the mechanisms with a guarantee, and what needs none or has none as levels.
 
     Args:
-        results: of the study.
+        folders: results of the study, those with levels first.
         path: of the picture.
     """
     mpl.rcParams.update({"svg.hashsalt": "bloggers", "font.size": 8, "svg.fonttype": "none"})
     figure = Figure(figsize=(6.2, 3.2), layout="constrained")
     panel = figure.subplots()
-    rows = aggregate(load_results([results]))
+    rows = [row for folder in folders for row in aggregate(load_results([folder]))]
     for label, (unit, marker, meaning) in PRIVATE.items():
         chosen = sorted((row for row in rows if row.label == label), key=lambda r: proven(r, unit))
+        if not chosen:
+            continue
         found = [row.utility["perplexity"] for row in chosen]
         panel.errorbar(
             [proven(row, unit) for row in chosen], [stat.value for stat in found],
@@ -69,6 +79,6 @@ def plot(results: Path, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: python benchmarks/bloggers_plot.py RESULTS PICTURE")
-    plot(Path(sys.argv[1]), Path(sys.argv[2]))
+    if len(sys.argv) < 3:
+        sys.exit("usage: python benchmarks/bloggers_plot.py RESULTS... PICTURE")
+    plot([Path(name) for name in sys.argv[1:-1]], Path(sys.argv[-1]))

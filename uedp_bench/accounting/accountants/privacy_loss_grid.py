@@ -65,17 +65,24 @@ class Losses:
         if self.delta(0.0) <= delta:
             return 0.0
         low, high = max(0, -self.first) - 1, self.masses.size - 1
+        # Of what lies from `high` up: delta at `high`, and the mass times e^-(distance to it). So
+        # each step reads the masses between `middle` and `high` alone.
+        gap, falls = self.infinite, float(self.masses[high])
         while high - low > 1:  # delta at `high` meets the target, at `low` it does not
             middle = (low + high) // 2
-            if self.delta(self.step * (self.first + middle)) > delta:
+            distances = self.step * np.arange(high - middle + 1)
+            between, reach = self.masses[middle:high], float(distances[-1])
+            near = -float(np.expm1(-distances[:-1]) @ between)
+            if (reached := gap + near - falls * math.expm1(-reach)) > delta:
                 low = middle
             else:
-                high = middle
+                gap, high = reached, middle
+                falls = falls * math.exp(-reach) + float(np.exp(-distances[:-1]) @ between)
         # Between two losses delta is linear in e^epsilon.
         top = self.step * (self.first + high)
-        falls = np.exp(-self.step * np.arange(self.masses.size - high)) @ self.masses[high:]
+        falls = float(np.exp(-self.step * np.arange(self.masses.size - high)) @ self.masses[high:])
         rest = self.infinite + float(self.masses[high:].sum()) - delta
-        return max(0.0, min(top, top + math.log(rest / float(falls))))
+        return max(0.0, min(top, top + math.log(rest / falls)))
 
 
 def epsilon_of(rounds: Sequence[Round], delta: float, *, steps: int = STEPS) -> float:
@@ -188,7 +195,7 @@ def _convolved(
     size = next_fast_len(max(high - low + 1, longest), real=True)
     product, norms, log_moment = np.ones(size // 2 + 1, dtype=np.complex128), 0.0, 0.0
     for part, count in zip(parts, counts, strict=True):
-        moment = _log_moment(part.masses, order)
+        moment = _log_moment(_log_masses(part.masses), order)
         weighted = part.masses * np.exp(order * np.arange(part.masses.size) - moment)
         product *= rfft(weighted, size) ** count
         norms += count * float(np.linalg.norm(weighted))
@@ -219,10 +226,11 @@ def _chernoff(
         most += count * (part.masses.size - 1)
     orders = _ORDERS / math.sqrt(max(variance, 1.0))
     low, high, best = 0, most, (math.inf, 0.0, 0)
+    logs = [_log_masses(part.masses) for part in parts]
     for order in (*-orders, *orders):
         total = sum(
-            count * _log_moment(part.masses, float(order))
-            for part, count in zip(parts, counts, strict=True)
+            count * _log_moment(each, float(order))
+            for each, count in zip(logs, counts, strict=True)
         )
         bound = (total - math.log(_TAIL)) / float(order)
         if order < 0.0:
@@ -236,9 +244,15 @@ def _chernoff(
     return low, high, best[1], min(best[2], high)
 
 
-def _log_moment(masses: Array, order: float) -> float:
-    """Ln of the sum of mass times exp(order * index)."""
+def _log_masses(masses: Array) -> tuple[Array, Array]:
+    """Indices that have mass, and ln of it there."""
     index = np.flatnonzero(masses)
-    exponents = np.log(masses[index]) + order * index
+    return index.astype(np.float64), np.log(masses[index])
+
+
+def _log_moment(logs: tuple[Array, Array], order: float) -> float:
+    """Ln of the sum of mass times exp(order * index), of what `_log_masses` returns."""
+    index, masses = logs
+    exponents = masses + order * index
     top = float(exponents.max())
     return top + math.log(float(np.exp(exponents - top).sum()))
