@@ -27,13 +27,16 @@ def runs(name: str, label: str) -> list[RunSpec]:
         ("ubuntu-irc", "user-dp", 3, 8),
         ("bloggers-larger", "user-dp", 0, 1),
         ("classification-ag-news", "dp-sgd", 1, 2),
+        ("bloggers-mechanisms", "dp-sgd", 2, 4),
+        ("bloggers-mechanisms", "dp-ftrl", 0, 1),
     ],
 )
 def test_noise_is_that_of_the_epsilon(name: str, label: str, at: int, epsilon: float) -> None:
     pipeline = build(runs(name, label)[at]).pipeline
     assert pipeline.refusals(NOBODY) == ()
-    (found,) = proven(pipeline.plan(NOBODY), delta=1e-5)
-    assert 0.99 * epsilon < found.epsilon <= epsilon
+    # That of a user or a record: a user together with an entity has a larger one.
+    found = min(each.epsilon for each in proven(pipeline.plan(NOBODY), delta=1e-5))
+    assert 0.99 * epsilon < found <= epsilon
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,26 @@ def test_the_larger_model_of_bloggers_is_trained_on_the_same_private_text() -> N
             more = {"public_rows": run.source.params["public_rows"]}
             assert run.source.params == base.source.params | more
             assert run.attacks == base.attacks
+
+
+def test_other_mechanisms_of_bloggers_learn_from_the_same_text_with_the_same_model() -> None:
+    base = runs("bloggers-larger", "public-only")[0]
+    for label in ("dp-sgd", "dp-ftrl", "uedp-spread"):
+        found = runs("bloggers-mechanisms", label)
+        assert len(found) == 4
+        for run in found:
+            assert (run.task, run.model, run.source) == (base.task, base.model, base.source)
+            assert run.attacks == base.attacks
+
+
+def test_settings_are_tried_on_bloggers_whom_no_guarantee_protects() -> None:
+    """With the noise on the mean of the runs that they are for."""
+    asked = {run.mechanism[0].params["noise_multiplier"] for run in
+             runs("bloggers-mechanisms", "dp-ftrl")}  # fmt: skip
+    spec = read_spec("bloggers-mechanisms-levers")
+    spec["source"]["params"] |= {"path": "somewhere", "public": ["some.txt"]}
+    tried = expand(parse_spec(spec))
+    assert all(run.source.params["tune_on_valid"] for run in tried)
+    noise = {run.mechanism[0].params["noise_multiplier"] for run in tried if run.label == "dp-ftrl"}
+    for extreme in (min, max):
+        assert extreme(noise) / 38 == pytest.approx(extreme(asked) / 810, rel=5e-3)

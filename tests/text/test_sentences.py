@@ -59,6 +59,17 @@ def test_vectors_are_those_of_the_library() -> None:
     np.testing.assert_allclose(ours, theirs, atol=2e-6)
 
 
+def test_vectors_do_not_depend_on_what_is_asked_for_with_them() -> None:
+    """To the bit: rounding would differ with the shape of a batch."""
+    words = ["the", "price", "of", "a", "cat", "rose", "in", "march", "and", "nobody", "knew"]
+    rng = np.random.default_rng(3)
+    some = [" ".join(rng.choice(words, size)) for size in rng.integers(1, 40, 90)]
+    together = SentenceEmbedder(MINILM, "cpu").embed(some, cache=False)
+    for chosen in (range(0, 90, 7), range(45), rng.permutation(90)[:60], [11]):
+        alone = SentenceEmbedder(MINILM, "cpu").embed([some[at] for at in chosen], cache=False)
+        assert np.array_equal(alone, together[list(chosen)])
+
+
 def test_a_document_is_the_mean_of_its_sentences() -> None:
     embedder = SentenceEmbedder(MINILM, "cpu")
     made = document_means([SENTENCES[:3], [], SENTENCES[1:2]], embedder)

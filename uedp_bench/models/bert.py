@@ -19,6 +19,7 @@ from uedp_bench.models.adapters import (
 )
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.text.full_batches import SHAPES
 from uedp_bench.text.pretrained import model_identity, readable, revision
 from uedp_bench.text.vector_cache import cached_vectors
 
@@ -119,7 +120,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
             return np.empty((0, self.feature_size()), dtype=np.float32)
         where, pooling, limit = self.params.pretrained, self.params.pooling, self.max_length()
         identity = model_identity(where, _FIELD)
-        key = (version("transformers"), identity, pooling, limit, device.split(":")[0])
+        key = (version("transformers"), identity, pooling, limit, device.split(":")[0], SHAPES)
 
         def compute(some: list[str]) -> FeatureArray:
             from uedp_bench.models.networks.pooled_transformer import pooled_features
@@ -332,7 +333,8 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         def compute(rows: Sequence[Sequence[str]]) -> FeatureArray:
             return vectors_of_rows(_frozen_words(where, identity, device), read(rows))
 
-        key = (version("transformers"), identity, "words", limit, device.split(":")[0])
+        kind = device.split(":")[0]
+        key = (version("transformers"), identity, "words", limit, kind, SHAPES)
         return read_vectors(words, read(words), ("transformers", *key), compute, size)
 
     def _projection(self, size: int, seed: int) -> Projection:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.corpus import IntArray
+from uedp_bench.text.full_batches import SHAPES, full_batches
 from uedp_bench.text.pretrained import (
     encoders_version,
     model_identity,
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.model import FeatureArray
 
-_BATCH = 32  # sentences; on two cores larger batches are no faster
+_READ = 1024  # sentences that are cut into tokens together
 
 _PARAGRAPH = re.compile(r"<br\s*/?>|\u2029|\n\s*\n", re.IGNORECASE)
 
@@ -85,7 +87,8 @@ class SentenceEmbedder:
         self.name, self.device, self.field = name, device, field
         software = encoders_version("sentence-transformers", "embeds sentences")
         self._identity = model_identity(name, field)
-        self.key = ("sentence-transformers", software, self._identity, device.split(":")[0])
+        kind = device.split(":")[0]
+        self.key = ("sentence-transformers", software, self._identity, kind, SHAPES)
 
     @cached_property
     def size(self) -> int:
@@ -107,11 +110,30 @@ class SentenceEmbedder:
         return cached_vectors(self.key, sentences, self._compute, cache=cache)
 
     def _compute(self, sentences: list[str]) -> FeatureArray:
-        # The library sorts by length before it makes batches.
-        vectors = _load(self.name, self.device, self._identity, self.field).encode(
-            sentences, batch_size=_BATCH, convert_to_numpy=True, show_progress_bar=False
-        )
-        return np.asarray(vectors, dtype=np.float32)
+        model = _load(self.name, self.device, self._identity, self.field)
+        vectors: FeatureArray | None = None
+        for rows, wanted in full_batches(_token_counts(model, sentences), self.device):
+            made = model.encode(
+                [sentences[row] for row in rows],
+                batch_size=len(rows), convert_to_numpy=True, show_progress_bar=False,
+            )  # fmt: skip
+            if vectors is None:
+                vectors = np.empty((len(sentences), made.shape[1]), dtype=np.float32)
+            vectors[rows[:wanted]] = made[:wanted]
+        if vectors is None:
+            raise ValueError("at least one sentence is needed")
+        return vectors
+
+
+def _token_counts(model: SentenceTransformer, sentences: Sequence[str]) -> IntArray:
+    """Tokens of each sentence; 0 of all where the encoder pads none."""
+    read = model.preprocess if hasattr(model, "preprocess") else model.tokenize
+    counts = np.zeros(len(sentences), dtype=np.int64)
+    for start in range(0, len(sentences), _READ):
+        mask = read(list(sentences[start : start + _READ])).get("attention_mask")
+        if mask is not None:
+            counts[start : start + _READ] = mask.sum(dim=1).cpu().numpy()
+    return counts
 
 
 @lru_cache(maxsize=2)

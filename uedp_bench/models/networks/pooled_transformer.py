@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.model import FeatureArray, Vocabulary
+from uedp_bench.text.full_batches import full_batches
 from uedp_bench.text.pretrained import no_progress_bars
-
-_BATCH = 32  # rows of a frozen encoder that run together
 
 
 class Projection(nn.Module):
@@ -130,7 +129,7 @@ def counts_from_zero(network: Any) -> bool:
 def pooled_features(
     module: PooledTransformer, vocabulary: Vocabulary, texts: list[str], limit: int | None
 ) -> FeatureArray:
-    """(texts, width) vectors of texts, in batches of similar length.
+    """(texts, width) vectors of texts, which do not depend on each other (`full_batches`).
 
     Args:
         module: on the device where it is to run.
@@ -143,14 +142,10 @@ def pooled_features(
     lengths = np.array([len(row) for row in rows])
     device = next(module.parameters()).device
     vectors = np.empty((len(rows), module.width), dtype=np.float32)
-    order = np.argsort(-lengths, kind="stable")
-    for start in range(0, len(rows), _BATCH):
-        some = order[start : start + _BATCH]
-        tokens = np.full((len(some), lengths[some].max()), vocabulary.end, dtype=np.int64)
-        for at, row in enumerate(some):
-            tokens[at, : lengths[row]] = rows[row]
+    for some, wanted in full_batches(lengths, device.type):
+        tokens = np.array([rows[row] for row in some], dtype=np.int64)
         made = module(
             torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[some]).to(device)
         )
-        vectors[some] = made.cpu().numpy()
+        vectors[some[:wanted]] = made[:wanted].cpu().numpy()
     return vectors

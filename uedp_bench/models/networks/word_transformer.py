@@ -10,8 +10,7 @@ from uedp_bench.learner import Batch, on_device
 from uedp_bench.model import FeatureArray
 from uedp_bench.models.networks.pooled_transformer import PaddedTransformer, Projection
 from uedp_bench.models.word_pieces import PieceRows
-
-_BATCH = 32  # rows of a frozen encoder that run together
+from uedp_bench.text.full_batches import full_batches
 
 
 class WordTransformer(PaddedTransformer):
@@ -43,7 +42,7 @@ class GivenWords(nn.Module):
 
 @torch.no_grad()
 def vectors_of_rows(module: WordTransformer, rows: PieceRows) -> FeatureArray:
-    """(words of all rows, width) vectors, in batches of rows of similar length.
+    """(words of all rows, width) vectors, each row's the same whatever others there are.
 
     Args:
         module: on the device where it is to run.
@@ -52,11 +51,9 @@ def vectors_of_rows(module: WordTransformer, rows: PieceRows) -> FeatureArray:
     device = str(next(module.parameters()).device)
     ends = np.cumsum(rows.lengths)
     vectors = np.empty((int(rows.lengths.sum()), module.width), dtype=np.float32)
-    order = np.argsort(-rows.pieces.lengths, kind="stable")
-    for start in range(0, len(order), _BATCH):
-        some = order[start : start + _BATCH]
+    for some, wanted in full_batches(rows.pieces.lengths, device):
         found = module(on_device(rows.batch(some), device)).cpu().numpy()
-        for at, row in enumerate(some):
+        for at, row in enumerate(some[:wanted]):
             words = int(rows.lengths[row])
             vectors[ends[row] - words : ends[row]] = found[at, :words]
     return vectors

@@ -1,0 +1,104 @@
+"""What the stored results of `bloggers-mechanisms` must show, and what the page about them says."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+from board_rows import interval, proven
+
+from uedp_bench.harness.grid import expand
+from uedp_bench.harness.spec import parse_spec
+from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row, aggregate
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "leaderboard" / "results"
+PAGE = ROOT / "docs" / "bloggers-mechanisms.md"
+UNIT = {"dp-sgd": "record", "dp-ftrl": "user", "uedp-spread": "user-entity"}
+EPSILONS = (1, 8)
+"""Of the four of the spec, those whose runs are stored."""
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return aggregate(load_results([RESULTS / "bloggers-mechanisms"]))
+
+
+@pytest.fixture(scope="module")
+def larger() -> list[Row]:
+    """The study that has the same text and model."""
+    return aggregate(load_results([RESULTS / "bloggers-larger"]))
+
+
+def private(rows: list[Row], label: str, unit: str) -> list[Row]:
+    """The rows of a mechanism, from the smallest epsilon to the largest."""
+    chosen = [row for row in rows if row.label == label]
+    return sorted(chosen, key=lambda row: proven(row)[unit])
+
+
+def perplexity(row: Row) -> tuple[float, float]:
+    return interval(row.utility["perplexity"])
+
+
+def test_they_are_runs_of_the_packaged_spec(rows: list[Row]) -> None:
+    spec = read_spec("bloggers-mechanisms")
+    spec["source"]["params"] |= {"path": "x"}
+    labels = {run.label for run in expand(parse_spec(spec))}
+    assert {row.label for row in rows} == labels == set(UNIT)
+    assert len(rows) == len(UNIT) * len(EPSILONS)
+    assert all(row.seeds == (1, 2, 3) for row in rows)
+
+
+def test_text_and_vocabulary_are_those_of_the_other_study(
+    rows: list[Row], larger: list[Row]
+) -> None:
+    assert len({(row.corpus, row.vocabulary) for row in (*rows, *larger)}) == 1
+
+
+@pytest.mark.parametrize("label", UNIT)
+def test_epsilon_is_what_the_page_says(rows: list[Row], label: str) -> None:
+    found = [proven(row)[UNIT[label]] for row in private(rows, label, UNIT[label])]
+    for epsilon, asked in zip(found, EPSILONS, strict=True):
+        assert 0.99 * asked < epsilon <= asked
+
+
+@pytest.mark.parametrize("label", UNIT)
+def test_every_epsilon_beats_what_needs_no_private_text(
+    rows: list[Row], larger: list[Row], label: str
+) -> None:
+    """And bigrams of the private text itself, which have no guarantee."""
+    (free,) = (row for row in larger if row.label == "public-only")
+    for row in private(rows, label, UNIT[label]):
+        assert perplexity(row)[1] < perplexity(free)[0]
+        assert perplexity(row)[1] < interval(row.utility["bigram_perplexity"])[0]
+        assert row.learned
+
+
+def test_what_is_protected_gives_little_away(rows: list[Row]) -> None:
+    for row in rows:
+        assert row.leakage["membership"]["auc_user"].value < 0.55
+        assert all(bound.epsilon < 1 for bound in row.lower_bounds)
+
+
+def test_the_picture_is_that_of_the_results(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "bloggers_plot.py"))
+    for name, studies in (
+        ("bloggers-larger", ["bloggers-larger"]),
+        ("bloggers-mechanisms", ["bloggers-larger", "bloggers-mechanisms"]),
+    ):
+        script["plot"]([RESULTS / study for study in studies], tmp_path / "made.svg")
+        drawn = (ROOT / "docs" / f"{name}.svg").read_text("utf-8")
+        assert (tmp_path / "made.svg").read_text("utf-8") == drawn
+
+
+def test_the_page_has_what_each_setting_came_to() -> None:
+    section = PAGE.read_text("utf-8").partition("## Settings")[2]
+    results = load_results([RESULTS / "bloggers-mechanisms-levers"])
+    spec = read_spec("bloggers-mechanisms-levers")
+    spec["source"]["params"] |= {"path": "x"}
+    assert len(results) == len(expand(parse_spec(spec))) == 12
+    for result in results:
+        assert f" {result.utility['perplexity'].value:.1f} " in section, result.spec.mechanism
