@@ -7,12 +7,14 @@
     python benchmarks/fragments.py union data/nmt_confidential
     python benchmarks/fragments.py translations runs/translation-fragments
     python benchmarks/fragments.py domains runs/translation-fragments-small
+    python benchmarks/fragments.py seeds runs/translation-fragments-small-emea
     python benchmarks/fragments.py floors data/nmt_confidential
 
 They are: phrases beside the authors' files, what data and files show, the attack against what is
 kept and against lengths of phrases, the same for pairs of facts of the generated source, what a
 noisy vote of documents lets through, results of paper/translation-fragments-quick, results of
-paper/translation-fragments-small, and what takes no training on the test sentences of those.
+paper/translation-fragments-small, one domain of those over seeds, and what takes no training on
+the test sentences of those.
 Each prints a table in Markdown and, with --json FILE, writes it as it is stored in
 docs/reproductions/translation-fragments.
 """
@@ -37,6 +39,8 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.files.text_files import open_text
 from uedp_bench.harness.publishing import publish
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.rows import Row as Seeds
+from uedp_bench.leaderboard.rows import Stat, aggregate
 from uedp_bench.leakage import Leakage, Planted
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
@@ -255,6 +259,14 @@ def domains(results: Path) -> Iterator[Row]:
                 yield {**row, **listed(found[domain, name].utility, SMALL_SCORES)}
 
 
+def seeds(results: Path) -> Iterator[Row]:
+    """The same of one domain, with means and 95 % intervals over seeds."""
+    found = {named(row): row for row in aggregate(load_results([results]))}
+    for name in ADAPTED_SMALL:
+        row = found[name]
+        yield {"adapted on": name, "seeds": len(row.seeds), **listed(row.utility, SMALL_SCORES)}
+
+
 def floors(data: Path) -> Iterator[Row]:
     """chrF and BLEU of what takes no training, on the test sentences of `domains`."""
     metric = metrics()
@@ -271,8 +283,8 @@ def floors(data: Path) -> Iterator[Row]:
             yield {"domain": domain, "floor": name, **listed(told, SCORES[:2])}
 
 
-def named(result: Result) -> str:
-    """What the translator of a result was adapted on."""
+def named(result: Result | Seeds) -> str:
+    """What the translator of a result, or of a row over seeds, was adapted on."""
     first = result.spec.mechanism[0]
     if first.name != "phrase-fragments":
         return NAMED[first.name]
@@ -317,7 +329,7 @@ def ngrams(texts: Sequence[list[str]], size: int) -> set[tuple[str, ...]]:
     return {tuple(words[at : at + size]) for words in texts for at in range(len(words) - size + 1)}
 
 
-def listed(metrics: Mapping[str, Estimate], names: Sequence[str]) -> Row:
+def listed(metrics: Mapping[str, Estimate | Stat], names: Sequence[str]) -> Row:
     """Value, lower and upper end of each; nothing where it was left out."""
     found = {name: metrics[name] for name in names if name in metrics}
     ends = {name: [of.value, of.low, of.high] for name, of in found.items()}
@@ -332,6 +344,7 @@ TABLES = {
     "union": union,
     "translations": translations,
     "domains": domains,
+    "seeds": seeds,
     "floors": floors,
 }
 

@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reproductions" / "translation-fragments.md"
 RESULTS = ROOT / "leaderboard" / "results" / "reproductions" / "translation-fragments"
 SMALL = RESULTS.with_name("translation-fragments-small")
-FOLDERS = [f for f in (SMALL, SMALL.with_name("translation-fragments-small-jrc")) if f.is_dir()]
+EMEA = SMALL.with_name("translation-fragments-small-emea")
+FOLDERS = [SMALL, EMEA, SMALL.with_name("translation-fragments-small-jrc")]
 COMMANDS = runpy.run_path(str(ROOT / "benchmarks" / "fragments.py"))
 
 
@@ -147,10 +148,10 @@ def test_results_of_domains_are_runs_of_the_packaged_spec() -> None:
     published = {run.replace('"clean": true', '"clean": false') for run in clean if "JRC" in run}
     for folder in FOLDERS:
         for result in load_results([folder]):
-            wanted = clean if folder == SMALL else published
-            assert (
-                without_path(expand(parse_spec(result.spec.model_dump(mode="json")))[0]) in wanted
-            )
+            wanted = published if folder == FOLDERS[-1] else clean
+            # EMEA has more seeds than the spec.
+            (run,) = expand(parse_spec(result.spec.model_dump(mode="json") | {"seed": 1}))
+            assert without_path(run) in wanted
 
 
 def test_results_hold_no_folder_of_a_machine() -> None:
@@ -210,6 +211,24 @@ def test_translations_of_the_small_network_are_below_the_text_itself_and_a_lexic
             assert row["chrf"][0] < floors[domain, "the text itself"]["chrf"][0]
             copy = floors[domain, "the text itself"]["bleu"][0]
             assert (row["bleu"][0] > copy) == ((domain, name) == ("JRC", "whole sentences"))
+
+
+def test_three_seeds_of_emea_are_those_of_the_stored_results() -> None:
+    assert list(COMMANDS["seeds"](EMEA)) == stored("seeds")
+    assert {row["seeds"] for row in stored("seeds")} == {3}
+
+
+def test_losses_of_emea_order_the_variants_over_seeds() -> None:
+    loss = {row["adapted on"]: row["loss"] for row in stored("seeds")}
+    assert loss["nothing"][1] > loss["fragments of 4 words"][2]
+    assert loss["fragments of 7 words"][1] > loss["whole sentences"][2]
+    assert overlap(loss["fragments of 4 words"], loss["fragments of 7 words"])
+    assert loss["fragments of 4 words"][0] > loss["fragments of 7 words"][0]
+    for result in load_results([EMEA]):  # all of them look at the text
+        assert result.utility["loss"].value < result.utility["other_text_loss"].value
+    bleu = {row["adapted on"]: row["bleu"] for row in stored("seeds")}
+    (lexicon,) = {result.floors["lexicon"] for result in load_results([EMEA])}
+    assert all(interval[2] < lexicon for interval in bleu.values())
 
 
 def test_copying_is_rewarded_in_jrc_as_published() -> None:
