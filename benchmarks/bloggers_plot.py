@@ -28,6 +28,8 @@ PRIVATE = {
     "dp-sgd": ("record", "v", "dp-sgd: a sentence"),
 }
 """Unit of the epsilon, marker and name in the legend of each mechanism."""
+APART = 1.02
+"""Points of neighbouring mechanisms stand apart by this factor, so that each can be seen."""
 
 
 def proven(row: Row, unit: str) -> float:
@@ -51,13 +53,13 @@ def plot(folders: Sequence[Path], path: Path) -> None:
     figure = Figure(figsize=(6.2, 3.2), layout="constrained")
     panel = figure.subplots()
     rows = [row for folder in folders for row in aggregate(load_results([folder]))]
-    for label, (unit, marker, meaning) in PRIVATE.items():
+    for place, (label, (unit, marker, meaning)) in enumerate(PRIVATE.items()):
         chosen = sorted((row for row in rows if row.label == label), key=lambda r: proven(r, unit))
         if not chosen:
             continue
         found = [row.utility["perplexity"] for row in chosen]
         panel.errorbar(
-            [proven(row, unit) for row in chosen], [stat.value for stat in found],
+            [proven(row, unit) * APART**place for row in chosen], [stat.value for stat in found],
             yerr=[_half(stat) for stat in found], marker=marker, markersize=4, capsize=2,
             linewidth=1, elinewidth=0.8, label=meaning,
         )  # fmt: skip
@@ -74,7 +76,7 @@ def plot(folders: Sequence[Path], path: Path) -> None:
     panel.set_xlim(0.9, 8.9)
     panel.set_xlabel("proven ε (δ = 1e-5)")
     panel.set_ylabel("perplexity of held-out bloggers")
-    panel.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(0.0, 0.3))
+    panel.legend(frameon=False, fontsize=7, loc="center", bbox_to_anchor=(0.5, 0.28))
     figure.savefig(path, metadata={"Date": None})
 
 

@@ -101,9 +101,15 @@ class Place:
 
 
 def _spec_of(words: Sequence[str]) -> Spec:
-    """The spec of `uedp-bench run SPEC [--path PATH] [--set NAME=VALUE ...]`."""
-    spec = parse_spec(read_spec(words[0]))
+    """The spec of `uedp-bench run SPEC [--path PATH] [--set NAME=VALUE ...] [--seeds 1,2,...]`."""
+    data, settings = read_spec(words[0]), []
     for flag, value in zip(words[1::2], words[2::2], strict=True):
+        if flag == "--seeds":
+            data["seeds"] = [int(seed) for seed in value.split(",")]
+        else:
+            settings.append((flag, value))
+    spec = parse_spec(data)
+    for flag, value in settings:
         at, setting = (("source", "path"), value) if flag == "--path" else parse_setting(value)
         spec = apply_setting(spec, at, setting)
     return spec

@@ -201,3 +201,5 @@ def test_every_stored_folder_is_a_part_and_every_spec_of_one_is_there(reference)
     }
     for part in parts:  # and is read with the settings of its command
         assert part.planned() or part.name == "audits"
+    seeds = "reproductions/translation-fragments-small-emea"  # more than its spec has
+    assert [part.planned() for part in parts if part.name == seeds] == [21]

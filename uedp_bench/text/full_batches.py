@@ -14,7 +14,7 @@ import numpy as np
 from uedp_bench.corpus import IntArray
 
 _ROWS = {"cpu": 8, "cuda": 64}
-"""Of a batch, by kind of device. On a CPU larger ones are no faster, and take more to fill."""
+"""Rows of a batch, by kind of device. On a CPU larger ones are no faster, and take more to fill."""
 SHAPES = "full batches of one length"
 """Part of the key of kept vectors; another text where batches are made in another way."""
 
