@@ -4,8 +4,8 @@
     python benchmarks/bloggers_plot.py leaderboard/results/bloggers-larger \\
         leaderboard/results/bloggers-mechanisms docs/bloggers-mechanisms.svg
 
-Several folders are drawn into one picture: the model without private text and the one without
-protection are those of the first. Vertical lines are 95 % intervals over seeds.
+Several folders are drawn into one picture; one of them holds the model without private text and the
+one without protection. Vertical lines are 95 % intervals over seeds.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def plot(folders: Sequence[Path], path: Path) -> None:
     """Draws the mechanisms with a guarantee, and what needs none or has none as levels.
 
     Args:
-        folders: results of the study, those with levels first.
+        folders: results of the study.
         path: of the picture.
     """
     mpl.rcParams.update({"svg.hashsalt": "bloggers", "font.size": 8, "svg.fonttype": "none"})
     figure = Figure(figsize=(6.2, 3.2), layout="constrained")
     panel = figure.subplots()
-    rows = [row for folder in folders for row in aggregate(load_results([folder]))]
+    rows = aggregate(load_results(list(folders)))
     for place, (label, (unit, marker, meaning)) in enumerate(PRIVATE.items()):
         chosen = sorted((row for row in rows if row.label == label), key=lambda r: proven(r, unit))
         if not chosen:

@@ -284,7 +284,7 @@ def floors(data: Path) -> Iterator[Row]:
 
 
 def named(result: Result | Seeds) -> str:
-    """What the translator of a result, or of a row over seeds, was adapted on."""
+    """The text that the translator of a result, or of a row over seeds, was adapted on."""
     first = result.spec.mechanism[0]
     if first.name != "phrase-fragments":
         return NAMED[first.name]

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from board_rows import interval, proven
+from board_rows import by_epsilon, interval, proven
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
@@ -37,8 +37,7 @@ def one(rows: list[Row], label: str) -> Row:
 
 def private(rows: list[Row], label: str) -> list[Row]:
     """The rows of a mechanism, from the smallest epsilon to the largest."""
-    chosen = [row for row in rows if row.label == label]
-    return sorted(chosen, key=lambda row: proven(row)[UNIT[label]])
+    return by_epsilon(rows, label, UNIT[label])
 
 
 def test_they_are_those_of_the_packaged_spec(rows: list[Row]) -> None:

@@ -1,4 +1,4 @@
-"""What the stored results of `bloggers-mechanisms` must show, and what the page about them says."""
+"""Stored results of `bloggers-mechanisms` show what the page about them says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from board_rows import interval, proven
+from board_rows import by_epsilon, interval, proven
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
@@ -19,7 +19,7 @@ RESULTS = ROOT / "leaderboard" / "results"
 PAGE = ROOT / "docs" / "bloggers-mechanisms.md"
 UNIT = {"dp-sgd": "record", "dp-ftrl": "user", "uedp-spread": "user-entity"}
 EPSILONS = (1,)
-"""Of the four of the spec, those whose runs are stored."""
+"""The epsilons of the spec whose runs are stored."""
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,6 @@ def rows() -> list[Row]:
 def larger() -> list[Row]:
     """The study that has the same text and model."""
     return aggregate(load_results([RESULTS / "bloggers-larger"]))
-
-
-def private(rows: list[Row], label: str, unit: str) -> list[Row]:
-    """The rows of a mechanism, from the smallest epsilon to the largest."""
-    chosen = [row for row in rows if row.label == label]
-    return sorted(chosen, key=lambda row: proven(row)[unit])
 
 
 def perplexity(row: Row) -> tuple[float, float]:
@@ -60,7 +54,7 @@ def test_text_and_vocabulary_are_those_of_the_other_study(
 
 @pytest.mark.parametrize("label", UNIT)
 def test_epsilon_is_what_the_page_says(rows: list[Row], label: str) -> None:
-    found = [proven(row)[UNIT[label]] for row in private(rows, label, UNIT[label])]
+    found = [proven(row)[UNIT[label]] for row in by_epsilon(rows, label, UNIT[label])]
     for epsilon, asked in zip(found, EPSILONS, strict=True):
         assert 0.99 * asked < epsilon <= asked
 
@@ -71,7 +65,7 @@ def test_every_epsilon_beats_what_needs_no_private_text(
 ) -> None:
     """And bigrams of the private text itself, which have no guarantee."""
     (free,) = (row for row in larger if row.label == "public-only")
-    for row in private(rows, label, UNIT[label]):
+    for row in by_epsilon(rows, label, UNIT[label]):
         assert perplexity(row)[1] < perplexity(free)[0]
         assert perplexity(row)[1] < interval(row.utility["bigram_perplexity"])[0]
         assert row.learned
@@ -79,7 +73,7 @@ def test_every_epsilon_beats_what_needs_no_private_text(
 
 def smallest(rows: list[Row], label: str, unit: str) -> Row:
     """The row of a mechanism at epsilon 1."""
-    return private(rows, label, unit)[0]
+    return by_epsilon(rows, label, unit)[0]
 
 
 def test_turns_in_the_open_cost_no_more_than_a_secret_draw(

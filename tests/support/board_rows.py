@@ -15,3 +15,9 @@ def interval(stat: Stat) -> tuple[float, float]:
 def proven(row: Row) -> dict[str, float]:
     """Proven epsilons by unit."""
     return {g.unit: g.epsilon for g in row.guarantees if g.kind == "proven"}
+
+
+def by_epsilon(rows: list[Row], label: str, unit: str) -> list[Row]:
+    """The rows of a mechanism, from the smallest proven epsilon of a unit to the largest."""
+    chosen = [row for row in rows if row.label == label]
+    return sorted(chosen, key=lambda row: proven(row)[unit])

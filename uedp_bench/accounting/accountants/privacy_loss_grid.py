@@ -65,8 +65,8 @@ class Losses:
         if self.delta(0.0) <= delta:
             return 0.0
         low, high = max(0, -self.first) - 1, self.masses.size - 1
-        # Of what lies from `high` up: delta at `high`, and the mass times e^-(distance to it). So
-        # each step reads the masses between `middle` and `high` alone.
+        # `gap` is delta at `high`, and `falls` the mass from there up times e^-(distance to it):
+        # so each step reads the masses between `middle` and `high` alone.
         gap, falls = self.infinite, float(self.masses[high])
         while high - low > 1:  # delta at `high` meets the target, at `low` it does not
             middle = (low + high) // 2
