@@ -6,8 +6,8 @@
 
 `reference_parts.yaml` lists the parts: a folder below `leaderboard/results`, and the commands that
 fill it. A part whose data are not there is left out, and said. Runs go to `runs/reference`, in a
-folder for each state of the code, so that no stored folder mixes two. The same command goes on
-after Ctrl-C. A part's results replace the stored ones when all of its runs have ended and
+folder for each state of the code, so that no stored folder mixes two; models after public text are
+trained once for all parts that need the same. The same command goes on after Ctrl-C. A part's results replace the stored ones when all of its runs have ended and
 `leaderboard validate` finds no error in them.
 
 Minutes are sums of `cpu_seconds` of stored results: processor time, however many cores share it.
@@ -245,6 +245,7 @@ def run_part(part: Part, place: Place, workers: int) -> int:
     link.unlink(missing_ok=True)
     link.symlink_to(place.data.resolve())
     if not (out / "done").exists():
+        share_public_models(out, place)
         for command in part.commands:
             if status := run_command(command, out, place, workers=workers):
                 return status
@@ -254,6 +255,18 @@ def run_part(part: Part, place: Place, workers: int) -> int:
         (out / "done").touch()
     store(out, place.stored / part.name)
     return 0
+
+
+def share_public_models(out: Path, place: Place) -> None:
+    """Gives a part the models that others of this state of the code have trained on public text.
+
+    Their names are hashes of what decides their weights, so that none is taken for another.
+    """
+    cache = out / "cache"
+    cache.mkdir(exist_ok=True)
+    for model in place.work.glob("*/cache/public-*.pt"):
+        if not (cache / model.name).exists():
+            shutil.copyfile(model, cache / model.name)
 
 
 def store(out: Path, folder: Path) -> None:

@@ -142,6 +142,28 @@ def test_what_ends_the_script_ends_its_command(checkout):
     until(lambda: not Path("/proc", told()[:-1]).exists(), "the command goes on")
 
 
+def test_parts_share_models_of_public_text(reference, checkout, bench):
+    task = {"name": "next-word", "params": {"pretraining_epochs": 1}}
+    names = ("first", "second")
+    for name, mechanism in zip(names, ("public-only", "noiseless"), strict=True):
+        params = {} if mechanism == "public-only" else {"epochs": 1}
+        spec = tiny({"name": mechanism, "params": params}, task=task, seeds=[1])
+        (checkout / f"{name}.yaml").write_text(yaml.safe_dump(spec))
+    parts = [{"name": name, "commands": [f"uedp-bench run {checkout}/{name}.yaml"]}
+             for name in names]  # fmt: skip
+    (checkout / "benchmarks" / "reference_parts.yaml").write_text(yaml.safe_dump(parts))
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    for command in (["add", "-A"], [*who, "commit", "-qm", "two"]):
+        subprocess.run(["git", "-C", checkout, *command], check=True)
+    assert reference.main(asked(checkout)) == 0
+    costs = [
+        json.loads(next((checkout / RESULTS / name).glob("*/result.json")).read_text())["cost"]
+        for name in names
+    ]
+    assert costs[0]["pretraining_seconds"] == costs[1]["pretraining_shared_seconds"] > 0
+    assert "pretraining_shared_seconds" not in costs[0]
+
+
 def test_names_of_parts_are_checked(reference, checkout):
     with pytest.raises(SystemExit, match="smal is no part; known: small/embedded, elsewhere"):
         reference.main(asked(checkout, "--parts", "smal"))
