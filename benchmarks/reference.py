@@ -1,14 +1,15 @@
 """Runs the reference set part by part, stores its results, and fills the pages that quote them.
 
-    make reference DATA=data                        # all of it: a night on two cores
+    make reference DATA=data                        # all of it: a night and a half on two cores
     python benchmarks/reference.py --list           # what is there, what is missing, minutes
     python benchmarks/reference.py --data data --parts bloggers,tagging/embedded
 
 `reference_parts.yaml` lists the parts: a folder below `leaderboard/results`, and the commands that
 fill it. A part whose data are not there is left out, and said. Runs go to `runs/reference`, in a
-folder for each state of the code, so that no stored folder mixes two; models after public text are
-trained once for all parts that need the same. The same command goes on after Ctrl-C. A part's results replace the stored ones when all of its runs have ended and
-`leaderboard validate` finds no error in them.
+folder for each state of the code, so that no stored folder mixes two. Models that have read public
+text are trained once for all parts that need the same. The same command goes on after Ctrl-C. A
+part's results replace the stored ones when all of its runs have ended and `leaderboard validate`
+finds no error in them.
 
 Minutes are sums of `cpu_seconds` of stored results: processor time, however many cores share it.
 Results that are older than this field give seconds of the clock, which a busy machine stretches;

@@ -246,7 +246,11 @@ MARKERS = "osd^vxP*<>DhX"
 
 
 def plot_utility(found: Arms, path: Path) -> None:
-    """Utility against the claim, and against what is proven at each spread; bars are over seeds."""
+    """Utility against the claim, and against what is proven at each spread; bars are over seeds.
+
+    De-identification of one category is left to the tables, so that the others can be told apart.
+    """
+    found = {name: each for name, each in found.items() if not name.startswith("deidentify, ")}
     figure, panels = panels_of(2, 8.0)
     infinite = 300.0
     for at, (name, results) in enumerate(found.items()):

@@ -131,6 +131,6 @@ def test_the_page_has_what_each_setting_came_to() -> None:
     page = (ROOT / "docs" / "bloggers.md").read_text("utf-8")
     section = page[page.index("## Settings") :]
     results = load_results([COMMITTED.with_name("bloggers-levers")])
-    assert len(results) == 11
+    assert len(results) == 15
     for result in results:
         assert f" {result.utility['perplexity'].value:.1f}" in section, result.spec.mechanism

@@ -112,7 +112,7 @@ def of_seeds(results: list[Result], name: str = "perplexity") -> list[float]:
 
 
 def test_every_arm_of_figure_6_has_its_seeds(first_point: dict[str, list[Result]]) -> None:
-    assert len(first_point) == 10
+    assert len(first_point) == 14
     for results in first_point.values():
         assert [result.spec.seed for result in results] == SEEDS
 
@@ -140,7 +140,7 @@ def test_42_rounds_are_too_few_whatever_the_noise(
     for name, results in first_point.items():
         unigrams, bigrams = (of_seeds(results, f"{n}_perplexity") for n in ("unigram", "bigram"))
         found = of_seeds(results)
-        if name == "noiseless":
+        if name == "noiseless" or name.startswith("deidentify, "):
             assert max(found) < min(bigrams)
         elif name in (ADAM, "deidentify"):
             assert all(b < f < u for b, f, u in zip(bigrams, found, unigrams, strict=True))
@@ -153,7 +153,7 @@ def test_of_24_intervals_of_leakage_under_noise_two_lie_above_chance(
 ) -> None:
     above = []
     for name, results in first_point.items():
-        if name in ("noiseless", "deidentify"):
+        if name.startswith(("noiseless", "deidentify")):
             continue
         for attack, metric, chance in (
             ("membership", "auc_user", 0.5),
@@ -173,6 +173,37 @@ def test_de_identification_hides_the_names_alone(first_point: dict[str, list[Res
     for result in first_point["deidentify"]:
         exposure = result.leakage["secret-sharer"]
         assert exposure["exposure_entity"].value < 3 < 9 < exposure["exposure_max_repeats"].value
+
+
+CATEGORIES = ("LOC", "MISC", "ORG", "PER")
+
+
+def test_one_category_hides_its_own_names_and_costs_less_than_all(
+    script: dict[str, Any], first_point: dict[str, list[Result]]
+) -> None:
+    """The names of the planted secrets are persons."""
+    paid = {}
+    for category in CATEGORIES:
+        name = f"deidentify, {category}"
+        paid[category] = script["above_noiseless"](first_point, name)
+        for result in first_point[name]:
+            exposure = result.leakage["secret-sharer"]["exposure_entity"].value
+            assert exposure < 2 if category == "PER" else exposure > 8
+    means = {category: sum(found) / len(found) for category, found in paid.items()}
+    assert max(means, key=lambda category: means[category]) == "LOC"
+    assert min(min(found) for found in paid.values()) > 0
+    assert 1.5 * sum(means.values()) < min(script["above_noiseless"](first_point, "deidentify"))
+
+    def found(name: str) -> tuple[float, float]:
+        users = [result.leakage["membership"]["auc_user"].value for result in first_point[name]]
+        interval = seed_estimate(users)
+        assert interval.low is not None
+        assert interval.high is not None
+        return interval.low, interval.high
+
+    apart = {category for category in CATEGORIES
+             if found(f"deidentify, {category}")[1] < found("noiseless")[0]}  # fmt: skip
+    assert apart == {"LOC"}
 
 
 ROUNDS_OF_THE_CODE = [

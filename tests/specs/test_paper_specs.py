@@ -33,7 +33,7 @@ PAPER: dict[str, Printed] = {
 
 # Specs of UeDP in arms beside each other, with the number of runs of a seed.
 UEDP = {
-    "paper/uedp-conll2003-quick": 10,
+    "paper/uedp-conll2003-quick": 14,
     "paper/uedp-audit-quick": 5,
     "paper/uedp-sampling-quick": 3,
     "paper/uedp-sampling-released-quick": 4,

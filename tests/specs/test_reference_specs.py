@@ -29,6 +29,9 @@ def runs(name: str, label: str) -> list[RunSpec]:
         ("classification-ag-news", "dp-sgd", 1, 2),
         ("bloggers-mechanisms", "dp-sgd", 2, 4),
         ("bloggers-mechanisms", "dp-ftrl", 0, 1),
+        ("bloggers-trend", "user-dp", 0, 8),
+        ("bloggers-trend", "user-dp", 1, 8),
+        ("bloggers-population", "user-dp", 0, 8),
     ],
 )
 def test_noise_is_that_of_the_epsilon(name: str, label: str, at: int, epsilon: float) -> None:
@@ -74,6 +77,22 @@ def test_other_mechanisms_of_bloggers_learn_from_the_same_text_with_the_same_mod
         for run in found:
             assert (run.task, run.model, run.source) == (base.task, base.model, base.source)
             assert run.attacks == base.attacks
+
+
+def test_work_and_people_are_all_that_the_trend_changes() -> None:
+    """All else is that of `bloggers`, but for the noise that rounds and people ask for."""
+    (base,) = runs("bloggers", "user-dp")
+    mine = base.mechanism[0].params
+    for run in (*runs("bloggers-trend", "user-dp"), *runs("bloggers-population", "user-dp")):
+        people = {"users": run.source.params["users"]}
+        assert run.source.params == base.source.params | people
+        assert (run.task, run.model, run.attacks) == (base.task, base.model, base.attacks)
+        found = run.mechanism[0].params
+        changed = {name for name in mine if mine[name] != found[name]}
+        assert changed <= {"users", "users_per_round", "rounds", "noise_multiplier"}
+        # Of 18,000 people 14,580 train: without valid, test, and what membership holds out.
+        assert found["users"] == round(0.81 * run.source.params["users"])
+    assert found["users_per_round"] / found["users"] == mine["users_per_round"] / mine["users"]
 
 
 def test_settings_are_tried_on_bloggers_whom_no_guarantee_protects() -> None:
