@@ -113,9 +113,8 @@ def test_a_blogger_with_an_entity_in_both_ways_of_sampling(
         ]
         assert exposures[0] < exposures[1]
         assert users.leakage["secret-sharer"]["extracted_random_sampling"].value < 0.05
-    ahead = [perplexity(users)[1] < perplexity(sentences)[0] for users, sentences in pairs]
+    assert not any(perplexity(users)[1] < perplexity(sentences)[0] for users, sentences in pairs)
     behind = [perplexity(sentences)[1] < perplexity(users)[0] for users, sentences in pairs]
-    assert ahead == [True, False, False, False]
     assert behind == [False, False, True, True]
 
 
