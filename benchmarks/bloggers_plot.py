@@ -13,12 +13,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
+from uedp_bench.results import Estimate
 
 PRIVATE = {
     "user-dp": ("user", "o", "user-dp: a blogger"),
@@ -38,8 +40,21 @@ def proven(row: Row, unit: str) -> float:
     return found
 
 
-def _half(stat: Stat) -> float:
-    return 0.0 if stat.high is None else stat.high - stat.value
+def picture(width: float) -> Figure:
+    """An empty picture, so wide in inches, that is the same whenever it is drawn."""
+    mpl.rcParams.update({"svg.hashsalt": "bloggers", "font.size": 8, "svg.fonttype": "none"})
+    return Figure(figsize=(width, 3.2), layout="constrained")
+
+
+def line(
+    panel: Any, across: Sequence[float], found: Sequence[Stat | Estimate], name: str, marker: str
+) -> None:
+    """Draws means with their intervals over seeds, those that have one."""
+    bars = [0.0 if each.high is None else each.high - each.value for each in found]
+    panel.errorbar(
+        across, [each.value for each in found], yerr=bars, marker=marker, markersize=4, capsize=2,
+        linewidth=1, elinewidth=0.8, label=name,
+    )  # fmt: skip
 
 
 def plot(folders: Sequence[Path], path: Path) -> None:
@@ -49,8 +64,7 @@ def plot(folders: Sequence[Path], path: Path) -> None:
         folders: results of the study.
         path: of the picture.
     """
-    mpl.rcParams.update({"svg.hashsalt": "bloggers", "font.size": 8, "svg.fonttype": "none"})
-    figure = Figure(figsize=(6.2, 3.2), layout="constrained")
+    figure = picture(6.2)
     panel = figure.subplots()
     rows = aggregate(load_results(list(folders)))
     for place, (label, (unit, marker, meaning)) in enumerate(PRIVATE.items()):
@@ -58,11 +72,8 @@ def plot(folders: Sequence[Path], path: Path) -> None:
         if not chosen:
             continue
         found = [row.utility["perplexity"] for row in chosen]
-        panel.errorbar(
-            [proven(row, unit) * APART**place for row in chosen], [stat.value for stat in found],
-            yerr=[_half(stat) for stat in found], marker=marker, markersize=4, capsize=2,
-            linewidth=1, elinewidth=0.8, label=meaning,
-        )  # fmt: skip
+        at = [proven(row, unit) * APART**place for row in chosen]
+        line(panel, at, found, meaning, marker)
     levels = {row.label: row.utility["perplexity"].value for row in rows}
     levels = {name: levels[name] for name in ("public-only", "noiseless")}
     levels["bigrams of the blogs"] = rows[0].utility["bigram_perplexity"].value

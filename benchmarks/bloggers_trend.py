@@ -1,4 +1,4 @@
-"""What more work and more people give user-dp on bloggers: tables, and a picture with both.
+"""Prints and draws how user-dp on bloggers gains from more work and from more people.
 
     python benchmarks/bloggers_trend.py leaderboard/results [--plot docs/bloggers-trend.svg]
 
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
+from bloggers_plot import line, picture
+from uedp_claims import table
 
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Estimate, Result
@@ -64,14 +64,14 @@ class Study:
                 self.trained[people] = int(p["users"])
 
     def share(self, people: int, work: Work) -> Estimate:
-        """The share of the gain that is left."""
+        """The share of the gain, over seeds."""
         runs, free, plain = self.private[people, work], self.public[people], self.plain[people]
         return seed_estimate([
             (free[seed] - found) / (free[seed] - plain[seed]) for seed, found in runs.items()
         ])  # fmt: skip
 
     def works(self, people: int) -> list[Work]:
-        """What was tried with so many people, from the least work to the most."""
+        """Lists the work that was tried with so many people, from the least to the most."""
         return sorted(work for count, work in self.private if count == people)
 
 
@@ -88,41 +88,47 @@ def shown(found: Estimate, digits: int = 1, unit: float = 1.0) -> str:
     return f"{value} ±{(found.high - found.value) * unit:.{digits}f}"
 
 
-def tables(study: Study) -> str:
-    """Perplexity by work of most people; by people at the least work, if their number varies."""
+def print_tables(study: Study) -> None:
+    """Prints perplexity by work of most people, and by people if their number varies."""
     most = max(study.trained)
-    every = study.works(most)
-    lines = ["| bloggers a round | rounds | work | noise multiplier | perplexity | % of the gain |",
-             "| --: | --: | --: | --: | --: | --: |"]  # fmt: skip
+    every, rows = study.works(most), []
     for users, rounds in every:
         at = most, (users, rounds)
         times = users * rounds / (every[0][0] * every[0][1])
-        lines.append(
-            f"| {users:,} | {rounds} | {times:g} | {study.noise[at]:g} "
-            f"| {shown(over_seeds(study.private[at]))} | {shown(study.share(*at), 0, 100)} |"
-        )
-    if len(study.trained) == 1:
-        return "\n".join(lines)
-    head = "who train", "a round", "public-only", "`user-dp`", "`noiseless`", "% of the gain"
-    lines += ["", f"| bloggers {' | '.join(head)} |", "| --: | --: | --: | --: | --: | --: |"]
+        rows.append([
+            f"{users:,}", str(rounds), f"{times:g}", f"{study.noise[at]:g}",
+            shown(over_seeds(study.private[at])), shown(study.share(*at), 0, 100),
+        ])  # fmt: skip
+    head = "bloggers a round", "rounds", "work", "noise multiplier", "perplexity", "% of the gain"
+    table(head, rows)
+    if len(study.trained) > 1:
+        _print_people(study)
+
+
+def _print_people(study: Study) -> None:
+    rows = []
     for people in sorted(study.trained):
         work = study.works(people)[0]
         levels = (study.public[people], study.private[people, work], study.plain[people])
-        cells = " | ".join(shown(over_seeds(level)) for level in levels)
-        lines.append(f"| {study.trained[people]:,} | {work[0]} | {cells} "
-                     f"| {shown(study.share(people, work), 0, 100)} |")  # fmt: skip
-    return "\n".join(lines)
+        rows.append([
+            f"{study.trained[people]:,}", str(work[0]),
+            *(shown(over_seeds(level)) for level in levels),
+            shown(study.share(people, work), 0, 100),
+        ])  # fmt: skip
+    head = "bloggers who train", "a round", "public-only", "`user-dp`", "`noiseless`"
+    table([*head, "% of the gain"], rows)
 
 
 def plot(study: Study, path: Path) -> None:
     """Draws perplexity against work, and against people if their number varies."""
-    mpl.rcParams.update({"svg.hashsalt": "bloggers", "font.size": 8, "svg.fonttype": "none"})
     panels = 1 if len(study.trained) == 1 else 2
-    figure = Figure(figsize=(3.1 * panels + 0.6, 2.8), layout="constrained")
+    figure = picture(3.1 * panels + 0.6)
     drawn = figure.subplots(1, panels, squeeze=False)[0]
     _work(study, drawn[0])
     if panels == 2:
         _people(study, drawn[1])
+    for panel in drawn:
+        panel.margins(x=0.1, y=0.15)
     figure.savefig(path, metadata={"Date": None})
 
 
@@ -130,7 +136,8 @@ def _work(study: Study, panel: Any) -> None:
     most = max(study.trained)
     works = study.works(most)
     steps = [users * rounds / (works[0][0] * works[0][1]) for users, rounds in works]
-    _line(panel, steps, [over_seeds(study.private[most, work]) for work in works], "user-dp, ε = 8")
+    found = [over_seeds(study.private[most, work]) for work in works]
+    line(panel, steps, found, "user-dp, ε = 8", "o")
     levels = {"public-only": study.public[most], "noiseless": study.plain[most],
               "bigrams of the blogs": study.bigrams[most]}  # fmt: skip
     for (name, runs), style in zip(levels.items(), ("-.", "--", ":"), strict=True):
@@ -147,12 +154,13 @@ def _work(study: Study, panel: Any) -> None:
 def _people(study: Study, panel: Any) -> None:
     people = sorted(study.trained)
     least = {each: study.private[each, study.works(each)[0]] for each in people}
-    for name, of in (("user-dp, ε = 8", least), ("noiseless", study.plain)):
+    lines = (("user-dp, ε = 8", least, "o"), ("noiseless", study.plain, "s"))
+    for name, of, marker in lines:
         relative = [
             seed_estimate([100 * run / study.public[each][seed] for seed, run in of[each].items()])
             for each in people
         ]
-        _line(panel, [study.trained[each] for each in people], relative, name)
+        line(panel, [study.trained[each] for each in people], relative, name, marker)
     panel.set_xscale("log", base=2)
     panel.set_xticks([study.trained[each] for each in people],
                      [f"{study.trained[each]:,}" for each in people])  # fmt: skip
@@ -160,13 +168,6 @@ def _people(study: Study, panel: Any) -> None:
     panel.set_xlabel("bloggers who train, one in 18 a round")
     panel.set_ylabel("perplexity, % of public-only")
     panel.legend(frameon=False, fontsize=7)
-
-
-def _line(panel: Any, across: Sequence[float], found: Sequence[Estimate], name: str) -> None:
-    half = [0.0 if each.high is None else each.high - each.value for each in found]
-    panel.errorbar(across, [each.value for each in found], yerr=half, marker="o", markersize=4,
-                   capsize=2, linewidth=1, elinewidth=0.8, label=name)  # fmt: skip
-    panel.margins(x=0.1, y=0.15)
 
 
 def main() -> None:
@@ -177,7 +178,7 @@ def main() -> None:
     asked = read.parse_args()
     folders = [asked.results / name for name in FOLDERS if (asked.results / name).is_dir()]
     study = Study(load_results(folders))
-    print(tables(study))
+    print_tables(study)
     if asked.plot:
         plot(study, asked.plot)
 

@@ -263,11 +263,11 @@ def share_public_models(out: Path, place: Place) -> None:
 
     Their names are hashes of what decides their weights, so that none is taken for another.
     """
-    cache = out / "cache"
-    cache.mkdir(exist_ok=True)
     for model in place.work.glob("*/cache/public-*.pt"):
-        if not (cache / model.name).exists():
-            shutil.copyfile(model, cache / model.name)
+        mine = out / "cache" / model.name
+        if not mine.exists():
+            mine.parent.mkdir(exist_ok=True)
+            shutil.copyfile(model, mine)
 
 
 def store(out: Path, folder: Path) -> None:

@@ -24,6 +24,13 @@ PARTS = [
 ]
 
 
+def commit(root: Path) -> None:
+    """Commits all that a checkout holds."""
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    for command in (["add", "-A"], [*who, "commit", "-qm", "all"]):
+        subprocess.run(["git", "-C", root, *command], check=True)
+
+
 @pytest.fixture
 def reference(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
@@ -44,9 +51,8 @@ def checkout(tmp_path):
     (root / "docs" / "page.md").write_text(page)
     (root / ".gitignore").write_text("runs/\n")
     (tmp_path / "data").mkdir()
-    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
-    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "first"]):
-        subprocess.run(["git", "-C", root, *command], check=True)
+    subprocess.run(["git", "-C", root, "init", "-q"], check=True)
+    commit(root)
     return root
 
 
@@ -125,9 +131,7 @@ def test_what_ends_the_script_ends_its_command(checkout):
     )
     part = {"name": "waits", "commands": ["python wait.py {out}"]}
     (checkout / "benchmarks" / "reference_parts.yaml").write_text(yaml.safe_dump([part]))
-    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
-    for command in (["add", "-A"], [*who, "commit", "-qm", "waits"]):
-        subprocess.run(["git", "-C", checkout, *command], check=True)
+    commit(checkout)
     script = [sys.executable, ROOT / "benchmarks" / "reference.py", *asked(checkout)]
     with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as running:
 
@@ -152,9 +156,7 @@ def test_parts_share_models_of_public_text(reference, checkout, bench):
     parts = [{"name": name, "commands": [f"uedp-bench run {checkout}/{name}.yaml"]}
              for name in names]  # fmt: skip
     (checkout / "benchmarks" / "reference_parts.yaml").write_text(yaml.safe_dump(parts))
-    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
-    for command in (["add", "-A"], [*who, "commit", "-qm", "two"]):
-        subprocess.run(["git", "-C", checkout, *command], check=True)
+    commit(checkout)
     assert reference.main(asked(checkout)) == 0
     costs = [
         json.loads(next((checkout / RESULTS / name).glob("*/result.json")).read_text())["cost"]
@@ -180,9 +182,7 @@ def test_a_part_that_fails_is_not_stored_and_the_others_go_on(
     listed = checkout / "benchmarks" / "reference_parts.yaml"
     listed.write_text(yaml.safe_dump([broken, small, PARTS[1]]))
     (checkout / "fails.py").write_text("raise SystemExit(3)")
-    subprocess.run(["git", "-C", checkout, "add", "-A"], check=True)
-    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
-    subprocess.run(["git", "-C", checkout, *who, "commit", "-qm", "broken"], check=True)
+    commit(checkout)
     monkeypatch.chdir(checkout.parent)
     assert reference.main(["--root", "checkout", "--data", "data"]) == 1
     said = capsys.readouterr().err

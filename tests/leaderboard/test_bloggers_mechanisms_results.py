@@ -100,6 +100,11 @@ def test_a_sentence_is_cheaper_to_protect_and_what_bloggers_repeat_leaks(
         leaked = sentence.leakage["secret-sharer"]
         assert interval(leaked["exposure_max_repeats"])[0] > leaked["exposure_limit"].value - 1
         assert 0.15 < leaked["extracted_random_sampling"].value < 0.4
+    for every in people:  # at 1
+        assert every[0].leakage["secret-sharer"]["exposure_max_repeats"].value < 4
+        assert every[0].leakage["secret-sharer"]["extracted_random_sampling"].value == 0
+    at_one = by_epsilon(rows, "dp-sgd", "record")[0].leakage["secret-sharer"]
+    assert 0.15 < at_one["extracted_random_sampling"].value < 0.35
 
 
 def test_a_blogger_with_an_entity_in_both_ways_of_sampling(
@@ -113,6 +118,12 @@ def test_a_blogger_with_an_entity_in_both_ways_of_sampling(
         ]
         assert exposures[0] < exposures[1]
         assert users.leakage["secret-sharer"]["extracted_random_sampling"].value < 0.05
+    for users, sentences in pairs[:2]:  # at 1 and 2 they are about as good
+        assert users.utility["perplexity"].value == pytest.approx(
+            sentences.utility["perplexity"].value, abs=1.5
+        )
+    at_one = [row.leakage["secret-sharer"]["exposure_max_repeats"] for row in pairs[0]]
+    assert at_one[0].value < at_one[1].value < interval(at_one[0])[1]
     assert not any(perplexity(users)[1] < perplexity(sentences)[0] for users, sentences in pairs)
     behind = [perplexity(sentences)[1] < perplexity(users)[0] for users, sentences in pairs]
     assert behind == [False, False, True, True]

@@ -39,6 +39,7 @@ def test_all_work_is_at_one_proven_epsilon(results: list[Result]) -> None:
 def test_four_times_the_work_takes_off_a_third_of_what_is_left(script: Any) -> None:
     study = script.Study(load_results([RESULTS / name for name in ("bloggers", "bloggers-trend")]))
     base, more = study.private[MOST, BASE], study.private[MOST, FOUR_TIMES]
+    assert more
     for seed, found in more.items():
         left = (found - study.plain[MOST][seed]) / (base[seed] - study.plain[MOST][seed])
         assert 0.65 < left < 0.75
