@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tables import mean_of, shown, table
+
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result
-from uedp_bench.statistics.intervals import seed_estimate
 
 ATTACK = "secret-sharer"
 SMALL, LARGE, SHORT = "small", "large", "large, equal epochs"
@@ -127,12 +128,6 @@ def beamed(result: Result) -> int:
     return sum(bool(row["beam_search"]) for row in canaries(result))
 
 
-def mean_of(values: Sequence[float]) -> tuple[float, float]:
-    """The mean, and half of its 95 % interval (Student's t); NaN where there are too few."""
-    found = seed_estimate(values)
-    return found.value, math.nan if found.high is None else found.high - found.value
-
-
 def differences(more: Mapping[int, Result], less: Mapping[int, Result]) -> dict[int, list[float]]:
     """Bits of exposure by which each canary is more exposed in one model, for each common seed.
 
@@ -149,18 +144,6 @@ def differences(more: Mapping[int, Result], less: Mapping[int, Result]) -> dict[
     return found
 
 
-def _shown(values: Sequence[float], digits: int) -> str:
-    mean, half = mean_of(values)
-    return f"{mean:.{digits}f}" + ("" if math.isnan(half) else f" ±{half:.{digits}f}")
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    print(f"| {' | '.join(head)} |")
-    print(f"|{' :-- |'}{' --: |' * (len(head) - 1)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
-
-
 def print_arms(found: Arms, chosen: Callable[[Arm], bool]) -> None:
     """What each model extracts and predicts, beside what is printed."""
     rows = []
@@ -170,14 +153,13 @@ def print_arms(found: Arms, chosen: Callable[[Arm], bool]) -> None:
         each = list(results.values())
         rows.append([
             arm.text, PRINTED[arm], str(len(each)),
-            _shown([extracted(one) for one in each], 1), _shown([beamed(one) for one in each], 1),
-            _shown([100 * one.utility["accuracy"].value for one in each], 1),
-            _shown([one.utility["perplexity"].value for one in each], 1),
+            shown([extracted(one) for one in each], 1), shown([beamed(one) for one in each], 1),
+            shown([100 * one.utility["accuracy"].value for one in each], 1),
+            shown([one.utility["perplexity"].value for one in each], 1),
         ])  # fmt: skip
     if rows:
-        _table(["", "printed: RS, BS, accuracy %, perplexity", "seeds", "RS", "BS", "accuracy %",
+        table(["", "printed: RS, BS, accuracy %, perplexity", "seeds", "RS", "BS", "accuracy %",
                 "perplexity"], rows)  # fmt: skip
-        print()
 
 
 def levels(found: Arms) -> list[tuple[float, float]]:
@@ -207,7 +189,7 @@ def print_levels(found: Arms) -> None:
             those = at_level(results.values(), pair)
             cells.append(f"{sum(row['rank'] == 1 for row in those)} of {len(those)}")
         rows.append([arm.text, *cells])
-    _table(head, rows)
+    table(head, rows)
 
 
 def onset(results: Sequence[Result], pairs: Sequence[tuple[float, float]]) -> int | None:
@@ -240,7 +222,7 @@ def print_onsets(found: Arms) -> None:
             *(("–", "–", "–") if rarest is None
               else (names[rarest[2]], str(rarest[0]), str(rarest[1]))),
         ])  # fmt: skip
-    _table(["", "seeds", "exposed from p_u, p_e", "rarest extracted: p_u, p_e", "rows that hold it",
+    table(["", "seeds", "exposed from p_u, p_e", "rarest extracted: p_u, p_e", "rows that hold it",
             "users that share it"], rows)  # fmt: skip
 
 
@@ -283,7 +265,7 @@ def print_differences(found: Arms) -> None:
             group, name, ", ".join(f"{one:+d}" for one in change),
             f"{over_seeds[0]:+.2f}", cell, f"±{over_canaries[1]:.2f}",
         ])  # fmt: skip
-    _table(["change", "of", "RS, by seed", "bits of exposure", "over seeds", "over canaries"], rows)
+    table(["change", "of", "RS, by seed", "bits of exposure", "over seeds", "over canaries"], rows)
 
 
 def plot(found: Arms, path: Path) -> None:
@@ -344,9 +326,7 @@ def show(found: Arms) -> None:
     print_arms(found, lambda arm: arm.how not in (CLIP, DP) and arm.size == SMALL)
     print_arms(found, lambda arm: arm.how in (SGD, FEDAVG) and arm.size != LARGE)
     print_differences(found)
-    print()
     print_levels(found)
-    print()
     print_onsets(found)
 
 

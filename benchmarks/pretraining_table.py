@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tables import mean_of, shown, table
+
 from uedp_bench.accounting.accountants.basic_composition import group_delta
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result
 from uedp_bench.statistics.exposure import exposure_ceiling
-from uedp_bench.statistics.intervals import seed_estimate
 
 ATTACK = "secret-sharer"
 
@@ -60,15 +61,6 @@ def bits(rows: Iterable[Mapping[str, Any]], copies: float, layout: str = "") -> 
     ]
 
 
-def mean_of(values: Sequence[float]) -> tuple[float, float]:
-    """The mean, and half of its 95 % interval (Student's t); NaN where there are too few."""
-    if not values:
-        return math.nan, math.nan
-    found = seed_estimate(values)
-    half = math.nan if found.high is None else found.high - found.value
-    return found.value, half
-
-
 def exposure(rows: Iterable[Mapping[str, Any]], copies: float, layout: str = "") -> float:
     """Mean bits of the secrets that so many rows hold; NaN where none is ranked."""
     return mean_of(bits(rows, copies, layout))[0]
@@ -80,20 +72,6 @@ def copies_of(found: Arms) -> list[float]:
     return sorted({row["copies"] for row in first.details[ATTACK]["by_occurrences"]})
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    print(f"| {' | '.join(head)} |")
-    print(f"|{' :-- |'}{' --: |' * (len(head) - 1)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
-
-
-def _shown(values: Sequence[float], digits: int = 2) -> str:
-    mean, half = mean_of(values)
-    if math.isnan(mean):
-        return "–"
-    return f"{mean:.{digits}f}" + ("" if math.isnan(half) else f" ±{half:.{digits}f}")
-
-
 def print_arms(found: Arms) -> None:
     """What each model predicts, and how exposed secrets are by occurrences."""
     copies = copies_of(found)
@@ -102,20 +80,20 @@ def print_arms(found: Arms) -> None:
     for name, results in found.items():
         right = [100 * result.utility["accuracy"].value for result in results]
         nats = [math.log(result.utility["pseudo_perplexity_piece"].value) for result in results]
-        cells = [_shown(right, 1), _shown(nats)]
-        cells += [_shown(bits(secrets(results), n)) for n in copies]
+        cells = [shown(right, 1), shown(nats)]
+        cells += [shown(bits(secrets(results), n)) for n in copies]
         rate = [100 * one.leakage[ATTACK]["extracted_filling"].value for one in results]
         rows.append([name, *cells, f"{mean_of(rate)[0]:.0f}"])
-    _table(head, rows)
+    table(head, rows)
 
 
 def print_layouts(results: Sequence[Result], copies: Sequence[float]) -> None:
     """Exposure by layout, of the model without noise."""
     layouts = dict.fromkeys(row["layout"] for row in secrets(results))
     rows = [
-        [layout, *(_shown(bits(secrets(results), n, layout)) for n in copies)] for layout in layouts
+        [layout, *(shown(bits(secrets(results), n, layout)) for n in copies)] for layout in layouts
     ]
-    _table(["", *(f"n = {n:g}" for n in copies)], rows)
+    table(["", *(f"n = {n:g}" for n in copies)], rows)
 
 
 def print_ceilings(found: Arms) -> None:
@@ -133,7 +111,7 @@ def print_ceilings(found: Arms) -> None:
             delta = group_delta(epsilon, result.spec.delta, held)
             cells.append(f"{exposure_ceiling(held * epsilon, delta, limit):.2f}")
         rows.append(cells)
-    _table(["sentences", "documents", *private], rows)
+    table(["sentences", "documents", *private], rows)
 
 
 def plot(found: Arms, path: Path) -> None:
@@ -166,9 +144,7 @@ def plot(found: Arms, path: Path) -> None:
 def main(folder: Path, picture: Path | None = None) -> None:
     found = arms(folder)
     print_arms(found)
-    print()
     print_layouts(found["noiseless"], copies_of(found))
-    print()
     print_ceilings(found)
     if picture is not None:
         plot(found, picture)

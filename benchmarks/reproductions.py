@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tables import table
+
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import ComponentSpec, Result
@@ -99,18 +101,18 @@ def dpnr(results: Sequence[Result]) -> None:
     head = ("mechanism", "claimed ε", "proven ε", "accuracy", "printed", "1 − X or 1 − F, the "
             "paper's attacker", "printed", "attacker who centres too")  # fmt: skip
     if "attribute-inference" not in results[0].details:
-        _table(head[:5], [row[:5] for row in rows])
+        table(head[:5], [row[:5] for row in rows])
         return
-    _table(head, rows)
+    table(head, rows)
     for title, chosen in (
         ("Accuracy of the attackers by class (Table 5)", _attacked),
         ("Accuracy of the main task by group (Tables 6 and 7)", _by_group),
     ):
-        print(f"\n{title}:\n")
+        print(f"{title}:\n")
         names = list(results[0].details["attribute-inference"]["attributes"])
         kinds = [key for key in groups if key in SHOWN]
-        table = [(key, *[chosen(groups[key], name) for name in names]) for key in kinds]
-        _table(("mechanism", *names), table)
+        cells = [(key, *[chosen(groups[key], name) for name in names]) for key in kinds]
+        table(("mechanism", *names), cells)
 
 
 def _dpnr_key(result: Result) -> str:
@@ -159,7 +161,7 @@ def dpnr_maps(results: Sequence[Result]) -> None:
         cells += [(_cell(found, _told(name), 100), _cell(found, _balanced(name), 100))
                   for name in names]  # fmt: skip
         rows.append((key, *[" / ".join(cell) for cell in cells]))
-    _table(("map / all coordinates", "label", *names), rows)
+    table(("map / all coordinates", "label", *names), rows)
 
 
 def _told(name: str) -> Measure:
@@ -206,7 +208,7 @@ def vickrey(results: Sequence[Result]) -> None:
     rows = [(row[0], row[1] if float(row[1]) else "", *row[2:]) for row in rows]
     head = ("mechanism", "ε", "inference error (eq. 4)", "of the most likely word",
             "of the nearest word", "utility loss")  # fmt: skip
-    _table(head, [(row[0].rpartition(" ")[0], *row[1:]) for row in rows])
+    table(head, [(row[0].rpartition(" ")[0], *row[1:]) for row in rows])
 
 
 def _words_key(result: Result) -> str:
@@ -230,9 +232,9 @@ def deepcandidate(results: Sequence[Result]) -> None:
          _cell(found, _utility("macro_f1"), 100), _cell(found, _utility("accuracy"), 100))
         for key, found in groups.items()
     ]  # fmt: skip
-    _table(("mechanism", "proven ε", "macro-F1", "accuracy"), rows)
+    table(("mechanism", "proven ε", "macro-F1", "accuracy"), rows)
     one = results[0].utility
-    print(f"\nrandom guessing: accuracy {100 - 100 * one['random_error'].value:.1f}; "
+    print(f"random guessing: accuracy {100 - 100 * one['random_error'].value:.1f}; "
           f"majority: {100 - 100 * one['majority_error'].value:.1f}")  # fmt: skip
 
 
@@ -255,10 +257,10 @@ def federated_tagging(results: Sequence[Result]) -> None:
             (key, *cells, _cell(found, _utility("weighted_token_f1"), 1, 3),
              PRINTED_TAGGING[key], _numbers(claimed), _numbers(proven))
         )  # fmt: skip
-    _table(("", "entity F1", "boundaries alone", "weighted token F1", "printed F", "claimed ε",
+    table(("", "entity F1", "boundaries alone", "weighted token F1", "printed F", "claimed ε",
             "proven ε"), sorted(rows))  # fmt: skip
     one = results[0].utility
-    print(f"\nall outside: entity F1 0, weighted token F1 "
+    print(f"all outside: entity F1 0, weighted token F1 "
           f"{one['all_outside_weighted_token_f1'].value:.3f}; dictionary of public text: entity F1 "
           f"{100 * one['dictionary_f1'].value:.1f}")  # fmt: skip
 
@@ -285,7 +287,7 @@ def wikipii(results: Sequence[Result]) -> None:
         cells += [_numbers(proven), *[_cell(found, _leak(name), 1, 2) for name in leaks]]
         rows.append((key, *cells))
     head = ("", "strict F1", "exact", "type (paper's)", "partial (paper's)", "proven ε")
-    _table((*head, *("exposure of facts", "of held-out subjects")[: len(leaks)]), rows)
+    table((*head, *("exposure of facts", "of held-out subjects")[: len(leaks)]), rows)
 
 
 def _scenario(result: Result) -> str:
@@ -322,7 +324,7 @@ def secure_inference(results: Sequence[Result]) -> None:
         rows.append((" + ".join(key), *cells))
     head = ("", "proven ε", "computation: ε, δ", "accuracy", "membership AUC", "copy agrees",
             "public labels alone", "majority answer", "transcript AUC")  # fmt: skip
-    _table(head, rows)
+    table(head, rows)
 
 
 def _groups(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:
@@ -364,13 +366,6 @@ def _cell(found: Sequence[Result], measure: Measure, scale: float = 1, digits: i
 
 def _numbers(values: Iterable[float]) -> str:
     return ", ".join(number(value) for value in sorted(values)) or "–"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    print(f"| {' | '.join(head)} |")
-    print(f"|{' :-- |'}{' --: |' * (len(head) - 1)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ Everything here is computed, and reads no result; `uedp_table.py` prints it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tables import table
 
 from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.accounting.events import PrivacyEvent, Protected, Repeated, UserEntityGaussian
@@ -36,15 +37,6 @@ FIGURE_4 = {
 def number(value: float) -> str:
     """An epsilon in a table."""
     return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.3g}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table in Markdown."""
-    print(f"| {' | '.join(head)} |")
-    print(f"|{' :-- |'}{' --: |' * (len(head) - 1)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
-    print()
 
 
 def print_entity_rates() -> None:

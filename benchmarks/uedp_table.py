@@ -3,9 +3,9 @@
     python benchmarks/uedp_table.py [leaderboard/results/reproductions] [--plots docs/reproductions]
 
 Epsilon against rounds is computed (`uedp_claims.py`) and reads no result; the rest is of the
-results in the sub-folders `uedp-audit`, `uedp-conll2003`, `uedp-last-point`, `uedp-contracts`,
-`uedp-ag`, `uedp-sampling` and `uedp-sampling-released` of a folder, those that are there. Half of
-the 95 % interval over seeds (Student's t) stands behind ±.
+results in the sub-folders `uedp-audit`, `uedp-conll2003`, `uedp-categories`, `uedp-last-point`,
+`uedp-gpt2`, `uedp-contracts`, `uedp-ag`, `uedp-sampling` and `uedp-sampling-released` of a folder,
+those that are there. Half of the 95 % interval over seeds (Student's t) stands behind ±.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tables import table
 from uedp_claims import (
     FIGURE_4,
     SPREADS,
@@ -26,7 +27,6 @@ from uedp_claims import (
     print_contracts,
     print_entity_rates,
     print_rounds,
-    table,
 )
 
 from uedp_bench.accounting.events import Protected
@@ -39,16 +39,21 @@ Arms = dict[str, list[Result]]
 
 
 def arms(folder: Path) -> Arms:
-    """Finished results by what they are called, in the order of `FIRST`."""
+    """Finished results of a folder by what they are called, in the order of `FIRST`."""
+    return named(load_results([folder]))
+
+
+def named(results: Sequence[Result]) -> Arms:
+    """Finished ones of these results by what they are called, in the order of `FIRST`."""
     found: Arms = {}
-    for result in load_results([folder]):
+    for result in results:
         if result.status == "finished":
             found.setdefault(arm_of(result), []).append(result)
     return {key: sorted(found[key], key=lambda r: r.spec.seed) for key in sorted(found, key=_order)}
 
 
-FIRST = ("majority", "noiseless", "deidentify", "user-dp", "uedp-group", "uedp, as described",
-         "uedp, as re")  # fmt: skip
+FIRST = ("majority", "public-only", "noiseless", "deidentify", "user-dp", "uedp-group",
+         "uedp, as described", "uedp, as re")  # fmt: skip
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -68,6 +73,8 @@ def arm_of(result: Result) -> str:
         plain = p["noise"] == "released" and p["server_optimizer"] == "sgd"
         extended = f", q_s = {p['sentence_rate']:g}" if p["sentence_rate"] != 1 else ""
         step = ", plain step" if plain else ""
+        if p["local_optimizer"] == "adam":
+            step = f", rate {p['local_learning_rate']:g}"
         return f"uedp, {noise}, {p['rounds']} rounds{step}{extended}"
     types = p.get("entity_types")
     return f"{one.name}, {', '.join(types)}" if types else one.name
@@ -152,6 +159,30 @@ def above_noiseless(found: Arms, name: str) -> list[float]:
     """Scores of an arm above those of training without noise, seed by seed."""
     pairs = zip(scores(found[name]), scores(found["noiseless"]), strict=True)
     return [one - plain for one, plain in pairs]
+
+
+def by_category(folder: Path) -> dict[str, Arms]:
+    """Arms of `paper/uedp-categories-quick` by the category of entities, in alphabetical order."""
+    every = load_results([folder])
+    of = {r.id: ", ".join(r.spec.source.params["entity_types"]) for r in every}
+    return {
+        name: named([r for r in every if of[r.id] == name]) for name in sorted(set(of.values()))
+    }
+
+
+def print_by_category(found: dict[str, Arms]) -> None:
+    """Prints utility, claim, proofs and exposure of names where one category is the entities."""
+    rows = []
+    for category, of in found.items():
+        for name, results in of.items():
+            curve = [number(proven(results[0], k)) for k in SPREADS]
+            rows.append([
+                category, name, shown(scores(results)), number(claimed(results[0])), *curve,
+                number(proven_for_all(results[0])), LEAKAGE["of names"][1](results),
+                LEAKAGE["membership AUC"][1](results),
+            ])  # fmt: skip
+    head = ["entities", "", "perplexity", "claimed ε", *(f"k = {k}" for k in SPREADS), "everybody"]
+    table([*head, "exposure of names", "membership AUC"], rows)
 
 
 Column = Callable[[Sequence[Result]], str]
@@ -286,6 +317,7 @@ ARMS = {
     "uedp-audit": "uedp-perplexity.svg",
     "uedp-conll2003": "uedp-first-point.svg",
     "uedp-last-point": None,  # two arms are no plot
+    "uedp-gpt2": "uedp-gpt2.svg",
     "uedp-contracts": "uedp-contracts.svg",
     "uedp-ag": "uedp-ag.svg",
 }
@@ -308,6 +340,8 @@ def main(folder: Path | None = None, plots: Path | None = None) -> None:
             print_leakage(found)
             if plots is not None and plot is not None:
                 plot_utility(found, plots / plot)
+    if (folder / "uedp-categories").is_dir():
+        print_by_category(by_category(folder / "uedp-categories"))
     for name in ("sampling", "sampling-released"):
         if (folder / f"uedp-{name}").is_dir():
             print_sampling(sampled(folder / f"uedp-{name}"))

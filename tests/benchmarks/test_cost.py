@@ -14,8 +14,7 @@ PAGE = ROOT / "docs" / "cost.md"
 
 
 @pytest.fixture
-def cost(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+def cost():
     return importlib.import_module("cost_page")
 
 

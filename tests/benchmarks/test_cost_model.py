@@ -14,8 +14,7 @@ TERMS = np.array([5e-6, 5e-12, 4e-11, 1e-8])
 
 
 @pytest.fixture
-def model(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
+def model():
     return importlib.import_module("cost_model")
 
 

@@ -16,8 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+def script() -> Any:
     return importlib.import_module("devices")
 
 

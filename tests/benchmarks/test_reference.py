@@ -32,8 +32,7 @@ def commit(root: Path) -> None:
 
 
 @pytest.fixture
-def reference(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+def reference():
     return importlib.import_module("reference")
 
 

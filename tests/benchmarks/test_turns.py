@@ -29,8 +29,7 @@ print(json.dumps(watch.found(5.0, argument=sys.argv[3])))
 
 
 @pytest.fixture
-def turns(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
+def turns():
     return importlib.import_module("turns")
 
 

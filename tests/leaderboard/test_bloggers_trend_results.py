@@ -21,9 +21,7 @@ FEWER = {4_500: (200, 20), 9_000: (400, 20)}
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("bloggers_trend")
+    return importlib.import_module("bloggers_trend")
 
 
 @pytest.fixture(scope="module")

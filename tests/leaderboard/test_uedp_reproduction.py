@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,9 @@ SEEDS = [1, 2, 3]
 
 
 @pytest.fixture(scope="module")
-def script() -> Iterator[dict[str, Any]]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        claims = importlib.import_module("uedp_claims")
-        yield vars(claims) | vars(importlib.import_module("uedp_table"))
+def script() -> dict[str, Any]:
+    claims = importlib.import_module("uedp_claims")
+    return vars(claims) | vars(importlib.import_module("uedp_table"))
 
 
 @pytest.fixture(scope="module")

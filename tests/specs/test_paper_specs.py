@@ -34,13 +34,14 @@ PAPER: dict[str, Printed] = {
 # Specs of UeDP in arms beside each other, with the number of runs of a seed.
 UEDP = {
     "paper/uedp-conll2003-quick": 14,
+    "paper/uedp-categories-quick": 3,
     "paper/uedp-audit-quick": 5,
     "paper/uedp-sampling-quick": 3,
     "paper/uedp-sampling-released-quick": 4,
     "paper/uedp-last-point-quick": 2,
     "paper/uedp-contracts-quick": 12,
     "paper/uedp-ag-quick": 11,
-    "paper/uedp-gpt2-quick": 9,
+    "paper/uedp-gpt2-quick": 12,
     "paper/uedp-gpt2": 10,
     "paper/uedp-gpt2-adapters": 6,
 }
