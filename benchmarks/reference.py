@@ -12,8 +12,8 @@ part's results replace the stored ones when all of its runs have ended and `lead
 finds no error in them.
 
 Minutes are sums of `cpu_seconds` of stored results: processor time, however many cores share it.
-Results that are older than this field give seconds of the clock, which a busy machine stretches;
-they are marked with ~.
+Results that are older than this field, and those of resumed runs, whose field is of their last
+attempt alone, give seconds of the clock, which a busy machine stretches; they are marked with ~.
 """
 
 from __future__ import annotations
@@ -151,18 +151,22 @@ def code_version(root: Path) -> str:
 def minutes(results: Iterable[dict[str, Any]]) -> tuple[float, bool]:
     """What runs took together, and True if it is processor time throughout.
 
-    Else it is the clock's, with stages that runs of one seed share counted once a seed.
+    A run that kept no processor time, or that was resumed and kept that of its last attempt alone,
+    counts by the clock, with stages that such runs of one seed share counted once a seed.
     """
-    costs = [(result["spec"]["seed"], result["cost"]) for result in results]
-    if all("cpu_seconds" in cost for _, cost in costs):
-        return sum(cost["cpu_seconds"] for _, cost in costs) / 60, True
-    total, shared = 0.0, defaultdict[tuple[int, str], float](float)
-    for seed, cost in costs:
+    total, measured = 0.0, True
+    shared = defaultdict[tuple[int, str], float](float)
+    for result in results:
+        seed, cost = result["spec"]["seed"], result["cost"]
+        if "cpu_seconds" in cost and "resumed" not in cost:
+            total += cost["cpu_seconds"]
+            continue
+        measured = False
         total += cost.get("train_seconds", 0.0) - cost.get("pretraining_seconds", 0.0)
         total += sum(cost.get(f"{phase}_seconds", 0.0) for phase in PHASES)
         for name in ("pretraining_seconds", "reference_seconds"):
             shared[seed, name] = max(shared[seed, name], cost.get(name, 0.0))
-    return (total + sum(shared.values())) / 60, False
+    return (total + sum(shared.values())) / 60, measured
 
 
 def outdated(result: dict[str, Any]) -> bool:

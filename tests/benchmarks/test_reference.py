@@ -198,7 +198,14 @@ def test_minutes_count_what_a_seed_shares_once(reference):
     clock = {"train_seconds": 100.0, "pretraining_seconds": 60.0, "reference_seconds": 30.0,
              "attack_seconds": 20.0}  # fmt: skip
     assert reference.minutes([result(1, **clock)] * 2 + [result(2, **clock)]) == (6.0, False)
-    assert reference.minutes([result(1, **clock, cpu_seconds=90.0)] * 2) == (3.0, True)
+    measured = result(1, **clock, cpu_seconds=90.0)
+    assert reference.minutes([measured] * 2) == (3.0, True)
+    assert reference.minutes([measured, result(1, **clock)]) == (4.0, False)
+
+
+def test_minutes_of_a_resumed_run_are_not_those_of_its_last_attempt(reference):
+    cost = {"cpu_seconds": 30.0, "train_seconds": 100.0, "attack_seconds": 20.0}
+    assert reference.minutes([{"spec": {"seed": 1}, "cost": cost | {"resumed": 1}}]) == (2.0, False)
 
 
 def test_data_are_found_plain_and_gzipped(reference, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -15,7 +16,7 @@ from uedp_bench.results import Result
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "leaderboard" / "results"
 MOST = 18_000
-BASE, FOUR_TIMES = (800, 20), (1600, 40)
+BASE, FOUR_TIMES, SIXTEEN_TIMES = (800, 20), (1600, 40), (3200, 80)
 FEWER = {4_500: (200, 20), 9_000: (400, 20)}
 
 
@@ -36,21 +37,43 @@ def test_all_work_is_at_one_proven_epsilon(results: list[Result]) -> None:
         assert 7.9 < epsilon <= 8
 
 
-def test_four_times_the_work_takes_off_a_third_of_what_is_left(script: Any) -> None:
-    study = script.Study(load_results([RESULTS / name for name in ("bloggers", "bloggers-trend")]))
-    base, more = study.private[MOST, BASE], study.private[MOST, FOUR_TIMES]
+@pytest.fixture(scope="module")
+def work(script: Any) -> Any:
+    return script.Study(load_results([RESULTS / name for name in ("bloggers", "bloggers-trend")]))
+
+
+def left(work: Any, tried: tuple[int, int]) -> dict[int, float]:
+    """Perplexity above that without protection, by seed."""
+    return {
+        seed: found - work.plain[MOST][seed] for seed, found in work.private[MOST, tried].items()
+    }
+
+
+def test_four_times_the_work_takes_off_a_third_of_what_is_left(work: Any) -> None:
+    base, more = work.private[MOST, BASE], work.private[MOST, FOUR_TIMES]
     assert more
-    for seed, found in more.items():
-        left = (found - study.plain[MOST][seed]) / (base[seed] - study.plain[MOST][seed])
-        assert 0.65 < left < 0.75
-        assert found < study.bigrams[MOST][seed] < base[seed]
+    for seed, found in left(work, FOUR_TIMES).items():
+        assert 0.65 < found / left(work, BASE)[seed] < 0.75
+        assert more[seed] < work.bigrams[MOST][seed] < base[seed]
+
+
+def test_sixteen_times_the_work_halves_what_is_left(work: Any) -> None:
+    found, before = left(work, SIXTEEN_TIMES), left(work, FOUR_TIMES)
+    assert found
+    for seed, gap in found.items():
+        assert 0.45 < gap / left(work, BASE)[seed] < 0.55
+        assert 0.70 < gap / before[seed] < 0.80
+    next_half = 4 ** (math.log(0.5) / math.log(found[1] / before[1]))
+    assert next_half == pytest.approx(28, abs=1)
 
 
 def test_more_work_gives_nothing_of_single_bloggers_away(results: list[Result]) -> None:
     for result in results:
         sharer = result.leakage["secret-sharer"]
-        assert 3 < sharer["exposure_max_repeats"].value < 6  # nothing promised covers it
-        assert sharer["extracted_random_sampling"].value == 0
+        longest = result.spec.mechanism[0].params["rounds"] == SIXTEEN_TIMES[1]
+        # What thirty bloggers share stands out, which nothing promised covers.
+        assert 3 < sharer["exposure_max_repeats"].value < (8 if longest else 6)
+        assert sharer["extracted_random_sampling"].value <= (0.05 if longest else 0)
         assert sharer["extracted_beam_search"].value == 0
         assert result.leakage["membership"]["auc_user"].value < 0.55
         assert result.leakage["audit"]["epsilon_lower_bound"].value == 0
