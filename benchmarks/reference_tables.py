@@ -8,7 +8,7 @@ What stands between such a line and `<!-- end of table -->` is made again:
     the tables of the results in that folder, as `uedp-bench leaderboard --results FOLDER
     --markdown` prints them, without titles and without what depends on the machine
 `<!-- printed by: python SCRIPT ARGUMENTS -->`
-    what that script prints, from the root of the checkout
+    what that script prints, from the root of the checkout, without empty lines at the end
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def printed(command: str, root: Path) -> str:
     except SystemExit as end:
         if end.code:
             raise RuntimeError(f"{command} ends with {end.code}") from end
-    return said.getvalue()
+    return said.getvalue().rstrip("\n") + "\n"
 
 
 def quoted_by(page: str) -> set[str]:
