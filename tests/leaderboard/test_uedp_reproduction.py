@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,60 @@ def test_one_category_hides_its_own_names_and_costs_less_than_all(
     apart = {category for category in CATEGORIES
              if found(f"deidentify, {category}")[1] < found("noiseless")[0]}  # fmt: skip
     assert apart == {"LOC"}
+
+
+@pytest.fixture(scope="module")
+def categories(script: dict[str, Any]) -> dict[str, dict[str, list[Result]]]:
+    found: dict[str, dict[str, list[Result]]] = script["by_category"](FOLDER / "uedp-categories")
+    return found
+
+
+def test_every_category_has_its_arms_and_seeds(
+    categories: dict[str, dict[str, list[Result]]],
+) -> None:
+    assert tuple(categories) == CATEGORIES
+    for found in categories.values():
+        assert list(found) == ["deidentify", DESCRIBED, ADAM]
+        for results in found.values():
+            assert [result.spec.seed for result in results] == SEEDS
+
+
+def test_sensitive_sentences_of_a_category_are_those_of_table_2(
+    categories: dict[str, dict[str, list[Result]]],
+) -> None:
+    printed = {"LOC": 5433, "MISC": 3438, "ORG": 5187, "PER": 4406}
+    for category, found in categories.items():
+        for result in found[DESCRIBED] + found[ADAM]:
+            assert result.spec.mechanism[0].params["sensitive_sentences"] == printed[category]
+
+
+def test_claims_differ_between_categories_and_nothing_else_does(
+    script: dict[str, Any],
+    categories: dict[str, dict[str, list[Result]]],
+    first_point: dict[str, list[Result]],
+) -> None:
+    every = [*categories.values(), first_point]
+    claims = {script["claimed"](found[ADAM][0]) for found in every}
+    assert len(claims) == 5
+    assert max(claims) == script["claimed"](first_point[ADAM][0])
+    apart = []
+    for name in (DESCRIBED, ADAM):
+        proofs = {tuple(script["proven"](of[name][0], k) for k in (0, 1, 3, 10)) for of in every}
+        assert len(proofs) == 1
+        for one, other in combinations(every, 2):
+            pairs = zip(of_seeds(one[name]), of_seeds(other[name]), strict=True)
+            gap = seed_estimate([left - right for left, right in pairs])
+            assert abs(gap.value) < 5  # where 56 lie between the model and one without noise
+            apart += [name] if not (gap.low or 0.0) <= 0.0 <= (gap.high or 0.0) else []
+    assert apart == [ADAM]  # one interval in twenty, at 95 %
+
+
+def test_removing_a_category_hides_its_names(
+    categories: dict[str, dict[str, list[Result]]],
+) -> None:
+    for found in categories.values():
+        for result in found["deidentify"]:
+            assert result.leakage["secret-sharer"]["exposure_entity"].value < 2
 
 
 ROUNDS_OF_THE_CODE = [
