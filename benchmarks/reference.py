@@ -41,6 +41,7 @@ from uedp_bench.harness.grid import expand
 from uedp_bench.harness.settings import parse_setting
 from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
 from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.results import RunSpec
 
 HERE = Path(__file__).resolve().parents[1]
 DATA = re.compile(r"\bdata/[\w./-]+")
@@ -63,11 +64,17 @@ class Part:
     commands: tuple[str, ...]
     after: tuple[str, ...] = ()
 
-    def planned(self) -> int | None:
-        """How many runs the specs of its commands stand for; None for other commands."""
+    def runs(self) -> list[RunSpec] | None:
+        """The runs that the specs of its commands stand for; None for other commands."""
         if any(shlex.split(command)[:2] != ["uedp-bench", "run"] for command in self.commands):
             return None
-        return sum(len(expand(_spec_of(shlex.split(each)[2:]))) for each in self.commands)
+        specs = [_spec_of(shlex.split(each)[2:]) for each in self.commands]
+        return [run for spec in specs for run in expand(spec)]
+
+    def planned(self) -> int | None:
+        """How many these are."""
+        found = self.runs()
+        return None if found is None else len(found)
 
     def needs(self) -> tuple[str, ...]:
         """The files and folders of the data folder that the commands read, each once."""
