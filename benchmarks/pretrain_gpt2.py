@@ -9,6 +9,9 @@ in batches of about as many tokens each, in bfloat16 on a GPU. `read` splits fil
 `source.public` does, prepares them as `task.preprocessing=paper` does, and trains a tokenizer.
 `train` writes the folder in the format of `transformers`, with `pretraining.json` beside: texts,
 tokens seen, loss. The weights are those of this text, and never those that OpenAI published.
+
+On a CPU with glibc set MALLOC_MMAP_THRESHOLD_=1048576 for `train`. Batches have many shapes, and
+what one frees does not fit the next: without this the process grows by some ten MB a step.
 """
 
 from __future__ import annotations
