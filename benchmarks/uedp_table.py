@@ -110,9 +110,15 @@ def proven_for_all(result: Result) -> float:
     return proven(result, users - 1)
 
 
+OFF_THE_SCALE = 1e6
+"""Perplexity from which on a model has learnt nothing, and seeds differ by powers of ten."""
+
+
 def shown(values: Sequence[float], digits: int = 3) -> str:
-    """The mean and half of its interval over seeds."""
+    """The mean and half of its interval over seeds; off the scale the least and the most."""
     found = seed_estimate(values)
+    if found.value >= OFF_THE_SCALE:
+        return f"{min(values):.0e} to {max(values):.0e}"
     if found.high is None:
         return f"{found.value:.{digits}g}"
     places = max(digits - 1 - math.floor(math.log10(max(abs(found.value), 1e-9))), 0)
@@ -137,15 +143,19 @@ def strict(result: Result) -> float:
 
 def print_promises(found: Arms) -> None:
     """Utility and claim of each arm beside what is proven, and the floors."""
-    rows, metric = [], next(iter(found.values()))[0].headline.metric
+    rows, first = [], next(iter(found.values()))[0]
+    metric = first.headline.metric
+    pieces = ["perplexity a token"] if first.spec.model.name == "gpt2" else []
     for name, results in found.items():
         one = results[0]
         curve = [number(proven(one, k)) for k in SPREADS]
         everybody = proven_for_all(one)
-        cells = [name, shown(scores(results)), number(claimed(one))]
-        rows.append([*cells, *curve, number(everybody)])
+        cells = [name, shown(scores(results))]
+        if pieces:
+            cells.append(shown([r.utility["perplexity_token"].value for r in results]))
+        rows.append([*cells, number(claimed(one)), *curve, number(everybody)])
     head = "error, %" if metric == "error" else metric
-    table(["", head, "claimed ε", *(f"k = {k}" for k in SPREADS), "everybody"], rows)
+    table(["", head, *pieces, "claimed ε", *(f"k = {k}" for k in SPREADS), "everybody"], rows)
     if metric == "error":
         return
     low, high = (
@@ -279,9 +289,14 @@ MARKERS = "osd^vxP*<>DhX"
 def plot_utility(found: Arms, path: Path) -> None:
     """Utility against the claim, and against what is proven at each spread; bars are over seeds.
 
-    De-identification of one category is left to the tables, so that the others can be told apart.
+    De-identification of one category, and what is off the scale, are left to the tables, so that
+    the others can be told apart.
     """
-    found = {name: each for name, each in found.items() if not name.startswith("deidentify, ")}
+    found = {
+        name: each
+        for name, each in found.items()
+        if not name.startswith("deidentify, ") and max(scores(each)) < OFF_THE_SCALE
+    }
     figure, panels = panels_of(2, 8.0)
     infinite = 300.0
     for at, (name, results) in enumerate(found.items()):

@@ -19,7 +19,6 @@ PARTS = [
     if (RESULTS / part.name).is_dir() and part.name != "audits"  # made by a script, without a spec
 ]  # fmt: skip
 RUN_IN_PART = {
-    "ubuntu-irc",
     "bloggers-trend",
     "reproductions/translation-fragments-small-jrc",
     "reproductions/uedp-gpt2-real",
