@@ -125,6 +125,10 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
         ("user-dp, ε = 0.583", "k = 0"): ("0.583",),
         ("uedp, as described, 50 rounds, q_s = 0.6", "error, %"): ("77.5",),
         ("0.5|0", "above the first row"): ("2.9", "7.9"),
+        ("uedp, as released, 191 rounds", "perplexity a token"): ("143",),
+        ("uedp, as released, 191 rounds", "claimed ε"): ("0.2",),
+        ("uedp, as released, 191 rounds", "exposure"): ("9.4",),
+        ("noiseless", "perplexity a token"): ("135",),
     },
     "translation-fragments": {
         ("EMEA|nothing", "loss"): ("5.53",),

@@ -39,14 +39,20 @@ def first_point(script: dict[str, Any]) -> dict[str, list[Result]]:
     return found
 
 
-def test_the_page_holds_the_tables_that_the_command_prints(
-    script: dict[str, Any], capsys: pytest.CaptureFixture[str]
+def test_the_page_holds_the_tables_and_plots_that_the_command_makes(
+    script: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script["main"](FOLDER)
+    script["main"](FOLDER, tmp_path)
     tables = capsys.readouterr().out.strip().split("\n\n")
     assert len(tables) >= 2
     for table in tables:
         assert table in PAGE
+    plots = sorted(path.name for path in tmp_path.iterdir())
+    assert len(plots) >= 6
+    for name in plots:
+        assert f"({name})" in PAGE
+        stored = ROOT / "docs" / "reproductions" / name
+        assert (tmp_path / name).read_text("utf-8") == stored.read_text("utf-8")
 
 
 def test_every_arm_of_the_audit_has_its_seeds(audits: dict[str, list[Result]]) -> None:
