@@ -33,7 +33,7 @@ check: install-test  ## lint, format, types
 docs: install-test  ## the documentation as a site: open site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -d $(abspath $(SITE))
 
-# PARTS=bloggers,quickstart runs these alone; DATA is the folder of data sets.
+# PARTS=levers,reproductions runs these sets, PARTS=bloggers,quickstart these parts; DATA is the folder of data sets.
 REFERENCE := $(BIN)/python benchmarks/reference.py --data $(DATA) $(if $(PARTS),--parts $(PARTS))
 reference: install-test  ## the reference set again, with the pages and boards made of it: a night
 	$(REFERENCE)

@@ -1,11 +1,14 @@
 """Runs the reference set part by part, stores its results, and fills the pages that quote them.
 
-    make reference DATA=data                        # all of it: a night and a half on two cores
+    make reference DATA=data                        # the reference set: a night on two cores
     python benchmarks/reference.py --list           # what is there, what is missing, minutes
+    python benchmarks/reference.py --data data --parts levers,reproductions
     python benchmarks/reference.py --data data --parts bloggers,tagging/embedded
 
-`reference_parts.yaml` lists the parts: a folder below `leaderboard/results`, and the commands that
-fill it. A part whose data are not there is left out, and said. Runs go to `runs/reference`, in a
+`reference_parts.yaml` lists the parts in sets: `reference`, what each task has; `levers`, one thing
+changed at a time; `reproductions`, the papers' own comparisons. A part is a folder below
+`leaderboard/results`, and the commands that fill it. A part whose data are not there is left out,
+and said. Runs go to `runs/reference`, in a
 folder for each state of the code, so that no stored folder mixes two. Models that have read public
 text are trained once for all parts that need the same. The same command goes on after Ctrl-C. A
 part's results replace the stored ones when all of its runs have ended and `leaderboard validate`
@@ -48,6 +51,8 @@ DATA = re.compile(r"\bdata/[\w./-]+")
 NOT_CODE = (":!docs", ":!leaderboard/results", ":!*.md")
 PHASES = ("attack", "score", "plant", "save", "account")
 STOPPED = 130
+FIRST_SET = "reference"
+"""The set that runs where no parts are named."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,13 @@ class Part:
         name: of the folder, below `leaderboard/results`.
         commands: that write runs into the folder `{out}`; they read `data/...`.
         after: commands that draw plots of the stored folder, from the root of the checkout.
+        of: the set that it belongs to.
     """
 
     name: str
     commands: tuple[str, ...]
     after: tuple[str, ...] = ()
+    of: str = FIRST_SET
 
     def runs(self) -> list[RunSpec] | None:
         """The runs that the specs of its commands stand for; None for other commands."""
@@ -124,20 +131,28 @@ def _spec_of(words: Sequence[str]) -> Spec:
 
 
 def read_parts(file: Path) -> list[Part]:
-    """The parts of a list, in its order."""
-    listed = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return [Part(p["name"], tuple(p["commands"]), tuple(p.get("after", ()))) for p in listed]
+    """The parts of all sets of a list, in its order."""
+    sets = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return [
+        Part(part["name"], tuple(part["commands"]), tuple(part.get("after", ())), name)
+        for name, parts in sets.items()
+        for part in parts
+    ]
 
 
 def chosen(parts: Sequence[Part], names: str | None) -> list[Part]:
-    """The parts that were asked for by name, or all of them; exits for a name that is none."""
+    """The parts that were asked for by their names or their sets', or all of them.
+
+    Exits for a name that is neither.
+    """
     if names is None:
         return list(parts)
-    known = {part.name: part for part in parts}
     asked = [name.strip() for name in names.split(",")]
+    known = [*dict.fromkeys(part.of for part in parts), *(part.name for part in parts)]
     if unknown := [name for name in asked if name not in known]:
-        sys.exit(f"--parts: {', '.join(unknown)} is no part; known: {', '.join(known)}")
-    return [known[name] for name in asked]
+        sys.exit(f"--parts: {', '.join(unknown)} is no set and no part; known: {', '.join(known)}")
+    found = [part for name in asked for part in parts if name in (part.of, part.name)]
+    return list(dict.fromkeys(found))
 
 
 def code_version(root: Path) -> str:
@@ -194,43 +209,55 @@ def stored_results(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
+HEAD = ("part", "runs", "of", "older", "seeds", "CPU minutes", "commit")
+
+
 def listing(parts: Sequence[Part], place: Place, *, with_data: bool = True) -> str:
     """A table of parts in Markdown: runs that are stored, of how many, their seeds and minutes.
 
     Args:
-        parts: of the set.
+        parts: the sums of those of a set stand below them.
         place: where results and data are.
         with_data: add the column of what the data folder lacks.
     """
-    head = [
-        "part",
-        "runs",
-        "of",
-        "older",
-        "seeds",
-        "CPU minutes",
-        "commit",
-        *(["data"] if with_data else []),
+    lines = [[*HEAD, *["data"] * with_data], [":--", *["--:"] * 5, ":--", *[":--"] * with_data]]
+    for name in dict.fromkeys(part.of for part in parts):
+        runs, older, total, exact = 0, 0, 0.0, True
+        for part in parts:
+            if part.of != name:
+                continue
+            results = stored_results(place.stored / part.name)
+            took, measured = minutes(results)
+            total, exact = total + took, exact and measured
+            runs, older = runs + len(results), older + sum(map(outdated, results))
+            lines.append([*_row(part, results), *[_lacking(part, place)] * with_data])
+        sums = ["all of", str(runs), "", str(older), "", _rounded(total, exact), ""]
+        lines.append([f"{sums[0]} **{name}**", *sums[1:], *[""] * with_data])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _row(part: Part, results: Sequence[dict[str, Any]]) -> list[str]:
+    """The cells of a part below `HEAD`."""
+    took = _rounded(*minutes(results)) if results else "not run"
+    seeds = {result["spec"]["seed"] for result in results}
+    commits = {str(result["provenance"].get("commit"))[:7] for result in results}
+    counts = (part.planned() or "–", sum(map(outdated, results)), len(seeds))
+    return [
+        f"`{part.name}`",
+        str(len(results)),
+        *map(str, counts),
+        took,
+        ", ".join(sorted(commits)),
     ]
-    rows, total, exact = [], 0.0, True
-    for part in parts:
-        results = stored_results(place.stored / part.name)
-        took, measured = minutes(results)
-        total, exact = total + took, exact and measured
-        seeds = {result["spec"]["seed"] for result in results}
-        commits = {str(result["provenance"].get("commit"))[:7] for result in results}
-        shown = f"{took:.0f}" if measured else f"~{took:.0f}"
-        lacking = ", ".join(place.missing(part))
-        planned = part.planned()
-        row = [f"`{part.name}`", str(len(results)), str(planned or "–")]
-        row += [str(sum(map(outdated, results))), str(len(seeds))]
-        row += [shown if results else "not run", ", ".join(sorted(commits))]
-        rows.append(row + [f"missing: {lacking}" if lacking else "there"] * with_data)
-    sums = [str(sum(int(row[at]) for row in rows)) for at in (1, 3)]
-    whole = f"{'' if exact else '~'}{total:.0f}"
-    rows.append(["all", sums[0], "", sums[1], "", whole, ""] + [""] * with_data)
-    aligned = [":--", *["--:"] * 5, ":--", ":--"][: len(head)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, aligned, *rows])
+
+
+def _rounded(took: float, measured: bool) -> str:
+    return f"{'' if measured else '~'}{took:.0f}"
+
+
+def _lacking(part: Part, place: Place) -> str:
+    missing = place.missing(part)
+    return f"missing: {', '.join(missing)}" if missing else "there"
 
 
 def run_command(command: str, out: Path, place: Place, *, workers: int) -> int:
@@ -316,7 +343,10 @@ def main(given: Sequence[str] | None = None) -> int:
     """Runs what was asked for: 0 if all of it is stored, 1 if a part failed, 130 if stopped."""
     read = argparse.ArgumentParser(description="Run the reference set.")
     read.add_argument("--data", type=Path, default=HERE / "data", help="folder of data sets")
-    read.add_argument("--parts", help="names, with commas between; default: all")
+    read.add_argument(
+        "--parts",
+        help=f"names of sets and parts, with commas between; default: {FIRST_SET}, to list: all",
+    )
     read.add_argument("--list", action="store_true", help="say what there is, and run nothing")
     read.add_argument("--stored", action="store_true", help="the same, without a look at the data")
     read.add_argument("--workers", type=int, default=2, help="runs at a time; default: 2")
@@ -324,9 +354,10 @@ def main(given: Sequence[str] | None = None) -> int:
     asked = read.parse_args(given)
     root = asked.root.resolve()  # commands run in another folder
     every = read_parts(root / "benchmarks" / "reference_parts.yaml")
-    parts = chosen(every, asked.parts)
+    listed = asked.list or asked.stored
+    parts = chosen(every, asked.parts or (None if listed else FIRST_SET))
     place = Place(root, asked.data, root / "runs" / "reference")
-    if asked.list or asked.stored:
+    if listed:
         print(listing(parts, place, with_data=not asked.stored))
         return 0
     place = Place(root, asked.data, place.work / code_version(root))

@@ -45,7 +45,9 @@ def checkout(tmp_path):
     spec = tiny({"name": "public-only"}, seeds=[1, 2])
     (root / "spec.yaml").write_text(yaml.safe_dump(spec))
     small = {**PARTS[0], "commands": [f"uedp-bench run {root}/spec.yaml"]}
-    (root / "benchmarks" / "reference_parts.yaml").write_text(yaml.safe_dump([small, PARTS[1]]))
+    (root / "benchmarks" / "reference_parts.yaml").write_text(
+        yaml.safe_dump({"reference": [small, PARTS[1]]})
+    )
     page = f"A\n<!-- table: {RESULTS}/small/embedded -->\nold\n<!-- end of table -->\nB\n"
     (root / "docs" / "page.md").write_text(page)
     (root / ".gitignore").write_text("runs/\n")
@@ -129,7 +131,9 @@ def test_what_ends_the_script_ends_its_command(checkout):
         "time.sleep(600)\n"
     )
     part = {"name": "waits", "commands": ["python wait.py {out}"]}
-    (checkout / "benchmarks" / "reference_parts.yaml").write_text(yaml.safe_dump([part]))
+    (checkout / "benchmarks" / "reference_parts.yaml").write_text(
+        yaml.safe_dump({"reference": [part]})
+    )
     commit(checkout)
     script = [sys.executable, ROOT / "benchmarks" / "reference.py", *asked(checkout)]
     with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as running:
@@ -154,7 +158,9 @@ def test_parts_share_models_of_public_text(reference, checkout, bench):
         (checkout / f"{name}.yaml").write_text(yaml.safe_dump(spec))
     parts = [{"name": name, "commands": [f"uedp-bench run {checkout}/{name}.yaml"]}
              for name in names]  # fmt: skip
-    (checkout / "benchmarks" / "reference_parts.yaml").write_text(yaml.safe_dump(parts))
+    (checkout / "benchmarks" / "reference_parts.yaml").write_text(
+        yaml.safe_dump({"reference": parts})
+    )
     commit(checkout)
     assert reference.main(asked(checkout)) == 0
     costs = [
@@ -166,8 +172,41 @@ def test_parts_share_models_of_public_text(reference, checkout, bench):
 
 
 def test_names_of_parts_are_checked(reference, checkout):
-    with pytest.raises(SystemExit, match="smal is no part; known: small/embedded, elsewhere"):
+    with pytest.raises(
+        SystemExit, match="smal is no set and no part; known: reference, small/embedded, e"
+    ):
         reference.main(asked(checkout, "--parts", "smal"))
+
+
+def test_sets_are_run_by_name_and_summed_apart(reference, tmp_path):
+    sets = {"reference": [PARTS[0]], "levers": [PARTS[1], {"name": "b", "commands": ["x"]}]}
+    listed = tmp_path / "parts.yaml"
+    listed.write_text(yaml.safe_dump(sets, sort_keys=False))
+    parts = reference.read_parts(listed)
+    names = {
+        asked: [part.name for part in reference.chosen(parts, asked)]
+        for asked in (None, "reference", "levers", "b,levers", "small/embedded,b")
+    }
+    assert names == {
+        None: ["small/embedded", "elsewhere", "b"],
+        "reference": ["small/embedded"],
+        "levers": ["elsewhere", "b"],
+        "b,levers": ["b", "elsewhere"],
+        "small/embedded,b": ["small/embedded", "b"],
+    }
+    commands = tuple("python x" for _ in parts)  # no spec to count the runs of
+    shown = [reference.Part(part.name, commands, (), part.of) for part in parts]
+    place = reference.Place(tmp_path, tmp_path, tmp_path)
+    for name, seconds in (("elsewhere", 120.0), ("b", 60.0)):
+        run = place.stored / name / "1"
+        run.mkdir(parents=True)
+        result = {"spec": {"seed": 1}, "cost": {"cpu_seconds": seconds}, "provenance": {}}
+        (run / "result.json").write_text(json.dumps(result))
+    sums = [line for line in reference.listing(shown, place).splitlines() if "all of" in line]
+    assert sums == [
+        "| all of **reference** | 0 |  | 0 |  | 0 |  |  |",
+        "| all of **levers** | 2 |  | 2 |  | 3 |  |  |",
+    ]
 
 
 def test_a_part_that_fails_is_not_stored_and_the_others_go_on(
@@ -179,7 +218,7 @@ def test_a_part_that_fails_is_not_stored_and_the_others_go_on(
              "after": ["python fails.py"]}  # fmt: skip
     broken = {"name": "broken", "commands": ["python fails.py"]}
     listed = checkout / "benchmarks" / "reference_parts.yaml"
-    listed.write_text(yaml.safe_dump([broken, small, PARTS[1]]))
+    listed.write_text(yaml.safe_dump({"reference": [broken, small, PARTS[1]]}))
     (checkout / "fails.py").write_text("raise SystemExit(3)")
     commit(checkout)
     monkeypatch.chdir(checkout.parent)
