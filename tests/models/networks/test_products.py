@@ -77,6 +77,30 @@ def test_networks_of_others_get_the_same_gradients(
     assert calls or not products.onednn_works()
 
 
+def test_rows_with_gaps_between_them_do_not_reach_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """oneDNN multiplies by them with code that is a thousand times as slow."""
+    if not products.onednn_works():
+        pytest.skip("torch has no product by oneDNN")
+    met: list[Tensor] = []
+    library = torch.ops.mkldnn._linear_pointwise
+
+    def seen(x: Tensor, weight: Tensor, *rest: Any) -> Tensor:
+        met.append(weight)
+        result: Tensor = library(x, weight, *rest)
+        return result
+
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", seen)
+    monkeypatch.setattr(products, "LARGE", 1)
+    monkeypatch.setattr(products, "NARROW", 1)
+    x, wide = draw(7, 5), draw(6, 15)[:, :5]
+    for weight in (wide, wide.contiguous(), draw(5, 18)[:, :6].t(), draw(5, 6).t()):
+        torch.testing.assert_close(product(x, weight), x @ weight.t())
+    assert len(met) == 4
+    assert all(weight.is_contiguous() or weight.t().is_contiguous() for weight in met)
+
+
 def test_transforms_and_overriding_tensors_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "LARGE", 1)
     monkeypatch.setattr(products, "NARROW", 1)
