@@ -1,8 +1,10 @@
-"""Draws perplexity against proven epsilon of a study of bloggers, from its stored results.
+"""Draws perplexity against proven epsilon of a study of people, from its stored results.
 
     python benchmarks/bloggers_plot.py leaderboard/results/bloggers-larger docs/bloggers-larger.svg
     python benchmarks/bloggers_plot.py leaderboard/results/bloggers-larger \\
         leaderboard/results/bloggers-mechanisms docs/bloggers-mechanisms.svg
+    python benchmarks/bloggers_plot.py leaderboard/results/ubuntu-irc \\
+        leaderboard/results/ubuntu-irc-mechanisms docs/ubuntu-irc.svg --people nicks
 
 Several folders are drawn into one picture; one of them holds the model without private text and the
 one without protection. Vertical lines are 95 % intervals over seeds.
@@ -10,10 +12,10 @@ one without protection. Vertical lines are 95 % intervals over seeds.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -22,12 +24,25 @@ from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 from uedp_bench.results import Estimate
 
+
+class People(NamedTuple):
+    """What a user, a row and the private text of a study are called."""
+
+    user: str
+    row: str
+    text: str
+
+
+PEOPLE = {
+    "bloggers": People("blogger", "sentence", "blogs"),
+    "nicks": People("nick", "message", "messages"),
+}
 PRIVATE = {
-    "user-dp": ("user", "o", "user-dp: a blogger"),
-    "uedp-group": ("user-entity", "s", "uedp-group: a blogger with an entity"),
-    "dp-ftrl": ("user", "^", "dp-ftrl: a blogger, turns in the open"),
-    "uedp-spread": ("user-entity", "D", "uedp-spread: a blogger with an entity"),
-    "dp-sgd": ("record", "v", "dp-sgd: a sentence"),
+    "user-dp": ("user", "o", "user-dp: a {user}"),
+    "uedp-group": ("user-entity", "s", "uedp-group: a {user} with an entity"),
+    "dp-ftrl": ("user", "^", "dp-ftrl: a {user}, turns in the open"),
+    "uedp-spread": ("user-entity", "D", "uedp-spread: a {user} with an entity"),
+    "dp-sgd": ("record", "v", "dp-sgd: a {row}"),
 }
 """Unit of the epsilon, marker and name in the legend of each mechanism."""
 APART = 1.02
@@ -57,13 +72,15 @@ def line(
     )  # fmt: skip
 
 
-def plot(folders: Sequence[Path], path: Path) -> None:
+def plot(folders: Sequence[Path], path: Path, people: str = "bloggers") -> None:
     """Draws the mechanisms with a guarantee, and what needs none or has none as levels.
 
     Args:
         folders: results of the study.
         path: of the picture.
+        people: of `PEOPLE`.
     """
+    names = PEOPLE[people]
     figure = picture(6.2)
     panel = figure.subplots()
     rows = aggregate(load_results(list(folders)))
@@ -73,10 +90,10 @@ def plot(folders: Sequence[Path], path: Path) -> None:
             continue
         found = [row.utility["perplexity"] for row in chosen]
         at = [proven(row, unit) * APART**place for row in chosen]
-        line(panel, at, found, meaning, marker)
+        line(panel, at, found, meaning.format(**names._asdict()), marker)
     levels = {row.label: row.utility["perplexity"].value for row in rows}
     levels = {name: levels[name] for name in ("public-only", "noiseless")}
-    levels["bigrams of the blogs"] = rows[0].utility["bigram_perplexity"].value
+    levels[f"bigrams of the {names.text}"] = rows[0].utility["bigram_perplexity"].value
     for place, (name, level) in enumerate(levels.items()):
         panel.axhline(level, color="0.5", linestyle=("-.", "--", ":")[place], linewidth=0.8)
         panel.text(0.93 if place == 2 else 8.6, level, name, fontsize=7, color="0.3", va="bottom",
@@ -86,12 +103,15 @@ def plot(folders: Sequence[Path], path: Path) -> None:
     panel.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
     panel.set_xlim(0.9, 8.9)
     panel.set_xlabel("proven ε (δ = 1e-5)")
-    panel.set_ylabel("perplexity of held-out bloggers")
-    panel.legend(frameon=False, fontsize=7, loc="center", bbox_to_anchor=(0.5, 0.28))
+    panel.set_ylabel(f"perplexity of held-out {people}")
+    figure.legend(frameon=False, fontsize=7, loc="outside lower center", ncols=2)
     figure.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit("usage: python benchmarks/bloggers_plot.py RESULTS... PICTURE")
-    plot([Path(name) for name in sys.argv[1:-1]], Path(sys.argv[-1]))
+    read = argparse.ArgumentParser(description="Draw a study of people.")
+    read.add_argument("results", nargs="+", type=Path, help="folders of results")
+    read.add_argument("picture", type=Path, help="the SVG to write")
+    read.add_argument("--people", choices=PEOPLE, default="bloggers", help="default: bloggers")
+    asked = read.parse_args()
+    plot(asked.results, asked.picture, asked.people)

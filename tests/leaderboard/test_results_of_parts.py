@@ -21,6 +21,7 @@ PARTS = [
 RUN_IN_PART = {
     "bloggers-trend",
     "reproductions/translation-fragments-small-jrc",
+    "reproductions/uedp-awd-lstm",
     "reproductions/uedp-gpt2-real",
 }
 """Parts of which some runs are stored; docs/reference-set.md says which are missing."""

@@ -38,6 +38,7 @@ UEDP = {
     "paper/uedp-audit-quick": 5,
     "paper/uedp-sampling-quick": 3,
     "paper/uedp-sampling-released-quick": 4,
+    "paper/uedp-awd-lstm": 5,
     "paper/uedp-last-point-quick": 2,
     "paper/uedp-contracts-quick": 12,
     "paper/uedp-ag-quick": 11,
