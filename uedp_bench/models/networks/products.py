@@ -127,7 +127,7 @@ def outer(gradients: Tensor, inputs: Tensor) -> Tensor:
 def descend(weight: Tensor, gradients: Tensor, inputs: Tensor, rate: float) -> None:
     """Subtracts `rate` times `outer(gradients, inputs)` from a weight (outputs, inputs)."""
     if not (_pays(gradients, inputs.shape[1]) and strided_works()):
-        weight.add_(outer(gradients, inputs), alpha=-rate)
+        weight.addmm_(gradients.t(), inputs, alpha=-rate)
         return
     if more := _more_rows(len(gradients)):
         gradients, inputs = (functional.pad(x, (0, 0, 0, more)) for x in (gradients, inputs))
