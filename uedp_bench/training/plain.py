@@ -13,6 +13,7 @@ from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Schedule, on_device, row_seeds
 from uedp_bench.run_context import Run
+from uedp_bench.training import denormals
 from uedp_bench.training.chunks import batches_of_like_length
 from uedp_bench.training.diagnostics import count_weights
 
@@ -72,6 +73,7 @@ def train_plain(
     return module.eval()
 
 
+@denormals.as_zeros()
 def plain_step(
     learner: Learner,
     module: nn.Module,

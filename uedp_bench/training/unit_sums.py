@@ -18,6 +18,7 @@ from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.run_context import Run
+from uedp_bench.training import denormals
 from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.chunks import by_rows, chunk_size, chunks, row_numbers
 from uedp_bench.training.clipping import clipped_sum, layered_sum
@@ -209,6 +210,7 @@ class ShareWorker:
         """Weights of the network, in the order of an update."""
         return self.trainer.flat.layers()
 
+    @denormals.as_zeros()
     def unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
         """The sum of what the units of a share send."""
         width = share.cohort.rows.shape[1]

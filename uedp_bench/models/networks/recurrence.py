@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.overrides import handle_torch_function, has_torch_function
 
-from uedp_bench.models.networks import denormals
 from uedp_bench.models.networks.recurrence_tables import (
     CellWeights,
     ForwardTables,
@@ -79,10 +78,7 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, ...]:
         inputs, recurrent, cells, mask, *weights, coupled = given
-        with denormals.as_zeros():
-            tables = forward_tables(
-                inputs, (recurrent, cells), _of_all(weights), mask, coupled=coupled
-            )
+        tables = forward_tables(inputs, (recurrent, cells), _of_all(weights), mask, coupled=coupled)
         outputs, gates, cells, squashed = tables
         return outputs, cells[-1].clone(), gates, cells, squashed
 
@@ -124,9 +120,8 @@ class _Backward(torch.autograd.Function):
         of_outputs, of_cells, inputs, recurrent, cells, mask, *rest = given
         state, weights = (recurrent, cells), _of_all(rest[:4])
         tables = ForwardTables(*rest[4:])
-        with denormals.as_zeros():
-            back = backward_tables(of_outputs, of_cells, tables, state, weights, mask)
-            found = weight_gradients(inputs, tables, back, state, weights, mask)
+        back = backward_tables(of_outputs, of_cells, tables, state, weights, mask)
+        found = weight_gradients(inputs, tables, back, state, weights, mask)
         down = back.inputs.new_empty(*found.bias.shape[:-1], 0)
         down = down if found.projection is None else found.projection
         return back.inputs, *back.state, *found[:3], down

@@ -1,7 +1,7 @@
 """Numbers that are too small to be normal, as zeros: processors multiply them many times as slowly.
 
 Gradients that vanish over time and layers become such numbers (below 1.2e-38 in float32). Zeros in
-their place change no sum that a float32 shows, and make no norm larger.
+their place change no sum that a float32 shows, and make no update longer.
 """
 
 from __future__ import annotations
