@@ -8,11 +8,10 @@
 `reference_parts.yaml` lists the parts in sets: `reference`, what each task has; `levers`, one thing
 changed at a time; `reproductions`, the papers' own comparisons. A part is a folder below
 `leaderboard/results`, and the commands that fill it. A part whose data are not there is left out,
-and said. Runs go to `runs/reference`, in a
-folder for each state of the code, so that no stored folder mixes two. Models that have read public
-text are trained once for all parts that need the same. The same command goes on after Ctrl-C. A
-part's results replace the stored ones when all of its runs have ended and `leaderboard validate`
-finds no error in them.
+and said. Runs go to `runs/reference`, in a folder for each state of the code, so that no stored
+folder mixes two. Models that have read public text are trained once for all parts that need the
+same. The same command goes on after Ctrl-C. A part's results replace the stored ones when all of
+its runs have ended and `leaderboard validate` finds no error in them.
 
 Minutes are sums of `cpu_seconds` of stored results: processor time, however many cores share it.
 Results that are older than this field, and those of resumed runs, whose field is of their last
@@ -231,8 +230,8 @@ def listing(parts: Sequence[Part], place: Place, *, with_data: bool = True) -> s
             total, exact = total + took, exact and measured
             runs, older = runs + len(results), older + sum(map(outdated, results))
             lines.append([*_row(part, results), *[_lacking(part, place)] * with_data])
-        sums = ["all of", str(runs), "", str(older), "", _rounded(total, exact), ""]
-        lines.append([f"{sums[0]} **{name}**", *sums[1:], *[""] * with_data])
+        sums = [str(runs), "", str(older), "", _rounded(total, exact), ""]
+        lines.append([f"all of **{name}**", *sums, *[""] * with_data])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
