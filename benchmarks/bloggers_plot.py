@@ -26,7 +26,7 @@ from uedp_bench.results import Estimate
 
 
 class People(NamedTuple):
-    """What a user, a row and the private text of a study are called."""
+    """Names of a user, a row and the private text of a study."""
 
     user: str
     row: str

@@ -209,6 +209,7 @@ def stored_results(folder: Path) -> list[dict[str, Any]]:
 
 
 HEAD = ("part", "runs", "of", "older", "seeds", "CPU minutes", "commit")
+"""Columns of the table of parts."""
 
 
 def listing(parts: Sequence[Part], place: Place, *, with_data: bool = True) -> str:
@@ -220,34 +221,26 @@ def listing(parts: Sequence[Part], place: Place, *, with_data: bool = True) -> s
         with_data: add the column of what the data folder lacks.
     """
     lines = [[*HEAD, *["data"] * with_data], [":--", *["--:"] * 5, ":--", *[":--"] * with_data]]
-    for name in dict.fromkeys(part.of for part in parts):
+    sets = defaultdict[str, list[Part]](list)
+    for part in parts:
+        sets[part.of].append(part)
+    for name, members in sets.items():
         runs, older, total, exact = 0, 0, 0.0, True
-        for part in parts:
-            if part.of != name:
-                continue
+        for part in members:
             results = stored_results(place.stored / part.name)
+            aged = sum(map(outdated, results))
             took, measured = minutes(results)
+            seeds = {result["spec"]["seed"] for result in results}
+            commits = {str(result["provenance"].get("commit"))[:7] for result in results}
+            cells = [f"`{part.name}`", len(results), part.planned() or "–", aged, len(seeds)]
+            cells += [_rounded(took, measured) if results else "not run"]
+            cells += [", ".join(sorted(commits)), *[_lacking(part, place)] * with_data]
+            lines.append([str(cell) for cell in cells])
+            runs, older = runs + len(results), older + aged
             total, exact = total + took, exact and measured
-            runs, older = runs + len(results), older + sum(map(outdated, results))
-            lines.append([*_row(part, results), *[_lacking(part, place)] * with_data])
         sums = [str(runs), "", str(older), "", _rounded(total, exact), ""]
         lines.append([f"all of **{name}**", *sums, *[""] * with_data])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _row(part: Part, results: Sequence[dict[str, Any]]) -> list[str]:
-    """The cells of a part below `HEAD`."""
-    took = _rounded(*minutes(results)) if results else "not run"
-    seeds = {result["spec"]["seed"] for result in results}
-    commits = {str(result["provenance"].get("commit"))[:7] for result in results}
-    counts = (part.planned() or "–", sum(map(outdated, results)), len(seeds))
-    return [
-        f"`{part.name}`",
-        str(len(results)),
-        *map(str, counts),
-        took,
-        ", ".join(sorted(commits)),
-    ]
 
 
 def _rounded(took: float, measured: bool) -> str:

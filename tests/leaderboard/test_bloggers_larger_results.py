@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from board_rows import by_epsilon, interval, proven
+from board_rows import by_epsilon, interval, one, perplexity, proven
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
@@ -28,11 +28,6 @@ def rows() -> list[Row]:
     if not folder.is_dir():
         pytest.skip(f"no results in {folder.name}: run bloggers-larger and store them there")
     return aggregate(load_results([folder]))
-
-
-def one(rows: list[Row], label: str) -> Row:
-    (found,) = (row for row in rows if row.label == label)
-    return found
 
 
 def private(rows: list[Row], label: str) -> list[Row]:
@@ -62,8 +57,8 @@ def test_every_epsilon_beats_what_needs_no_private_text(rows: list[Row], label: 
     """And bigrams of the private text itself, which have no guarantee."""
     free = one(rows, "public-only")
     for row in private(rows, label):
-        _, worst = interval(row.utility["perplexity"])
-        assert worst < interval(free.utility["perplexity"])[0]
+        _, worst = perplexity(row)
+        assert worst < perplexity(free)[0]
         assert worst < interval(row.utility["bigram_perplexity"])[0]
         assert row.learned
 

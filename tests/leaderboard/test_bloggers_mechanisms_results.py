@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from board_rows import by_epsilon, interval, proven
+from board_rows import by_epsilon, interval, perplexity, proven
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
@@ -30,10 +30,6 @@ def rows() -> list[Row]:
 def larger() -> list[Row]:
     """The study that has the same text and model."""
     return aggregate(load_results([RESULTS / "bloggers-larger"]))
-
-
-def perplexity(row: Row) -> tuple[float, float]:
-    return interval(row.utility["perplexity"])
 
 
 def test_they_are_runs_of_the_packaged_spec(rows: list[Row]) -> None:

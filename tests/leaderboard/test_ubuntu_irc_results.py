@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from board_rows import by_epsilon, interval, proven
+from board_rows import by_epsilon, one, perplexity, proven
 
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, aggregate
@@ -27,15 +27,6 @@ def rows() -> list[Row]:
 def of(rows: list[Row]) -> dict[str, list[Row]]:
     """Rows of each private mechanism by epsilon."""
     return {label: by_epsilon(rows, label, unit) for label, unit in UNIT.items()}
-
-
-def only(rows: list[Row], label: str) -> Row:
-    (found,) = (row for row in rows if row.label == label)
-    return found
-
-
-def perplexity(row: Row) -> tuple[float, float]:
-    return interval(row.utility["perplexity"])
 
 
 def sharer(row: Row, name: str) -> float:
@@ -59,7 +50,7 @@ def test_epsilon_is_what_the_page_says(of: dict[str, list[Row]], label: str) -> 
 def test_every_epsilon_beats_public_text_alone(
     rows: list[Row], of: dict[str, list[Row]], label: str
 ) -> None:
-    public, plain = only(rows, "public-only"), only(rows, "noiseless")
+    public, plain = one(rows, "public-only"), one(rows, "noiseless")
     for row in of[label]:
         assert perplexity(plain)[1] < perplexity(row)[0]
         assert perplexity(row)[1] < perplexity(public)[0]

@@ -1,4 +1,4 @@
-"""What docs/reproductions/uedp.md says of a small GPT-2 is what the results say."""
+"""Stored results of a small GPT-2 show what docs/reproductions/uedp.md says of it."""
 
 from __future__ import annotations
 

@@ -12,9 +12,20 @@ def interval(stat: Stat) -> tuple[float, float]:
     return stat.low, stat.high
 
 
+def perplexity(row: Row) -> tuple[float, float]:
+    """Both ends of the interval of a row's perplexity."""
+    return interval(row.utility["perplexity"])
+
+
 def proven(row: Row) -> dict[str, float]:
     """Proven epsilons by unit."""
     return {g.unit: g.epsilon for g in row.guarantees if g.kind == "proven"}
+
+
+def one(rows: list[Row], label: str) -> Row:
+    """The row of a mechanism that has one alone."""
+    (found,) = (row for row in rows if row.label == label)
+    return found
 
 
 def by_epsilon(rows: list[Row], label: str, unit: str) -> list[Row]:
