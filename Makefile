@@ -59,15 +59,18 @@ vendor:  ## scripts of the leaderboard's pages again, from the npm packages that
 	cd $(VENDORED) && sha256sum *.js *.css License-*.txt > SHA256SUMS.txt
 
 # Stamps: nothing is installed again until what decides the installation changes.
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.python:
 	$(if $(shell $(PYTHON) -c 'import sys; print("ok" if sys.version_info >= (3, 11) else "")' 2>/dev/null),,\
 	  $(error uedp-bench needs Python 3.11 or newer, and $(PYTHON) is $(or $(shell $(PYTHON) -c 'import sys; print(sys.version.split()[0])' 2>/dev/null),missing): name another, as in: make install PYTHON=python3.12))
 	$(if $(shell $(PYTHON) -c 'import ensurepip, venv; print("ok")' 2>/dev/null),,\
 	  $(error $(PYTHON) has no venv module: install it first (Debian and Ubuntu: apt install python3-venv)))
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/.python
 	$(PIP) install -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed
+$(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/.python
 	$(PIP) install -c constraints.txt -e '.[test]'
-	@touch $@
+	@touch $@ $(VENV)/.installed

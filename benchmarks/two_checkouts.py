@@ -1,9 +1,10 @@
 """CPU seconds of one command of this project in two checkouts, in turns.
 
 Each checkout has an environment of its own in `.venv`. Results go into a folder that is thrown
-away.
+away. Give `--workers 0`: what other processes of a grid take is not counted.
 
-    python benchmarks/two_checkouts.py BEFORE AFTER [--turns 2] -- run quickstart --seeds 1
+    python benchmarks/two_checkouts.py BEFORE AFTER [--turns 2] -- \
+      run quickstart --seeds 1 --workers 0 --no-tracking
 """
 
 from __future__ import annotations

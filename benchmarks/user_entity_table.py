@@ -5,7 +5,7 @@
 
 Reads results of the specs `user-entity` and `user-entity-conll2003`. Noise is its standard
 deviation on the sum, in units of what a user adds at most; the curve is proven epsilon at so many
-others with a sentence each.
+others with a sentence each, as the results hold it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.accounting.events import Protected, Repeated
-from uedp_bench.accounting.ledger import proven_at
+from uedp_bench.accounting.events import Repeated
+from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 from uedp_bench.results import Result
@@ -76,7 +76,7 @@ def _cells(row: Row, result: Result) -> list[str]:
     name = row.label + (f", {params['clipping']}" if "clipping" in params else "")
     epsilon = f"{main.epsilon:.3g}" if main.epsilon < 1e9 else "∞"
     cells = [name, protects, epsilon, _noise(result), _stat(row.utility["perplexity"])]
-    cells += [_at(result, point, main.unit) for point in POINTS]
+    cells += [_at(result, main, spread) for spread in POINTS]
     canaries = row.leakage["secret-sharer"]
     return cells + [_stat(canaries[f"exposure_entity_spread_{k}"]) for k in SPREADS]
 
@@ -91,14 +91,12 @@ def _noise(result: Result) -> str:
     return f"{noise / getattr(base, 'sentences_per_user', 1):.3g}"
 
 
-def _at(result: Result, point: int, unit: Any) -> str:
-    if unit != "user-entity":
+def _at(result: Result, main: Guarantee, spread: int) -> str:
+    """Epsilon at so many others who mention the entity, on the curve that the run kept."""
+    if main.unit != "user-entity":
         users = [g.epsilon for g in result.guarantees if (g.kind, g.unit) == ("proven", "user")]
-        return f"{users[0]:.3g}" if point == 0 and users[0] < 1e9 else "–"
-    epsilon = proven_at(
-        result.events, unit=unit, adjacency="add-or-remove", delta=1e-5,
-        point=Protected(spread=point),
-    )  # fmt: skip
+        return f"{users[0]:.3g}" if spread == 0 and users[0] < 1e9 else "–"
+    epsilon = next(point.epsilon for point in main.curve if point.spread == spread)
     return f"{epsilon:.3g}" if epsilon < 1e9 else "∞"
 
 

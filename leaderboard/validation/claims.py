@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -49,7 +49,7 @@ def _planned(result: Result, derived: Derived) -> Iterator[Problem]:
         differs = _difference(_told(plan, fact), _told(fact, fact), ())
         if differs is not None:
             where, planned, happened = differs
-            what = f"{shown(happened)} is not the {shown(planned)} that its mechanism plans"
+            what = f"is {shown(happened)}, and its mechanism plans {shown(planned)}"
             yield error(place(("events", at, *where)), what)
 
 
@@ -62,15 +62,20 @@ def _difference(
     plan: Any, fact: Any, where: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], Any, Any] | None:
     """Place and values of the first difference, kinds of events first."""
+    parts: Iterable[tuple[Any, Any, Any]]
     if isinstance(plan, dict) and isinstance(fact, dict):
-        for name in sorted({*plan, *fact}, key=lambda name: (name != "kind", name)):
-            found = _difference(plan.get(name), fact.get(name), (*where, name))
-            if found is not None:
-                return found
-        return None
-    numbers = isinstance(plan, int | float) and isinstance(fact, int | float)
-    same = close(plan, fact) if numbers else plan == fact
-    return None if same else (where, plan, fact)
+        names = sorted({*plan, *fact}, key=lambda name: (name != "kind", name))
+        parts = ((name, plan.get(name), fact.get(name)) for name in names)
+    elif isinstance(plan, list | tuple) and isinstance(fact, list | tuple):
+        if len(plan) != len(fact):
+            return where, plan, fact
+        parts = zip(range(len(plan)), plan, fact, strict=True)
+    else:
+        numbers = isinstance(plan, int | float) and isinstance(fact, int | float)
+        same = close(plan, fact) if numbers else plan == fact
+        return None if same else (where, plan, fact)
+    found = (_difference(planned, told, (*where, name)) for name, planned, told in parts)
+    return next(filter(None, found), None)
 
 
 def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:

@@ -88,8 +88,9 @@ def shown(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return str(value).lower().replace("none", "null")
     if isinstance(value, dict | list | tuple):
-        kind = "an object" if isinstance(value, dict) else "a list"
-        return kind if len(value) > FEW else plain(json.dumps(value, default=str))
+        if len(value) <= FEW:
+            return plain(json.dumps(value, default=str))
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     if isinstance(value, float):
         return f"{value:.9g}" if math.isfinite(value) else str(value)
     return plain(repr(value) if isinstance(value, str) else str(value))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from board_rows import by_epsilon, interval, perplexity, proven
+from drawings import assert_same_drawing
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
@@ -150,8 +151,7 @@ def test_the_picture_is_that_of_the_results(tmp_path: Path) -> None:
         ("bloggers-mechanisms", ["bloggers-larger", "bloggers-mechanisms"]),
     ):
         script["plot"]([RESULTS / study for study in studies], tmp_path / "made.svg")
-        drawn = (ROOT / "docs" / f"{name}.svg").read_text("utf-8")
-        assert (tmp_path / "made.svg").read_text("utf-8") == drawn
+        assert_same_drawing(tmp_path / "made.svg", ROOT / "docs" / f"{name}.svg")
 
 
 def test_the_page_has_what_each_setting_came_to() -> None:

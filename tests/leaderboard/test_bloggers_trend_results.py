@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from drawings import assert_same_drawing
 
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result
@@ -127,5 +128,4 @@ def test_without_protection_fewer_people_leak_more() -> None:
 def test_the_picture_is_that_of_the_results(script: Any, tmp_path: Path) -> None:
     folders = [RESULTS / name for name in script.FOLDERS if (RESULTS / name).is_dir()]
     script.plot(script.Study(load_results(folders)), tmp_path / "made.svg")
-    drawn = (ROOT / "docs" / "bloggers-trend.svg").read_text("utf-8")
-    assert (tmp_path / "made.svg").read_text("utf-8") == drawn
+    assert_same_drawing(tmp_path / "made.svg", ROOT / "docs" / "bloggers-trend.svg")

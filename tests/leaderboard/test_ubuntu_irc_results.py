@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from board_rows import by_epsilon, one, perplexity, proven
+from drawings import assert_same_drawing
 
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, aggregate
@@ -101,5 +102,4 @@ def test_the_picture_is_that_of_the_results(tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "benchmarks" / "bloggers_plot.py"))
     folders = [RESULTS / "ubuntu-irc", RESULTS / "ubuntu-irc-mechanisms"]
     script["plot"](folders, tmp_path / "made.svg", "nicks")
-    drawn = (ROOT / "docs" / "ubuntu-irc.svg").read_text("utf-8")
-    assert (tmp_path / "made.svg").read_text("utf-8") == drawn
+    assert_same_drawing(tmp_path / "made.svg", ROOT / "docs" / "ubuntu-irc.svg")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawings import assert_same_drawing
 
 from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.results import Result
@@ -51,8 +52,7 @@ def test_the_page_holds_the_tables_and_plots_that_the_command_makes(
     assert len(plots) >= 6
     for name in plots:
         assert f"({name})" in PAGE
-        stored = ROOT / "docs" / "reproductions" / name
-        assert (tmp_path / name).read_text("utf-8") == stored.read_text("utf-8")
+        assert_same_drawing(tmp_path / name, ROOT / "docs" / "reproductions" / name)
 
 
 def test_every_arm_of_the_audit_has_its_seeds(audits: dict[str, list[Result]]) -> None:

@@ -142,7 +142,7 @@ GUARANTEES = [
     ("guarantees/0/unit", "user-entity", "", "is not the 'user' claimed"),
     ("guarantees/0", GONE, "guarantees", "has 0 claims, and the mechanisms of the spec make 1"),
     ("guarantees/0/status", "refuted", "", "no bound of this file exceeds the claim"),
-    ("events/0/event/event/event/noise_multiplier", 9.0, "", "9 is not the"),
+    ("events/0/event/event/event/noise_multiplier", 9.0, "", "is 9, and its"),
     ("events/0/event/event/event/noise_multiplier", 9.0, "guarantees.1.epsilon", "is more than"),
     ("events/0/event/event/rate", 0.9, "guarantees.1.epsilon", "is less than"),
     ("events/0/unit", "record", "guarantees.1", "no event speaks of user"),
@@ -208,12 +208,24 @@ def test_a_claim_that_a_bound_refutes_must_be_marked(tmp_path):
         ("guarantees/0/curve/2", GONE, "guarantees.0.curve", "has 6 points, and not the 7"),
         ("guarantees/0/curve/2/spread", 2, "guarantees.0.curve", "has 7 points"),
         ("guarantees/0/protected/spread", 9, "guarantees.0.protected", "is not the point"),
-        ("events/0/protected", None, "events.0.protected", 'null is not the {"spread": 3'),
+        ("events/0/protected", None, "events.0.protected", 'mechanism plans {"spread": 3'),
     ],
 )
 def test_points_of_a_curve(tmp_path, field, value, where, said):
     data = changed(json.loads(reference("uedp-group")), field, value)
     assert said in errors(checked(tmp_path, data))[where or field.replace("/", ".")]
+
+
+def test_lists_of_events_may_differ_by_rounding_alone(tmp_path):
+    data = json.loads(reference("dp-ftrl", "bloggers-mechanisms-levers", 11))
+    where = "events/0/event/coefficients"
+    first, *others = data["events"][0]["event"]["coefficients"]
+    near = [first * (1 + 1e-6), *others]
+    assert checked(tmp_path, changed(data, where, near)).errors == ()
+    found = errors(checked(tmp_path, changed(data, where, [first * 1.01, *others])))
+    assert "its mechanism plans" in found["events.0.event.coefficients.0"]
+    found = errors(checked(tmp_path, changed(data, where, [first, *others, first])))
+    assert "its mechanism plans" in found["events.0.event.coefficients"]
 
 
 @pytest.mark.parametrize("said", [False, None])

@@ -21,11 +21,12 @@ Data = dict[str, Any]
 
 
 @cache
-def reference(mechanism: str, folder: str = "quickstart") -> str:
+def reference(mechanism: str, folder: str = "quickstart", seed: int = 1) -> str:
     """A reference result of one mechanism as text, as the installed versions would write it."""
     for path in sorted((REFERENCE / folder).rglob("result.json")):
         result = read_result(path)
-        if [ref.name for ref in result.spec.mechanism] == [mechanism] and result.spec.seed == 1:
+        names = [ref.name for ref in result.spec.mechanism]
+        if (names, result.spec.seed) == ([mechanism], seed):
             data = result.model_dump(mode="json")
             like = {"accuracy": "accuracy_with_unknown", "perplexity_known": "perplexity",
                     "constant_accuracy": "accuracy_with_unknown"}  # fmt: skip
