@@ -4,7 +4,7 @@
 
 Epsilon against rounds is computed (`uedp_claims.py`) and reads no result; the rest is of the
 results in the sub-folders `uedp-audit`, `uedp-conll2003`, `uedp-categories`, `uedp-awd-lstm`,
-`uedp-last-point`, `uedp-gpt2`, `uedp-contracts`, `uedp-ag`, `uedp-sampling` and
+`uedp-figure6`, `uedp-gpt2`, `uedp-contracts`, `uedp-ag`, `uedp-sampling` and
 `uedp-sampling-released` of a folder, those that are there. Half of the 95 % interval over seeds
 (Student's t) stands behind ±.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,11 @@ FIRST = ("majority", "public-only", "noiseless", "deidentify", "user-dp", "uedp-
          "uedp, as described", "uedp, as re")  # fmt: skip
 
 
-def _order(name: str) -> tuple[int, str]:
-    return next(at for at, first in enumerate(FIRST) if name.startswith(first)), name
+def _order(name: str) -> tuple[int, list[str | float]]:
+    """Kinds of arms, and among them numbers by their size: 282 rounds are before 1,181."""
+    texts = re.split(r"(\d+(?:\.\d+)?)", name)  # every second one is a number
+    parts = [float(text) if at % 2 else text for at, text in enumerate(texts)]
+    return next(at for at, first in enumerate(FIRST) if name.startswith(first)), parts
 
 
 def arm_of(result: Result) -> str:
@@ -333,7 +337,7 @@ ARMS = {
     "uedp-audit": "uedp-perplexity.svg",
     "uedp-conll2003": "uedp-first-point.svg",
     "uedp-awd-lstm": None,  # a seed or two are no plot
-    "uedp-last-point": None,  # nor are two arms
+    "uedp-figure6": "uedp-figure6.svg",
     "uedp-gpt2": "uedp-gpt2.svg",
     "uedp-contracts": "uedp-contracts.svg",
     "uedp-ag": "uedp-ag.svg",

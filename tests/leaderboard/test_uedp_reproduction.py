@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -425,19 +426,28 @@ def test_the_audit_of_ag_news_refutes_nothing_and_could_not(
     assert max(script["strict"](result) for result in topics["deidentify"]) < 0.3
 
 
-def test_the_last_point_learns_a_little_and_the_audit_refutes_nothing(
+def test_figure_6_falls_with_the_rounds_and_the_audit_refutes_nothing(
     script: dict[str, Any],
 ) -> None:
-    found = script["arms"](FOLDER / "uedp-last-point")
-    plain, user = found["uedp, as released, 2634 rounds, plain step"], found["user-dp, ε = 2.37"]
-    for results in (plain, user):
-        assert [result.spec.seed for result in results] == [1, 2]
-        for result in results:
-            (claim,) = (g for g in result.guarantees if g.kind == "claimed")
-            assert claim.epsilon == pytest.approx(3.0, rel=0.006)
-            assert claim.status != "refuted"
-            assert script["strict"](result) == 0
-    for one, other in zip(plain, user, strict=True):
+    found = script["arms"](FOLDER / "uedp-figure6")
+    uedp, user = (
+        [results for name, results in found.items() if name.startswith(kind)]
+        for kind in ("uedp", "user-dp")
+    )
+    claims = (1.0, 1.5, 2.0, 2.5, 3.0)
+    for at, (plain, other) in enumerate(zip(uedp, user, strict=True)):
+        for results in (plain, other):
+            assert [result.spec.seed for result in results] == ([1, 2] if at == 4 else [1])
+            for result in results:
+                (claim,) = (g for g in result.guarantees if g.kind == "claimed")
+                assert claim.epsilon == pytest.approx(claims[at], rel=0.006)
+                assert claim.status != "refuted"
+                assert script["strict"](result) == 0
+        assert all(map(operator.lt, script["scores"](plain), script["scores"](other)))
+        assert all(result.diagnostics["signal_to_noise"] > 3e5 for result in plain)
+    curve = [script["scores"](results)[0] for results in uedp]
+    assert curve == sorted(curve, reverse=True)
+    for one, other in zip(uedp[-1], user[-1], strict=True):
         floors = [one.utility[f"{name}_perplexity"].value for name in ("bigram", "unigram")]
         values = [result.utility["perplexity"].value for result in (one, other)]
         assert floors[0] < values[0] < floors[1] < values[1]

@@ -39,7 +39,7 @@ UEDP = {
     "paper/uedp-sampling-quick": 3,
     "paper/uedp-sampling-released-quick": 4,
     "paper/uedp-awd-lstm": 5,
-    "paper/uedp-last-point-quick": 2,
+    "paper/uedp-figure6-quick": 10,
     "paper/uedp-contracts-quick": 12,
     "paper/uedp-ag-quick": 11,
     "paper/uedp-gpt2-quick": 12,
