@@ -124,10 +124,9 @@ def shown(values: Sequence[float], digits: int = 3) -> str:
     found = seed_estimate(values)
     if found.value >= OFF_THE_SCALE:
         return f"{min(values):.0e} to {max(values):.0e}"
-    if found.high is None:
-        return f"{found.value:.{digits}g}"
     places = max(digits - 1 - math.floor(math.log10(max(abs(found.value), 1e-9))), 0)
-    return f"{found.value:.{places}f} ±{found.high - found.value:.{places}f}"
+    half = "" if found.high is None else f" ±{found.high - found.value:.{places}f}"
+    return f"{found.value:.{places}f}{half}"
 
 
 def scores(results: Sequence[Result]) -> list[float]:

@@ -426,6 +426,22 @@ def test_the_audit_of_ag_news_refutes_nothing_and_could_not(
     assert max(script["strict"](result) for result in topics["deidentify"]) < 0.3
 
 
+def test_at_the_printed_size_the_order_is_the_same(script: dict[str, Any]) -> None:
+    found = script["arms"](FOLDER / "uedp-awd-lstm")
+    released, plain, user = (
+        found[name][0]
+        for name in ("uedp, as released, 42 rounds", "noiseless", "user-dp, ε = 0.252")
+    )
+    perplexities = [script["scores"]([result])[0] for result in (plain, released, user)]
+    floors = [plain.utility[f"{name}_perplexity"].value for name in ("bigram", "unigram")]
+    assert floors[0] < perplexities[0] < perplexities[1] < 1.2 * perplexities[0]
+    assert perplexities[2] > 8 * perplexities[1]
+    assert released.diagnostics["signal_to_noise"] > 2e4
+    for attack, metric in (("membership", "auc_user"), ("secret-sharer", "exposure_max_repeats")):
+        one, other = (result.leakage[attack][metric].value for result in (released, plain))
+        assert one == pytest.approx(other, rel=0.1)
+
+
 def test_figure_6_falls_with_the_rounds_and_the_audit_refutes_nothing(
     script: dict[str, Any],
 ) -> None:
