@@ -436,6 +436,9 @@ def test_at_the_printed_size_the_order_is_the_same(script: dict[str, Any]) -> No
     floors = [plain.utility[f"{name}_perplexity"].value for name in ("bigram", "unigram")]
     assert floors[0] < perplexities[0] < perplexities[1] < 1.2 * perplexities[0]
     assert perplexities[2] > 8 * perplexities[1]
+    assert perplexities[1] > floors[1]
+    (described,) = script["scores"](found["uedp, as described, 42 rounds"])
+    assert described > 1900
     assert released.diagnostics["signal_to_noise"] > 2e4
     for attack, metric in (("membership", "auc_user"), ("secret-sharer", "exposure_max_repeats")):
         one, other = (result.leakage[attack][metric].value for result in (released, plain))
