@@ -1,7 +1,7 @@
 """CPU seconds of one command of this project in two checkouts, in turns.
 
 Each checkout has an environment of its own in `.venv`. Results go into a folder that is thrown
-away. Give `--workers 0`: what other processes of a grid take is not counted.
+away. Give `--workers 0`: the script does not see what worker processes of a grid take.
 
     python benchmarks/two_checkouts.py BEFORE AFTER [--turns 2] -- \
       run quickstart --seeds 1 --workers 0 --no-tracking
@@ -20,7 +20,7 @@ from pathlib import Path
 
 
 def seconds(checkout: Path, command: list[str]) -> float:
-    """CPU seconds (user and system) of the command and of all that it starts."""
+    """CPU seconds (user and system) of the command and of the processes that it waits for."""
     program = str(checkout.resolve() / ".venv" / "bin" / "uedp-bench")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -59,7 +59,7 @@ FIRST = ("majority", "public-only", "noiseless", "deidentify", "user-dp", "uedp-
 
 
 def _order(name: str) -> tuple[int, list[str | float]]:
-    """Kinds of arms, and among them numbers by their size: 282 rounds are before 1,181."""
+    """Sorts arms by their kind and by the size of numbers in them: 282 rounds are before 1,181."""
     texts = re.split(r"(\d+(?:\.\d+)?)", name)  # every second one is a number
     parts = [float(text) if at % 2 else text for at, text in enumerate(texts)]
     return next(at for at, first in enumerate(FIRST) if name.startswith(first)), parts

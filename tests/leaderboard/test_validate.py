@@ -217,7 +217,7 @@ def test_points_of_a_curve(tmp_path, field, value, where, said):
 
 
 def test_lists_of_events_may_differ_by_rounding_alone(tmp_path):
-    data = json.loads(reference("dp-ftrl", "bloggers-mechanisms-levers", 11))
+    data = json.loads(reference("dp-ftrl", "bloggers-mechanisms-levers", seed=11))
     where = "events/0/event/coefficients"
     first, *others = data["events"][0]["event"]["coefficients"]
     near = [first * (1 + 1e-6), *others]

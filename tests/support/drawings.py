@@ -1,4 +1,4 @@
-"""What tests of plots ask of drawings that were made on another machine."""
+"""Tests compare the plots that they draw with those that another machine drew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAME = re.compile(r"\b[a-z][0-9a-f]{10}\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 APART = 1e-3
-"""Points between two places that are one: processors round the last digit in ways of their own."""
+"""Two places that are fewer points apart are one: processors differ in how they round."""
 
 
 def assert_same_drawing(made: Path, stored: Path) -> None:
