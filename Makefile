@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 DATA ?= data
 
-.PHONY: help install install-test quickstart test check docs reference reference-list vendor
+.PHONY: help install install-test quickstart test test-long check docs reference reference-list vendor
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1: /p' $(MAKEFILE_LIST)
@@ -21,8 +21,12 @@ quickstart: install  ## six mechanisms on the embedded corpus: the table, a few 
 	$(BIN)/uedp-bench quickstart
 
 # Tests start dozens of processes that import the package: they compile it once, whatever the shell says.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 test: install-test  ## the test suite, one process more than there are cores
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST) -m "not long"
+
+test-long: install-test  ## the tests that it leaves out: stored results, kills, input that nobody means well
+	$(PYTEST) -m long
 
 check: install-test  ## lint, format, types
 	$(BIN)/ruff check

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 ROWS, USERS = 200_000, 20_000
 
@@ -28,6 +30,7 @@ def own(found: dict[str, Any], phase: str) -> float:
     return float(phases[phase]["own"] - phases["imports"]["own"])
 
 
+@pytest.mark.long
 def test_a_run_holds_no_texts_and_encodes_the_rows_that_train(tmp_path: Path) -> None:
     run = measured(tmp_path, "--steps", "run")["run"]
     held = measured(tmp_path, "--steps", "describe", "--held")["describe"]

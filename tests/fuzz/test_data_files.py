@@ -16,6 +16,8 @@ from uedp_bench.mechanisms.deidentification.public_list import PublicList
 from uedp_bench.text.public_text import read_public
 from uedp_bench.text.word_vectors import read_embedding
 
+pytestmark = pytest.mark.long
+
 ROWS: list[dict[str, Any]] = [
     {
         "body": f"Ann met Bo, in Rome {n}",

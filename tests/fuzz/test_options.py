@@ -9,6 +9,8 @@ from hostile import NAMES, VALUES, answer, rounds
 
 from uedp_bench.errors import InputError
 
+pytestmark = pytest.mark.long
+
 WORDS = (
     *NAMES,
     "1",

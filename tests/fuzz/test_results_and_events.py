@@ -12,6 +12,8 @@ from hostile import answer, damaged, mutated, rounds
 from uedp_bench.errors import InputError
 from uedp_bench.results import parse_result
 
+pytestmark = pytest.mark.long
+
 STORED = [
     file.read_text("utf-8")
     for file in sorted((Path(__file__).parents[1] / "historic_results").glob("*.json"))

@@ -10,6 +10,8 @@ from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.harness.spec_files import packaged_specs, read_spec
 
+pytestmark = pytest.mark.long
+
 SPECS = {name: read_spec(name) for name in packaged_specs()}
 
 

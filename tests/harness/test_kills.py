@@ -15,6 +15,8 @@ from tiny import flags
 
 from uedp_bench.harness.result_files import stored_result
 
+pytestmark = pytest.mark.long
+
 KILLS = int(os.environ.get("UEDP_BENCH_KILLS", "20"))
 """Of a training; the command, which costs more, is killed a quarter as often."""
 SEED = int(os.environ.get("UEDP_BENCH_KILL_SEED", "1"))

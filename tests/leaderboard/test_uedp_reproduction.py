@@ -41,6 +41,7 @@ def first_point(script: dict[str, Any]) -> dict[str, list[Result]]:
     return found
 
 
+@pytest.mark.long
 def test_the_page_holds_the_tables_and_plots_that_the_command_makes(
     script: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -117,6 +117,7 @@ def test_canaries_are_exposed_without_protection_only(find: Find, source: str) -
         assert row.leakage["secret-sharer"][wide].value < plain[wide].value / 2
 
 
+@pytest.mark.long
 def test_the_page_shows_what_the_results_hold(
     source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

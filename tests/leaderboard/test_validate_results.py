@@ -33,6 +33,7 @@ KNOWN = (
 """What cannot be checked of results that are older than what they would have to record."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(REFERENCE)))
 def test_reference_results_are_valid(folder):
     reports = [check(path) for path in sorted(folder.glob("*/result.json"))]

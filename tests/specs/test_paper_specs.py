@@ -41,6 +41,7 @@ UEDP = {
     "paper/uedp-awd-lstm": 5,
     "paper/uedp-figure6-quick": 10,
     "paper/uedp-contracts-quick": 12,
+    "paper/uedp-contracts-gpt2-quick": 10,
     "paper/uedp-ag-quick": 11,
     "paper/uedp-gpt2-quick": 12,
     "paper/uedp-gpt2": 10,
