@@ -478,7 +478,7 @@ def test_with_models_that_learn_only_leaving_all_other_sentences_out_costs_perpl
 ) -> None:
     found = script["sampled"](FOLDER / "uedp-sampling-released")
     assert list(found) == [(1.0, 1.0), (0.5, 1.0), (0.5, 0.5), (0.5, 0.0)]
-    assert all(list(runs) == SEEDS for runs in found.values())
+    assert all(list(runs) == [1, 2, 3, 4, 5] for runs in found.values())
     gaps = script["above_the_highest"](found)
     assert min(gaps[0.5, 0.0]) > 5
     for rates in ((0.5, 1.0), (0.5, 0.5)):
