@@ -1,0 +1,123 @@
+"""Runs stored results again and compares all of their numbers but times and memory.
+
+    python benchmarks/repeat_results.py reproductions/uedp-audit reproductions/uedp-ag --data data
+
+Of each folder below `leaderboard/results` it takes the runs that trained in the least processor
+time, one a mechanism, two at most (`--runs`). It prints how many numbers there are, how many differ
+at all, and the largest difference relative to the stored number. Other processors round otherwise,
+and a training carries that on. Runs go to `runs/repeated`, and what is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tables import table
+
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.runner import execute
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.results import Result
+from uedp_bench.run_context import Speed
+
+HERE = Path(__file__).resolve().parents[1]
+RESULTS = HERE / "leaderboard" / "results"
+PARTS = ("utility", "guarantees", "lower_bounds", "leakage", "details", "series", "diagnostics")
+"""Parts of a result whose numbers are compared. Its cost is another each time."""
+WITHOUT_TRAINING = ("majority", "public-only", "random")
+
+
+def chosen(results: Iterable[Result], most: int) -> list[Result]:
+    """The quickest finished run of each mechanism that trains, the `most` quickest of them."""
+    found: dict[str, Result] = {}
+    for result in sorted(results, key=seconds):
+        name = result.spec.mechanism[-1].name
+        if result.status == "finished" and name not in WITHOUT_TRAINING:
+            found.setdefault(name, result)
+    return list(found.values())[:most]
+
+
+def seconds(result: Result) -> float:
+    """Processor time of a run, or where it is not stored the seconds that training took."""
+    cost = result.cost.model_dump()
+    return float(cost.get("cpu_seconds", cost["train_seconds"]))
+
+
+def numbers(value: Any, where: str = "") -> Iterator[tuple[str, float]]:
+    """Numbers of a part of a result, and where they stand."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from numbers(each, f"{where}.{key}")
+    elif isinstance(value, list):
+        for at, each in enumerate(value):
+            yield from numbers(each, f"{where}.{at}")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield where, float(value)
+
+
+def numbers_of(result: Result) -> dict[str, float]:
+    """All numbers of a result but its cost, by where they stand."""
+    data = result.model_dump(mode="json")
+    return dict(numbers({part: data[part] for part in PARTS}))
+
+
+def difference(one: float, other: float) -> float:
+    """How far the second is from the first, relative to the larger; infinite where one has none."""
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return 0.0
+    far = abs(one - other) / max(abs(one), abs(other))
+    return far if math.isfinite(far) else math.inf
+
+
+def compared(stored: Result, again: Result) -> tuple[int, int, int, float]:
+    """Numbers in both, those that differ, those that only one has, and the largest difference."""
+    one, other = numbers_of(stored), numbers_of(again)
+    both = one.keys() & other.keys()
+    apart = [difference(one[key], other[key]) for key in both]
+    return len(both), sum(d > 0 for d in apart), len(one.keys() ^ other.keys()), max(apart)
+
+
+def repeated(result: Result, out: Path) -> Result:
+    """The result of the same run, done now or found in the folder."""
+    for there in load_results([out]) if out.is_dir() else ():
+        if there.spec == result.spec and there.status == "finished":
+            return there
+    return execute(result.spec, Execution(out, device="cpu", speed=Speed(threads=1)))
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Repeats runs of the folders that are named, and prints a row for each."""
+    read = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    read.add_argument("folders", nargs="+", help="below leaderboard/results")
+    read.add_argument("--data", type=Path, default=HERE / "data", help="folder of data sets")
+    read.add_argument("--runs", type=int, default=2, help="of each folder, at most; default: 2")
+    read.add_argument("--results", type=Path, default=RESULTS, help="folder of stored results")
+    read.add_argument("--out", type=Path, default=HERE / "runs" / "repeated")
+    asked = read.parse_args(given)
+    results, out, data = (path.resolve() for path in (asked.results, asked.out, asked.data))
+    out.mkdir(parents=True, exist_ok=True)
+    if data.is_dir() and not (out / "data").exists():
+        (out / "data").symlink_to(data)
+    os.chdir(out)  # specs of stored results name their files as data/...
+    rows = []
+    for folder in asked.folders:
+        for stored in chosen(load_results([results / folder]), asked.runs):
+            again = repeated(stored, out / folder)
+            name = "+".join(part.name for part in stored.spec.mechanism)
+            row = [folder, f"{name}, seed {stored.spec.seed}"]
+            if again.status == "finished":
+                both, differ, lone, largest = compared(stored, again)
+                row += [f"{both:,}", f"{differ:,}", f"{lone:,}", f"{largest:.1g}"]
+            else:
+                row += [again.status, "–", "–", "–"]
+            rows.append(row)
+    table(["folder", "run", "numbers", "differ", "in one only", "largest difference"], rows)
+
+
+if __name__ == "__main__":
+    main()
