@@ -1,0 +1,55 @@
+"""Stored results on topics of AG news show what docs/reproductions/uedp.md says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import uedp_table
+
+from uedp_bench.results import Result
+from uedp_bench.statistics.intervals import seed_estimate
+
+FOLDER = Path(__file__).parents[2] / "leaderboard" / "results" / "reproductions"
+SEEDS = [1, 2, 3]
+
+Arms = dict[str, list[Result]]
+
+
+@pytest.fixture(scope="module")
+def topics() -> Arms:
+    found = uedp_table.arms(FOLDER / "uedp-ag")
+    assert all([r.spec.seed for r in results] == SEEDS for results in found.values())
+    return found
+
+
+def test_on_ag_news_user_level_dp_learns_at_what_is_proven_and_uedp_as_described_does_not(
+    topics: Arms,
+) -> None:
+    errors = {name: uedp_table.scores(results) for name, results in topics.items()}
+    assert max(errors["user-dp, ε = 0.583"]) < 21.5
+    assert max(errors["user-dp, ε = 8"] + errors["uedp-group, ε = 8 at k = 3"]) < 18.5
+    assert min(errors["uedp, as described, 50 rounds, q_s = 0.6"]) > 75
+    for results in topics.values():
+        for result in results:
+            tfidf = result.utility.get("tfidf_error")
+            assert tfidf is None or tfidf.value < result.utility["error"].value
+
+
+def test_without_items_that_have_no_name_the_error_is_far_from_75(topics: Arms) -> None:
+    without, some = (
+        uedp_table.scores(topics[f"uedp, as released, 50 rounds, q_s = {rate}"])
+        for rate in ("0", "0.6")
+    )
+    assert max(without) < 20
+    gap = seed_estimate([a - b for a, b in zip(without, some, strict=True)])
+    assert gap.low is not None
+    assert gap.high is not None
+    assert gap.low < 0 < gap.high
+
+
+def test_the_audit_of_ag_news_refutes_nothing_and_could_not(topics: Arms) -> None:
+    for name, results in topics.items():
+        assert not [g for r in results for g in r.guarantees if g.status == "refuted"], name
+    assert max(uedp_table.strict(result) for result in topics["noiseless"]) < 0.2
+    assert max(uedp_table.strict(result) for result in topics["deidentify"]) < 0.3
