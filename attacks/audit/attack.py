@@ -123,7 +123,10 @@ class AuditParams(Params):
         default=500, ge=2, description="canaries are made of this many most frequent words"
     )
     references: int = Field(
-        default=32, ge=2, description="random suffixes that a canary's loss is compared with"
+        default=32,
+        ge=0,
+        description="random suffixes that a canary's loss is compared with; 0: its loss alone, for "
+        "retrainings, which ask about one canary each time",
     )
 
     @model_validator(mode="after")
@@ -142,6 +145,8 @@ class AuditParams(Params):
             raise ValueError("adjacency 'replace-one' is for user and update canaries only")
         if self.retrainings and (entity or self.adjacency == "replace-one"):
             raise ValueError("retrainings add or remove a canary of kind 'user' or 'update' only")
+        if self.references == 1:
+            raise ValueError("references is 1: two at least, or 0 for the loss alone")
         if self.retrainings == 1:
             raise ValueError("retrainings is 1: two at least, one with the canary and one without")
         return self

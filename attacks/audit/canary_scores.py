@@ -33,7 +33,7 @@ class TextProbe(NamedTuple):
     Attributes:
         words: that references are made of.
         prefix_words: words of a canary that are given.
-        references: random suffixes that its own is compared with.
+        references: random suffixes that its own is compared with; 0 for none.
         named_after: words before those that are annotated as a name; None where none are.
     """
 
@@ -154,8 +154,13 @@ def with_texts_in(
 
 
 def _gap(found: FloatArray) -> float:
-    """Distance of the first loss below the mean of the others, in their standard deviations."""
+    """Distance of the first loss below the mean of the others, in their standard deviations.
+
+    Without others it is the loss itself, below zero.
+    """
     losses = np.minimum(checked(found, "losses of canaries"), LARGEST_LOSS)
+    if len(losses) == 1:
+        return -float(losses[0])
     gap, deviation = losses[1:].mean() - losses[0], losses[1:].std()
     return float(gap / deviation if deviation > 0.0 else gap)
 

@@ -14,9 +14,11 @@ from uedp_bench.attacks.audit.canary_scores import (
     TextProbe,
     canary_rows,
     row_scores,
+    text_scores,
     with_texts_in,
 )
 from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError
 from uedp_bench.release import Release
 
 
@@ -82,6 +84,29 @@ def test_a_canary_and_its_references_differ_in_words_after_the_prefix_alone(labe
     prefixes = {tuple(text.split()[:2]) for text in asked.texts}
     assert prefixes == {tuple(what.canaries[0].text.split()[:2])}
     assert len(set(asked.texts)) == 8
+
+
+def test_without_references_a_score_is_the_loss_alone(labelled, make_run):
+    _, corpus, what = planted(labelled)
+    release = Remembers(seen_by_training(corpus, what), 5.0)
+    found = row_scores(release, what.canaries[:3], TextProbe(what.words, 2, 0), corpus, make_run(1))
+    rows = [canary_rows(corpus, canary) for canary in what.canaries[:3]]
+    losses = [release.row_losses(corpus.take(each)).mean() for each in rows]
+    assert found.tolist() == pytest.approx([-loss for loss in losses])
+
+    class Completes(Release):
+        def filler_losses(self, before, after, suffixes):
+            assert len(suffixes) == 1
+            return np.array([float(len(before) + len(suffixes[0]))])
+
+    found = text_scores(Completes(), what.canaries[:2], TextProbe(what.words, 2, 0), make_run(1))
+    assert found.tolist() == [-float(len(canary.text)) for canary in what.canaries[:2]]
+
+
+def test_references_are_none_or_two_at_least():
+    with pytest.raises(InputError, match="references is 1: two at least, or 0"):
+        Audit.create({"references": 1})
+    assert Audit.create({"references": 0}).params.references == 0
 
 
 def test_texts_stand_in_every_row_text_by_text(labelled):
