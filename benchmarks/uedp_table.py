@@ -347,7 +347,7 @@ ARMS = {
     "uedp-contracts": "uedp-contracts.svg",
     "uedp-contracts-gpt2": "uedp-contracts-gpt2.svg",
     "uedp-ag": "uedp-ag.svg",
-    "uedp-ag-audit": None,  # two arms
+    "uedp-ag-audit": None,  # one arm
 }
 """Folders of arms beside each other, and the plots of them."""
 

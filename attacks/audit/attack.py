@@ -23,7 +23,6 @@ from uedp_bench.attacks.audit.canaries import (
     draw_texts,
     draw_users,
     plant_texts,
-    with_one_label,
     word_pool,
 )
 from uedp_bench.attacks.audit.canary_scores import (
@@ -113,12 +112,6 @@ class AuditParams(Params):
         description="user canaries: the words that are not given are annotated as a name, as those "
         "of entity canaries are; taggers learn what is annotated",
     )
-    one_label: bool = Field(
-        default=False,
-        exclude_if=at(False),
-        description="user canaries: all rows of one carry the label of its first row, so that they "
-        "pull a classifier in one direction",
-    )
     word_pool: int = Field(
         default=500, ge=2, description="canaries are made of this many most frequent words"
     )
@@ -138,9 +131,8 @@ class AuditParams(Params):
             raise ValueError("canary is 'entity': give spread, the other users that mention it")
         if not entity and (self.spread is not None or self.sentences != 1):
             raise ValueError(f"spread and sentences are of entity canaries, not of {self.canary!r}")
-        for option in ("named", "one_label"):
-            if getattr(self, option) and self.canary != "user":
-                raise ValueError(f"{option} is of user canaries, not of {self.canary!r}")
+        if self.named and self.canary != "user":
+            raise ValueError(f"named is of user canaries, not of {self.canary!r}")
         if entity and self.adjacency == "replace-one":
             raise ValueError("adjacency 'replace-one' is for user and update canaries only")
         if self.retrainings and (entity or self.adjacency == "replace-one"):
@@ -188,8 +180,7 @@ class Audit(Attack[AuditParams]):
         """Puts all canaries in; the rows of excluded ones are withdrawn by the runner.
 
         Raises:
-            InputError: if there are too few users or words, no entity types for canaries that are
-                names, or no labels for those of one label.
+            InputError: if there are too few users or words, or no entity types for entity canaries.
         """
         p = self.params
         asked = "named is true" if p.named else f"canary is {p.canary!r}"
@@ -230,10 +221,9 @@ class Audit(Attack[AuditParams]):
             withdrawn=self._withdrawn(rows, coins),
             injected=tuple(c.user for c in canaries if c.included) if p.canary == "update" else (),
         )
-        held = [rows[i] for i in chosen]
-        if p.one_label:
-            corpus = with_one_label(corpus, [part.own for part in held])
-        return plant_texts(corpus, held, [texts[i] for i in chosen], p.named_after), planted
+        return plant_texts(
+            corpus, [rows[i] for i in chosen], [texts[i] for i in chosen], p.named_after
+        ), planted
 
     def run(self, release: Release, planted: PlantedAudit, corpus: Corpus, run: Run) -> Leakage:
         """Scores every canary, and bounds epsilon from the scores of both sides."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -177,24 +176,6 @@ def plant_texts(
     planted = [text for text, here in zip(texts, where, strict=True) for _ in range(len(here))]
     mentions = name_mentions(corpus, every.tolist(), planted, named_after)
     return replace_rows(corpus, every, planted, mentions)
-
-
-def with_one_label(corpus: Corpus, rows: Iterable[IntArray]) -> Corpus:
-    """The corpus with the label of each canary's first row in all of its rows.
-
-    Args:
-        corpus: is not changed.
-        rows: of each canary.
-
-    Raises:
-        InputError: if it has no labels.
-    """
-    if corpus.labels is None:
-        raise InputError("audit.one_label is true, but the source has no labels")
-    labels = corpus.labels.copy()
-    for own in rows:
-        labels[own] = labels[own[0]]
-    return replace(corpus, labels=labels)
 
 
 def name_mentions(

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 import uedp_table
 
+from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.results import Result
 from uedp_bench.statistics.intervals import seed_estimate
 
 FOLDER = Path(__file__).parents[2] / "leaderboard" / "results" / "reproductions"
 SEEDS = [1, 2, 3]
+RATE = 39 / 773 * 0.5 * 2_923 / 11_594
+"""Of users, of entities, and of items that mention one: what the claim counts."""
 
 Arms = dict[str, list[Result]]
 
@@ -53,3 +56,15 @@ def test_the_audit_of_ag_news_refutes_nothing_and_could_not(topics: Arms) -> Non
         assert not [g for r in results for g in r.guarantees if g.status == "refuted"], name
     assert max(uedp_table.strict(result) for result in topics["noiseless"]) < 0.2
     assert max(uedp_table.strict(result) for result in topics["deidentify"]) < 0.3
+
+
+def test_retrainings_refute_the_claim_of_the_released_noise() -> None:
+    (results,) = uedp_table.arms(FOLDER / "uedp-ag-audit").values()
+    assert [result.spec.seed for result in results] == SEEDS
+    for result in results:
+        (claim,) = (g for g in result.guarantees if g.kind == "claimed")
+        assert claim.epsilon == pytest.approx(moments_epsilon(RATE, 2.5, 50, 1e-5))
+        assert claim.status == "refuted"
+        assert uedp_table.strict(result) > 0.6 > 1.5 * moments_epsilon(RATE, 2.5, 50, 1e-10)
+        assert len(result.details["audit"]["retrainings"]["members"]) == 250
+        assert 100 * result.utility["error"].value < 16

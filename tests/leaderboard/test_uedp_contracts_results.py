@@ -60,3 +60,51 @@ def test_removing_the_laws_hides_the_secrets_that_are_named_as_laws(
     }
     assert max(exposed["deidentify, LAW"] + exposed["deidentify"]) < 3
     assert min(exposed["deidentify, PARTY"] + exposed["noiseless"]) > 8
+
+
+@pytest.fixture(scope="module")
+def with_gpt2() -> Arms:
+    found = uedp_table.arms(FOLDER / "uedp-contracts-gpt2")
+    assert len(found) == 10
+    assert all([r.spec.seed for r in results] == SEEDS for results in found.values())
+    return found
+
+
+BY_GPT2 = "uedp, as released, 48 rounds"
+
+
+def pieces(results: list[Result]) -> list[float]:
+    return [result.utility["perplexity_token"].value for result in results]
+
+
+def test_a_small_gpt2_learns_contracts_with_the_released_noise_and_refutes_its_claim(
+    with_gpt2: Arms,
+) -> None:
+    rate = 18 / 359 * 0.5 * 556 / 7_791
+    at_most = moments_epsilon(rate, 2.5, 48, 1e-10)
+    for result in with_gpt2[BY_GPT2]:
+        (claim,) = (g for g in result.guarantees if g.kind == "claimed")
+        assert claim.epsilon == pytest.approx(moments_epsilon(rate, 2.5, 48, 1e-5))
+        assert claim.status == "refuted"
+        assert uedp_table.strict(result) > 0.6 > 1.6 * at_most
+        assert result.utility["perplexity"].value < result.utility["bigram_perplexity"].value
+    for name, results in with_gpt2.items():
+        if name != BY_GPT2:
+            assert not [g for r in results for g in r.guarantees if g.status == "refuted"], name
+
+
+def test_what_is_proven_for_a_small_gpt2_on_contracts_is_better_than_public_text_alone(
+    with_gpt2: Arms,
+) -> None:
+    public = min(pieces(with_gpt2["public-only"]))
+    for name, results in with_gpt2.items():
+        if name.endswith(("ε = 8", "ε = 2", "at k = 3")):
+            assert max(pieces(results)) < public, name
+            for result in results:
+                assert result.utility["perplexity"].value > 6 * (
+                    result.utility["bigram_perplexity"].value
+                )
+                assert result.leakage["audit"]["epsilon_lower_bound"].value == 0
+    described = pieces(with_gpt2["uedp, as described, 48 rounds"])
+    assert described == pytest.approx([public] * 3, rel=2e-3)
+    assert min(pieces(with_gpt2["user-dp, ε = 0.568"])) > 10 * public

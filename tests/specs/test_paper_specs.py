@@ -43,7 +43,7 @@ UEDP = {
     "paper/uedp-contracts-quick": 12,
     "paper/uedp-contracts-gpt2-quick": 10,
     "paper/uedp-ag-quick": 11,
-    "paper/uedp-ag-audit-quick": 2,
+    "paper/uedp-ag-audit-quick": 1,
     "paper/uedp-gpt2-quick": 12,
     "paper/uedp-gpt2": 10,
     "paper/uedp-gpt2-adapters": 6,

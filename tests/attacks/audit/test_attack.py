@@ -98,34 +98,6 @@ def test_only_some_rows_and_no_validation_rows_of_a_canary_user_stay(development
     assert [target.unit for target in attack._targets(what)] == ["user", "record"]
 
 
-def labelled(corpus: Corpus) -> Corpus:
-    """The corpus with four labels in turn."""
-    return replace(corpus, labels=np.arange(len(corpus)) % 4, label_names=("a", "b", "c", "d"))
-
-
-@pytest.mark.parametrize("adjacency", ["add-or-remove", "replace-one"])
-def test_rows_of_a_canary_of_one_label_carry_that_of_its_first(development_corpus, adjacency):
-    before = labelled(development_corpus)
-    _, corpus, what = planted(before, one_label=True, adjacency=adjacency, user_rows=3)
-    changed = np.zeros(len(before), dtype=bool)
-    for canary in what.canaries:
-        rows = corpus.rows_of_user[canary.user]
-        holds = rows[[corpus.texts[row] == canary.text for row in rows]]
-        assert len(holds) == (3 if canary.included or adjacency == "add-or-remove" else 0)
-        assert (corpus.labels[holds] == before.labels[holds[:1]]).all()
-        changed[holds] = True
-    assert (corpus.labels == before.labels)[~changed].all()
-    assert (corpus.labels != before.labels).any()
-
-
-def test_one_label_is_of_user_canaries_and_needs_labels(development_corpus):
-    with pytest.raises(ValueError, match="one_label is of user canaries, not of 'update'"):
-        Audit.create({"canary": "update", "one_label": True})
-    assert "one_label" not in Audit.create({}).params.model_dump()
-    with pytest.raises(InputError, match="one_label is true, but the source has no labels"):
-        planted(replace(development_corpus, labels=None, label_names=()), one_label=True)
-
-
 def test_an_excluded_user_that_is_replaced_keeps_its_text(development_corpus):
     attack, corpus, what = planted(development_corpus, adjacency="replace-one")
     assert not what.withdrawn
