@@ -95,7 +95,7 @@ def main(given: Sequence[str] | None = None) -> None:
     read = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     read.add_argument("folders", nargs="+", help="below leaderboard/results")
     read.add_argument("--data", type=Path, default=HERE / "data", help="folder of data sets")
-    read.add_argument("--runs", type=int, default=2, help="of each folder, at most; default: 2")
+    read.add_argument("--runs", type=int, default=2, help="most runs of a folder; default: 2")
     read.add_argument("--results", type=Path, default=RESULTS, help="folder of stored results")
     read.add_argument("--out", type=Path, default=HERE / "runs" / "repeated")
     asked = read.parse_args(given)

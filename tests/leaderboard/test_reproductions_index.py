@@ -130,7 +130,12 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
         ("uedp, as released, 191 rounds", "perplexity a token"): ("143",),
         ("uedp, as released, 191 rounds", "claimed ε"): ("0.2",),
         ("uedp, as released, 191 rounds", "exposure"): ("9.4",),
-        ("noiseless", "perplexity a token"): ("135",),
+        ("noiseless", "perplexity a token", "1"): ("135",),
+        ("uedp, as released, 48 rounds", "perplexity a token"): ("61.7",),
+        ("uedp, as released, 48 rounds", "claimed ε"): ("0.181",),
+        ("noiseless", "perplexity a token"): ("45.9",),
+        ("uedp, as released, 50 rounds, q_s = 0.6", "claimed ε", "1"): ("0.2",),
+        ("uedp, as released, 50 rounds, q_s = 0.6", "claim refuted", "1"): ("2", "3"),
     },
     "translation-fragments": {
         ("EMEA|nothing", "loss"): ("5.53",),
