@@ -4,7 +4,7 @@
 
 Of each folder below `leaderboard/results` it takes the runs that trained in the least processor
 time, one a mechanism, two at most (`--runs`). It prints how many numbers there are, how many differ
-at all, and the largest difference relative to the stored number. Other processors round otherwise,
+at all, and the largest difference relative to the larger number. Other processors round otherwise,
 and a training carries that on. Runs go to `runs/repeated`, and what is there is not run again.
 """
 
@@ -74,12 +74,16 @@ def difference(one: float, other: float) -> float:
     return far if math.isfinite(far) else math.inf
 
 
-def compared(stored: Result, again: Result) -> tuple[int, int, int, float]:
-    """Numbers in both, those that differ, those that only one has, and the largest difference."""
+def compared(stored: Result, again: Result) -> tuple[int, int, int, float, float]:
+    """Numbers in both, those that differ, those that only one has, and the largest differences.
+
+    The first of these is of utility alone: scores near zero differ by much of what they are.
+    """
     one, other = numbers_of(stored), numbers_of(again)
-    both = one.keys() & other.keys()
-    apart = [difference(one[key], other[key]) for key in both]
-    return len(both), sum(d > 0 for d in apart), len(one.keys() ^ other.keys()), max(apart)
+    apart = {key: difference(one[key], other[key]) for key in one.keys() & other.keys()}
+    useful = max(far for key, far in apart.items() if key.startswith(".utility."))
+    differ, lone = sum(far > 0 for far in apart.values()), len(one.keys() ^ other.keys())
+    return len(apart), differ, lone, useful, max(apart.values())
 
 
 def repeated(result: Result, out: Path) -> Result:
@@ -111,12 +115,14 @@ def main(given: Sequence[str] | None = None) -> None:
             name = "+".join(part.name for part in stored.spec.mechanism)
             row = [folder, f"{name}, seed {stored.spec.seed}"]
             if again.status == "finished":
-                both, differ, lone, largest = compared(stored, again)
-                row += [f"{both:,}", f"{differ:,}", f"{lone:,}", f"{largest:.1g}"]
+                both, differ, lone, *largest = compared(stored, again)
+                row += [f"{count:,}" for count in (both, differ, lone)]
+                row += [f"{far:.1g}" for far in largest]
             else:
-                row += [again.status, "–", "–", "–"]
+                row += [again.status, "–", "–", "–", "–"]
             rows.append(row)
-    table(["folder", "run", "numbers", "differ", "in one only", "largest difference"], rows)
+    head = ["folder", "run", "numbers", "differ", "in one only"]
+    table([*head, "largest of utility", "largest of all"], rows)
 
 
 if __name__ == "__main__":

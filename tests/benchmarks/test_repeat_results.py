@@ -43,10 +43,10 @@ def test_runs_are_repeated_and_only_what_was_changed_differs(
     first = capsys.readouterr().out
     rows = {line.split("|")[2].strip(): line for line in first.splitlines()[2:] if line}
     assert sorted(rows) == ["noiseless, seed 1", "user-dp, seed 1"]
-    cells = {name: [cell.strip() for cell in row.split("|")[3:7]] for name, row in rows.items()}
-    assert cells["user-dp, seed 1"][1:] == ["0", "0", "0"]
+    cells = {name: [cell.strip() for cell in row.split("|")[3:8]] for name, row in rows.items()}
+    assert cells["user-dp, seed 1"][1:] == ["0", "0", "0", "0"]
     assert int(cells["user-dp, seed 1"][0].replace(",", "")) > 40
-    assert cells["noiseless, seed 1"][1:] == ["1", "0", "0.2"]
+    assert cells["noiseless, seed 1"][1:] == ["1", "0", "0.2", "0.2"]
     monkeypatch.setattr(script, "execute", None)  # what is there is not run again
     script.main(asked)
     assert capsys.readouterr().out == first
