@@ -2,10 +2,11 @@
 
     python benchmarks/repeat_results.py reproductions/uedp-audit reproductions/uedp-ag --data data
 
-Of each folder below `leaderboard/results` it takes the runs that trained in the least processor
-time, one a mechanism, two at most (`--runs`). It prints how many numbers there are, how many differ
-at all, and the largest difference relative to the larger number. Other processors round otherwise,
-and a training carries that on. Runs go to `runs/repeated`, and what is there is not run again.
+Of each folder below `leaderboard/results` it takes the runs that took the least processor time, one
+a mechanism that trains, two at most (`--runs`). It prints how many numbers there are, how many
+differ at all, and the largest difference relative to the larger number. Other processors round
+otherwise, and a training carries that on. Runs go to `runs/repeated`, and what is there is not run
+again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from reference import minutes
 from tables import table
 
 from uedp_bench.harness.execution import Execution
@@ -27,25 +29,24 @@ from uedp_bench.run_context import Speed
 
 HERE = Path(__file__).resolve().parents[1]
 RESULTS = HERE / "leaderboard" / "results"
-PARTS = ("utility", "guarantees", "lower_bounds", "leakage", "details", "series", "diagnostics")
-"""Parts of a result whose numbers are compared. Its cost is another each time."""
-WITHOUT_TRAINING = ("majority", "public-only", "random")
+NOT_COMPARED = ("cost", "provenance", "tracking")
+"""Fields of a result that say where and how fast it was made."""
+WITHOUT_TRAINING = ("majority", "public-only")
 
 
 def chosen(results: Iterable[Result], most: int) -> list[Result]:
     """The quickest finished run of each mechanism that trains, the `most` quickest of them."""
     found: dict[str, Result] = {}
-    for result in sorted(results, key=seconds):
+    for result in sorted(results, key=taken):
         name = result.spec.mechanism[-1].name
         if result.status == "finished" and name not in WITHOUT_TRAINING:
             found.setdefault(name, result)
     return list(found.values())[:most]
 
 
-def seconds(result: Result) -> float:
-    """Processor time of a run, or where it is not stored the seconds that training took."""
-    cost = result.cost.model_dump()
-    return float(cost.get("cpu_seconds", cost["train_seconds"]))
+def taken(result: Result) -> float:
+    """Minutes that a run took, as the table of parts counts them."""
+    return minutes([result.model_dump(mode="json")])[0]
 
 
 def numbers(value: Any, where: str = "") -> Iterator[tuple[str, float]]:
@@ -61,13 +62,12 @@ def numbers(value: Any, where: str = "") -> Iterator[tuple[str, float]]:
 
 
 def numbers_of(result: Result) -> dict[str, float]:
-    """All numbers of a result but its cost, by where they stand."""
-    data = result.model_dump(mode="json")
-    return dict(numbers({part: data[part] for part in PARTS}))
+    """All numbers of a result but those of `NOT_COMPARED`, by where they stand."""
+    return dict(numbers(result.model_dump(mode="json", exclude=set(NOT_COMPARED))))
 
 
 def difference(one: float, other: float) -> float:
-    """How far the second is from the first, relative to the larger; infinite where one has none."""
+    """Distance of two numbers, relative to the larger; infinite where one of them is not finite."""
     if one == other or (math.isnan(one) and math.isnan(other)):
         return 0.0
     far = abs(one - other) / max(abs(one), abs(other))

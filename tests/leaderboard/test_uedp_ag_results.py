@@ -14,7 +14,7 @@ from uedp_bench.statistics.intervals import seed_estimate
 FOLDER = Path(__file__).parents[2] / "leaderboard" / "results" / "reproductions"
 SEEDS = [1, 2, 3]
 RATE = 39 / 773 * 0.5 * 2_923 / 11_594
-"""Of users, of entities, and of items that mention one: what the claim counts."""
+"""The claim multiplies the rates of users, of entities, and of items that mention one."""
 
 Arms = dict[str, list[Result]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import uedp_table
@@ -14,6 +15,31 @@ FOLDER = Path(__file__).parents[2] / "leaderboard" / "results" / "reproductions"
 SEEDS = [1, 2, 3]
 
 Arms = dict[str, list[Result]]
+
+
+class Claimed(NamedTuple):
+    """Users a round, z and rounds of a claim on contracts."""
+
+    users: int
+    noise: float
+    rounds: int
+
+    def epsilon(self, delta: float) -> float:
+        """As the paper computes it: 359 companies, q_e = 0.5, 556 of 7,791 sentences name one."""
+        rate = self.users / 359 * 0.5 * 556 / 7_791
+        return moments_epsilon(rate, self.noise, self.rounds, delta)
+
+
+def refuted_alone(arms: Arms, name: str, claimed: Claimed) -> float:
+    """The claim at the delta of strict bounds; every run of this arm refutes it, and no other."""
+    for result in arms[name]:
+        (claim,) = (g for g in result.guarantees if g.kind == "claimed")
+        assert claim.status == "refuted"
+        assert claim.epsilon == pytest.approx(claimed.epsilon(1e-5))
+    for other, results in arms.items():
+        if other != name:
+            assert not [g for r in results for g in r.guarantees if g.status == "refuted"], other
+    return claimed.epsilon(1e-10)
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +54,10 @@ def test_the_claim_of_the_released_code_is_refuted_on_contracts_too(
     contracts: Arms,
 ) -> None:
     assert all([r.spec.seed for r in results] == SEEDS for results in contracts.values())
-    rate = 23 / 359 * 0.5 * 556 / 7_791
-    at_most = moments_epsilon(rate, 2.0, 100, 1e-10)
+    at_most = refuted_alone(contracts, ON_CONTRACTS, Claimed(23, 2.0, 100))
     for result in contracts[ON_CONTRACTS]:
-        (claim,) = (g for g in result.guarantees if g.kind == "claimed")
-        assert claim.status == "refuted"
-        assert claim.epsilon == pytest.approx(moments_epsilon(rate, 2.0, 100, 1e-5))
         assert uedp_table.strict(result) > 1.2 > 2 * at_most
         assert result.utility["perplexity"].value < 0.4 * result.utility["unigram_perplexity"].value
-    for name, results in contracts.items():
-        if name != ON_CONTRACTS:
-            assert not [g for r in results for g in r.guarantees if g.status == "refuted"], name
 
 
 def test_on_contracts_what_is_proven_or_steps_plainly_stays_behind_unigrams(
@@ -80,17 +99,10 @@ def pieces(results: list[Result]) -> list[float]:
 def test_a_small_gpt2_learns_contracts_with_the_released_noise_and_refutes_its_claim(
     with_gpt2: Arms,
 ) -> None:
-    rate = 18 / 359 * 0.5 * 556 / 7_791
-    at_most = moments_epsilon(rate, 2.5, 48, 1e-10)
+    at_most = refuted_alone(with_gpt2, BY_GPT2, Claimed(18, 2.5, 48))
     for result in with_gpt2[BY_GPT2]:
-        (claim,) = (g for g in result.guarantees if g.kind == "claimed")
-        assert claim.epsilon == pytest.approx(moments_epsilon(rate, 2.5, 48, 1e-5))
-        assert claim.status == "refuted"
         assert uedp_table.strict(result) > 0.6 > 1.6 * at_most
         assert result.utility["perplexity"].value < result.utility["bigram_perplexity"].value
-    for name, results in with_gpt2.items():
-        if name != BY_GPT2:
-            assert not [g for r in results for g in r.guarantees if g.status == "refuted"], name
 
 
 def test_what_is_proven_for_a_small_gpt2_on_contracts_is_better_than_public_text_alone(
