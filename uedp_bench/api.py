@@ -120,6 +120,7 @@ from uedp_bench.model import LanguageModel as LanguageModel
 from uedp_bench.model import NextTokenModule as NextTokenModule
 from uedp_bench.model import PairVocabulary as PairVocabulary
 from uedp_bench.model import ReadsTokenVectors as ReadsTokenVectors
+from uedp_bench.model import StopsAtEnds as StopsAtEnds
 from uedp_bench.model import TextEncoder as TextEncoder
 from uedp_bench.model import TextModel as TextModel
 from uedp_bench.model import TokenEncoder as TokenEncoder

@@ -167,6 +167,18 @@ class FeatureModule(Protocol):
 
 
 @runtime_checkable
+class StopsAtEnds(Protocol):
+    """A `FeatureModule` that spares itself the padding of rows that end before the longest."""
+
+    def outputs_until(self, tokens: Tensor, seeds: Tensor | None, lengths: Tensor) -> Tensor:
+        """(rows, length, size) what `outputs` gives for the first `lengths` (rows,) of each row.
+
+        What stands after them is anything that is finite.
+        """
+        ...
+
+
+@runtime_checkable
 class EmbedsTokens(Protocol):
     """A network, or a part of one, that looks tokens up in a table of vectors, and says in which.
 

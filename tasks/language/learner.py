@@ -9,7 +9,7 @@ import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.learner import Batch, Learner, Losses, Schedule
-from uedp_bench.model import FeatureModule
+from uedp_bench.model import FeatureModule, StopsAtEnds
 from uedp_bench.tasks.tokens.rows import (
     IGNORED,
     Preprocessing,
@@ -19,7 +19,7 @@ from uedp_bench.tasks.tokens.rows import (
 )
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from uedp_bench.model import LanguageModel, Vocabulary
     from uedp_bench.tasks.language.release import LanguageModelRelease
@@ -102,7 +102,7 @@ class LanguageModelLearner(Learner):
         if layer is None:
             nats = token_nats(module(batch["tokens"], seeds), targets)
         else:
-            features = network.outputs(batch["tokens"], seeds)
+            features = _features(network, batch["tokens"], seeds, targets)
             nats = output_nats(features, OutputLayer(*layer), targets)
         return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
 
@@ -118,3 +118,15 @@ class LanguageModelLearner(Learner):
             max_tokens=self._max_tokens,
             score_rows=self._score_rows,
         )
+
+
+def _features(network: Any, tokens: Tensor, seeds: Tensor | None, targets: Tensor) -> Tensor:
+    """What the output layer reads; what stands after the last target of a row may be anything."""
+    if not isinstance(network, StopsAtEnds):
+        found: Tensor = network.outputs(tokens, seeds)
+        return found
+    import torch
+
+    places = torch.arange(1, targets.shape[1] + 1, device=targets.device)
+    lengths = torch.where(targets == IGNORED, 0, places).amax(dim=1)
+    return network.outputs_until(tokens, seeds, lengths)

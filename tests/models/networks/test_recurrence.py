@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product as all_of
 from typing import Any, ClassVar
 
 import pytest
 import torch
+from recurrences import KINDS, draw
 from torch import Tensor
 
 from uedp_bench.models.networks.recurrence import by_steps, recurrence
 from uedp_bench.models.networks.recurrence_tables import CellWeights
-
-KINDS = list(all_of([True, False], [None, 3], [True, False]))
-
-
-def draw(
-    coupled: bool, projection: int | None, masked: bool, *, steps: int = 5, units: int = 0
-) -> tuple[list[Tensor | None], bool]:
-    """Inputs, two of a state, a mask, and the weights; each of `units` where there are some."""
-    gates, cells, rows, size = (3 if coupled else 4), 4, 3, 2
-    outputs = cells if projection is None else projection
-    lead = (units,) if units else ()
-    generator = torch.Generator().manual_seed(1)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*lead, *shape, generator=generator, dtype=torch.float64)
-
-    return [
-        normal(rows, steps, size), normal(rows, outputs), normal(rows, cells),
-        (normal(rows, outputs) > 0).double() * 2 if masked else None,
-        normal(gates * cells, size), normal(gates * cells, outputs), normal(gates * cells),
-        None if projection is None else normal(projection, cells),
-    ], coupled  # fmt: skip
 
 
 def loss(function: Any, coupled: bool, tensors: list[Tensor | None]) -> Tensor:
@@ -134,4 +112,4 @@ def test_tensors_that_override_torch_override_the_recurrence() -> None:
     weights[1] = weights[1].as_subclass(Overriding)  # type: ignore[union-attr]
     found = recurrence(inputs, (recurrent, cells), CellWeights(*weights), mask, coupled=coupled)
     assert found == "overridden"
-    assert Overriding.seen == [{"coupled": True}]
+    assert Overriding.seen == [{"coupled": True, "lengths": None}]

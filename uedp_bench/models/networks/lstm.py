@@ -163,14 +163,19 @@ class RecurrentLayer(nn.Module):
         return new(rows, self.shape.outputs), new(rows, self.shape.units)
 
     def forward(
-        self, inputs: Tensor, state: tuple[Tensor, Tensor], mask: Tensor | None
+        self,
+        inputs: Tensor,
+        state: tuple[Tensor, Tensor],
+        mask: Tensor | None,
+        lengths: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Outputs (rows, length, outputs) and last state of inputs (rows, length, inputs).
 
-        `mask` (rows, outputs) multiplies the recurrent output at every step.
+        `mask` (rows, outputs) multiplies the recurrent output at every step; `lengths` as in
+        `recurrence`.
         """
         weights = CellWeights(self.weight_input, self.weight_recurrent, self.bias, self.projection)
-        return recurrence(inputs, state, weights, mask, coupled=self.shape.coupled)
+        return recurrence(inputs, state, weights, mask, coupled=self.shape.coupled, lengths=lengths)
 
 
 class RecurrentNetwork(nn.Module):
@@ -206,6 +211,10 @@ class RecurrentNetwork(nn.Module):
     def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length, embedding) outputs of the last layer."""
         return self._features(tokens, self._zero_state(tokens.shape[0]), seeds)[0]
+
+    def outputs_until(self, tokens: Tensor, seeds: Tensor | None, lengths: Tensor) -> Tensor:
+        """(rows, length, embedding) of the words that count; see `StopsAtEnds`."""
+        return self._features(tokens, self._zero_state(tokens.shape[0]), seeds, lengths)[0]
 
     def output_layer(self) -> OutputLayer:
         """The shared embedding; see `NextTokenModule`."""
@@ -259,7 +268,9 @@ class RecurrentNetwork(nn.Module):
     def _zero_state(self, rows: int) -> State:
         return tuple(layer.zero_state(rows) for layer in self._layers())
 
-    def _features(self, tokens: Tensor, state: State, seeds: Tensor | None) -> tuple[Tensor, State]:
+    def _features(
+        self, tokens: Tensor, state: State, seeds: Tensor | None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, State]:
         rates = self.shape.dropout
         values = lookup(tokens, self.embedding)
         words = word_mask(seeds, tokens, rates.embedding)
@@ -267,7 +278,7 @@ class RecurrentNetwork(nn.Module):
         after = []
         for number, layer in enumerate(self._layers()):
             mask = row_mask(seeds, 2 + number, layer.shape.outputs, rates.recurrent)
-            values, end = layer(values, state[number], mask)
+            values, end = layer(values, state[number], mask, lengths)
             after.append(end)
         mask = row_mask(seeds, 1, self.shape.embedding, rates.output)
         return values if mask is None else values * mask[:, None, :], tuple(after)

@@ -34,7 +34,7 @@ class ConcatPooling(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, width); see `TextEncoder`."""
-        outputs = self.network.outputs(tokens, seeds)
+        outputs = self.network.outputs_until(tokens, seeds, lengths)
         inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         padding = ~inside[:, :, None]
         largest = outputs.masked_fill(padding, float("-inf")).amax(dim=1)

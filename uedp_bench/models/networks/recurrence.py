@@ -17,16 +17,19 @@ from torch.overrides import handle_torch_function, has_torch_function
 from uedp_bench.models.networks.recurrence_tables import (
     CellWeights,
     ForwardTables,
+    Sequences,
     State,
     backward_tables,
     forward_tables,
+    last_cells,
     weight_gradients,
 )
 
 
 def recurrence(
-    inputs: Tensor, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool
-) -> tuple[Tensor, State]:
+    inputs: Tensor, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool,
+    lengths: Tensor | None = None,
+) -> tuple[Tensor, State]:  # fmt: skip
     """Outputs (rows, T, outputs) and last state of inputs (rows, T, inputs).
 
     It works under `torch.func.grad` and `vmap` and has no second derivative. Tensors that override
@@ -38,23 +41,29 @@ def recurrence(
         weights: of the layer.
         mask: (rows, outputs) multiplies the recurrent output at every step, or None.
         coupled: input gate = 1 - forget gate (CIFG, Greff et al. 2017).
+        lengths: (rows,) steps of each row that count. What comes out after them and the last
+            state mean nothing then, and must not be used.
     """
     relevant = (inputs, *weights)
     if has_torch_function(relevant):
         found: tuple[Tensor, State] = handle_torch_function(
-            recurrence, relevant, inputs, state, weights, mask, coupled=coupled
+            recurrence, relevant, inputs, state, weights, mask, coupled=coupled, lengths=lengths
         )
         return found
     outputs, cells, *_ = _Recurrence.apply(  # type: ignore[no-untyped-call]
-        inputs.transpose(0, 1), *state, mask, *weights, coupled
+        inputs.transpose(0, 1), *state, mask, *weights, lengths, coupled
     )
     return outputs.transpose(0, 1), (outputs[-1], cells)
 
 
 def by_steps(
-    inputs: Tensor, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool
-) -> tuple[Tensor, State]:
-    """What `recurrence` computes, operation by operation, with torch's own derivatives."""
+    inputs: Tensor, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool,
+    lengths: Tensor | None = None,
+) -> tuple[Tensor, State]:  # fmt: skip
+    """What `recurrence` computes, operation by operation, with torch's own derivatives.
+
+    All steps of all rows are computed, whatever `lengths` says.
+    """
     recurrent, cells = state
     outputs = []
     for gates in (inputs @ weights.input.t() + weights.bias).unbind(1):
@@ -73,14 +82,15 @@ def by_steps(
 
 
 class _Recurrence(torch.autograd.Function):
-    """Arguments: inputs (time first), two of the state, the mask, four weights, whether coupled."""
+    """Arguments: inputs (time first), two of the state, mask, four weights, lengths, coupled."""
 
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, ...]:
-        inputs, recurrent, cells, mask, *weights, coupled = given
-        tables = forward_tables(inputs, (recurrent, cells), _of_all(weights), mask, coupled=coupled)
-        outputs, gates, cells, squashed = tables
-        return outputs, cells[-1].clone(), gates, cells, squashed
+        inputs, recurrent, cells, mask, *kept, lengths, coupled = given
+        weights = _of_all(kept)
+        read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
+        tables = forward_tables(read, weights, coupled=coupled)
+        return read.padded(tables.outputs), last_cells(tables, read), *tables[1:]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -91,24 +101,24 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
         inputs, recurrent, cells, mask, *kept = ctx.saved_tensors  # read once: it may gather them
-        weights, kept = kept[:4], kept[4:]
+        weights, lengths, kept = kept[:4], kept[4], kept[5:]
         of_outputs, of_cells = gradients[:2]
         if of_outputs is None:
             of_outputs = torch.zeros_like(kept[0])
         found = _Backward.apply(  # type: ignore[no-untyped-call]
-            of_outputs, of_cells, inputs, recurrent, cells, mask, *weights, *kept
+            of_outputs, of_cells, inputs, recurrent, cells, mask, *weights, *kept, lengths
         )
         of_inputs, of_recurrent, before, *of_weights = found
         if weights[3] is None:
             of_weights[3] = None
-        return of_inputs, of_recurrent, before, None, *of_weights, None
+        return of_inputs, of_recurrent, before, None, *of_weights, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
-        units = info.batch_size
+        units = info.batch_size  # which compute all steps: their rows end in different places
         data = _with_units(units, zip(given[:4], in_dims[:4], (1, 0, 0, 0), strict=True))
         weights = _with_units(units, zip(given[4:8], in_dims[4:8], (0,) * 4, strict=True))
-        found = _Recurrence.apply(*data, *weights, given[8])  # type: ignore[no-untyped-call]
+        found = _Recurrence.apply(*data, *weights, None, given[9])  # type: ignore[no-untyped-call]
         return found, (1, 0, 1, 1, 1)
 
 
@@ -117,14 +127,17 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, ...]:
-        of_outputs, of_cells, inputs, recurrent, cells, mask, *rest = given
-        state, weights = (recurrent, cells), _of_all(rest[:4])
-        tables = ForwardTables(*rest[4:])
-        back = backward_tables(of_outputs, of_cells, tables, state, weights, mask)
-        found = weight_gradients(inputs, tables, back, state, weights, mask)
+        of_outputs, of_cells, inputs, recurrent, cells, mask, *rest, lengths = given
+        weights, tables = _of_all(rest[:4]), ForwardTables(*rest[4:])
+        read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
+        tables = tables._replace(outputs=read.pack(tables.outputs))
+        back = backward_tables(read.pack(of_outputs), of_cells, tables, read, weights)
+        found = weight_gradients(tables, back, read, weights)
         down = back.inputs.new_empty(*found.bias.shape[:-1], 0)
         down = down if found.projection is None else found.projection
-        return back.inputs, *back.state, *found[:3], down
+        before, memory = back.state
+        of_state = (read.of_rows(before), read.of_rows(memory))
+        return read.padded(back.inputs), *of_state, *found[:3], down
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -139,8 +152,8 @@ class _Backward(torch.autograd.Function):
         units, at = info.batch_size, (1, 0, 1, 0, 0, 0)
         data = _with_units(units, zip(given[:6], in_dims[:6], at, strict=True))
         weights = _with_units(units, zip(given[6:10], in_dims[6:10], (0,) * 4, strict=True))
-        tables = _with_units(units, zip(given[10:], in_dims[10:], (1,) * 4, strict=True))
-        found = _Backward.apply(*data, *weights, *tables)  # type: ignore[no-untyped-call]
+        tables = _with_units(units, zip(given[10:14], in_dims[10:14], (1,) * 4, strict=True))
+        found = _Backward.apply(*data, *weights, *tables, None)  # type: ignore[no-untyped-call]
         return found, (1, 0, 0, 0, 0, 0, 0)
 
 

@@ -4,6 +4,8 @@ Gates in order: forget, output, candidate, and (where not coupled) input. All ta
 their first dimension. Everything but the weights may have a further dimension of units after time
 (of a state and a mask: as their first), and then the weights may have it too: so do users compute
 side by side, each with its own weights. Nothing here has a gradient of its own: `recurrence` does.
+
+With a `Packing` all tables, the inputs among them, are those of its words, without padding.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from uedp_bench.models.networks.products import outer, product
+from uedp_bench.models.networks.recurrence_packing import Packing, packing
 
 State = tuple[Tensor, Tensor]
 """Recurrent output (rows, outputs) and memory cells (rows, units)."""
@@ -33,6 +37,64 @@ class CellWeights(NamedTuple):
     recurrent: Tensor
     bias: Tensor
     projection: Tensor | None
+
+
+class Sequences(NamedTuple):
+    """What a layer reads.
+
+    Attributes:
+        inputs: (T, rows, inputs) of all time steps.
+        state: before the first.
+        mask: (rows, outputs) multiplies the recurrent output at every step, or None.
+        packed: None, or where the words are, so that `inputs` is (N, inputs) and the rows of
+            `state` and `mask` are in its order.
+    """
+
+    inputs: Tensor
+    state: State
+    mask: Tensor | None
+    packed: Packing | None = None
+
+    @classmethod
+    def read(
+        cls, inputs: Tensor, state: State, mask: Tensor | None, weights: CellWeights,
+        lengths: Tensor | None,
+    ) -> Sequences:  # fmt: skip
+        """Sequences that are packed where `lengths` (rows,) are known and that pays."""
+        packed = packing(lengths, inputs, weights.recurrent)
+        if packed is None:
+            return cls(inputs, state, mask)
+        first = (packed.in_order(state[0]), packed.in_order(state[1]))
+        mask = None if mask is None else packed.in_order(mask)
+        return cls(packed.pack(inputs), first, mask, packed)
+
+    def pack(self, table: Tensor) -> Tensor:
+        """A table (T, rows, width) as the layer's own tables are."""
+        return table if self.packed is None else self.packed.pack(table)
+
+    def padded(self, table: Tensor) -> Tensor:
+        """(T, rows, width) of a table of the layer's; 0 where there are no words."""
+        return table if self.packed is None else self.packed.unpack(table)
+
+    def of_rows(self, values: Tensor) -> Tensor:
+        """Values of the rows of the state as those of all rows."""
+        return values if self.packed is None else self.packed.of_rows(values)
+
+    def steps(self, table: Tensor) -> tuple[Tensor, ...]:
+        """Views of a table's time steps."""
+        return table.unbind(0) if self.packed is None else self.packed.steps(table)
+
+    def shifted(self, first: Tensor, table: Tensor) -> Tensor:
+        """The table one step earlier, `first` before it."""
+        if self.packed is None:
+            return torch.cat([first[None], table[:-1]])
+        return self.packed.shifted(first, table)
+
+    def folded(self) -> Sequences:
+        """Units and rows as one dimension."""
+        state = (_folded(self.state[0]), _folded(self.state[1]))
+        mask = None if self.mask is None else _folded(self.mask)
+        return Sequences(_folded(self.inputs, 1), state, mask)
 
 
 class ForwardTables(NamedTuple):
@@ -72,56 +134,69 @@ class BackwardTables(NamedTuple):
     state: State
 
 
-def forward_tables(
-    inputs: Tensor, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool
-) -> ForwardTables:
-    """The loop over time, without a gradient; arguments as those of `recurrence`, time first."""
+def forward_tables(given: Sequences, weights: CellWeights, *, coupled: bool) -> ForwardTables:
+    """The loop over time, without a gradient.
+
+    Args:
+        given: what the layer reads.
+        weights: of the layer.
+        coupled: as of `recurrence`.
+    """
+    inputs, (seen, before), mask, packed = given
     if inputs.dim() == 4 and weights.input.dim() == 2:
-        return _unfolded(forward_tables(
-            _folded(inputs, 1), (_folded(state[0]), _folded(state[1])), weights,
-            None if mask is None else _folded(mask), coupled=coupled,
-        ), inputs.shape[1])  # fmt: skip
+        tables = forward_tables(given.folded(), weights, coupled=coupled)
+        return ForwardTables(*(_unfold(table, inputs.shape[1], 1) for table in tables))
     units = weights.recurrent.shape[-2] // (3 if coupled else 4)
     # In the order of time: products of a step write to one block, or torch makes them one by one.
     gates = _products(inputs, weights.input, weights.bias).contiguous()
     cells = gates.new_empty(*gates.shape[:-1], units)
     squashed = torch.empty_like(cells)
-    multiply_add = torch.addmm if inputs.dim() == 3 else torch.baddbmm
+    multiply_add = torch.baddbmm if inputs.dim() == 4 else torch.addmm
     recurrent_t = weights.recurrent.transpose(-1, -2)
     down = None if weights.projection is None else weights.projection.transpose(-1, -2)
     outputs = squashed.new_empty(*squashed.shape[:-1], weights.recurrent.shape[-1])
-    hidden = None if down is None else torch.empty_like(squashed[0])
-    seen, before = state
+    hidden = None if down is None else cells.new_empty(before.shape)
     # Views of all time steps at once: a view made in the loop costs as much as a small product.
-    tables = (gates, gates[..., : 2 * units], *torch.split(gates, units, dim=-1))
-    for t, (now, both, forget, out, candidate, *rest) in enumerate(
-        zip(*(table.unbind(0) for table in tables), strict=True)
+    views = (cells, squashed, outputs, gates, gates[..., : 2 * units])
+    for cell, through, after, now, both, forget, out, candidate, *rest in zip(
+        *(given.steps(view) for view in (*views, *torch.split(gates, units, dim=-1))), strict=True
     ):
+        if packed is not None and len(now) < len(seen):
+            seen, before = seen[: len(now)], before[: len(now)]
+            mask = None if mask is None else mask[: len(now)]
+            hidden = None if hidden is None else hidden[: len(now)]
         if mask is not None:
             seen = seen * mask
         multiply_add(now, seen, recurrent_t, out=now)
         both.sigmoid_()
         candidate.tanh_()
-        cell = cells[t]
         if coupled:
             torch.lerp(candidate, before, forget, out=cell)
         else:
             rest[0].sigmoid_()
             torch.mul(forget, before, out=cell).addcmul_(rest[0], candidate)
-        before = cell
-        torch.tanh(cell, out=squashed[t])
-        seen = outputs[t]
+        before, seen = cell, after
+        torch.tanh(cell, out=through)
         if hidden is None or down is None:
-            torch.mul(out, squashed[t], out=seen)
+            torch.mul(out, through, out=seen)
         else:
-            torch.matmul(torch.mul(out, squashed[t], out=hidden), down, out=seen)
+            torch.matmul(torch.mul(out, through, out=hidden), down, out=seen)
     return ForwardTables(outputs, gates, cells, squashed)
 
 
-def seen_outputs(tables: ForwardTables, state: State, mask: Tensor | None) -> Tensor:
+def last_cells(tables: ForwardTables, given: Sequences) -> Tensor:
+    """(rows, units) memory cells after the last step; those of before the first where rows end."""
+    if given.packed is None:
+        return tables.cells[-1].clone()
+    return given.of_rows(given.state[1])
+
+
+def seen_outputs(tables: ForwardTables, given: Sequences) -> Tensor:
     """(T, rows, outputs) recurrent outputs as the next step sees them, from the state on."""
-    before = torch.cat([state[0][None], tables.outputs[:-1]])
-    return before if mask is None else before * mask
+    before = given.shifted(given.state[0], tables.outputs)
+    if given.mask is None:
+        return before
+    return before * (given.mask if given.packed is None else given.packed.of_words(given.mask))
 
 
 def hidden_cells(tables: ForwardTables) -> Tensor:
@@ -134,33 +209,33 @@ def backward_tables(
     gradient: Tensor,
     last_cells: Tensor | None,
     tables: ForwardTables,
-    state: State,
+    given: Sequences,
     weights: CellWeights,
-    mask: Tensor | None,
 ) -> BackwardTables:
     """The loop back over time.
 
     Args:
         gradient: (T, rows, outputs) of the outputs.
-        last_cells: (rows, units) gradient of the last memory cells, None for 0.
+        last_cells: (rows, units) gradient of the last memory cells, None for 0; always None where
+            rows are packed.
         tables: of `forward_tables`.
-        state: that it began from.
+        given: what the layer read.
         weights: that it computed with.
-        mask: that it computed with.
     """
+    _, state, mask, packed = given
+    if packed is not None and last_cells is not None:
+        raise RuntimeError("the last state of rows of different lengths has no gradient")
     if gradient.dim() == 4 and weights.input.dim() == 2:
         units = gradient.shape[1]
         back = backward_tables(
             _folded(gradient, 1), None if last_cells is None else _folded(last_cells),
-            ForwardTables(*(_folded(table, 1) for table in tables)),
-            (_folded(state[0]), _folded(state[1])), weights,
-            None if mask is None else _folded(mask),
+            ForwardTables(*(_folded(table, 1) for table in tables)), given.folded(), weights,
         )  # fmt: skip
         gates, outputs, inputs = (_unfold(part, units, 1) for part in back[:3])
         return BackwardTables(gates, outputs, inputs, (
             _unfold(back.state[0], units), _unfold(back.state[1], units)
         ))  # fmt: skip
-    factors, through = _factors(tables, state[1]), _through(tables)
+    factors, through = _factors(tables, given), _through(tables)
     units = tables.cells.shape[-1]
     blocks = factors.view(*factors.shape[:-1], -1, units)
     # What the gradient of the cells multiplies: all gates but the second, the output gate.
@@ -168,11 +243,16 @@ def backward_tables(
     of_cells = [blocks[..., ::2, :]] if coupled else [blocks[..., :1, :], blocks[..., 2:, :]]
     outputs = gradient.clone(memory_format=torch.contiguous_format)
     views = (outputs, through, tables.gates[..., :units], factors, blocks[..., 1, :], *of_cells)
-    carried = torch.zeros_like(state[1]) if last_cells is None else last_cells
+    if packed is not None:
+        carried = state[1].new_zeros(packed.counts[-1], units)
+    else:
+        carried = torch.zeros_like(state[1]) if last_cells is None else last_cells
     later: Tensor | None = None
     for now, factor, forget, gates, of_out, *others in reversed(
-        list(zip(*(view.unbind(0) for view in views), strict=True))
+        list(zip(*(given.steps(view) for view in views), strict=True))
     ):
+        if packed is not None and len(carried) < len(now):  # nothing comes back to rows that end
+            carried = functional.pad(carried, (0, 0, 0, len(now) - len(carried)))
         if later is not None:
             _add_product(now, later, weights.recurrent, mask)
         hidden = now if weights.projection is None else now @ weights.projection
@@ -195,13 +275,13 @@ def _through(tables: ForwardTables) -> Tensor:
     return found.mul_(tables.gates[..., units : 2 * units])
 
 
-def _factors(tables: ForwardTables, first_cells: Tensor) -> Tensor:
+def _factors(tables: ForwardTables, given: Sequences) -> Tensor:
     """(T, rows, gates * units) derivatives of cells, or of hidden cells, by the gates' inputs."""
     units = tables.cells.shape[-1]
     forget, out, candidate, *rest = torch.split(tables.gates, units, dim=-1)
     found = torch.empty_like(tables.gates)
     of_forget, of_out, of_candidate, *of_rest = torch.split(found, units, dim=-1)
-    before = torch.cat([first_cells[None], tables.cells[:-1]])
+    before = given.shifted(given.state[1], tables.cells)
     _slope(out, of_out).mul_(tables.squashed)
     torch.mul(candidate, candidate, out=of_candidate).neg_().add_(1.0)
     if rest:
@@ -220,8 +300,10 @@ def _slope(gate: Tensor, to: Tensor) -> Tensor:
 
 
 def _add_product(to: Tensor, gates: Tensor, weight: Tensor, mask: Tensor | None) -> None:
+    if to.dim() == 2 and len(gates) < len(to):  # packed: fewer rows go on later
+        to = to[: len(gates)]
     if mask is not None:
-        to.addcmul_(gates @ weight, mask)
+        to.addcmul_(gates @ weight, mask[: len(to)])
     elif to.dim() == 2:
         to.addmm_(gates, weight)
     else:
@@ -229,12 +311,7 @@ def _add_product(to: Tensor, gates: Tensor, weight: Tensor, mask: Tensor | None)
 
 
 def weight_gradients(
-    inputs: Tensor,
-    tables: ForwardTables,
-    back: BackwardTables,
-    state: State,
-    weights: CellWeights,
-    mask: Tensor | None,
+    tables: ForwardTables, back: BackwardTables, given: Sequences, weights: CellWeights
 ) -> CellWeights:
     """Gradients of the weights, each one product over all time steps.
 
@@ -245,16 +322,16 @@ def weight_gradients(
     if weights.projection is not None:
         down = _outers(back.outputs, hidden_cells(tables))
     return CellWeights(
-        _outers(gates, inputs),
-        _outers(gates, seen_outputs(tables, state, mask)),
-        gates.sum(dim=(0, -2)),
+        _outers(gates, given.inputs),
+        _outers(gates, seen_outputs(tables, given)),
+        gates.sum(dim=0) if gates.dim() == 2 else gates.sum(dim=(0, -2)),
         down,
     )
 
 
 def _products(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """(T, ..., rows, outputs) of x (T, ..., rows, inputs); not contiguous with units."""
-    if x.dim() == 3:
+    if x.dim() < 4:
         return product(x.reshape(-1, x.shape[-1]), weight, bias).view(*x.shape[:-1], -1)
     first = x.transpose(0, 1).reshape(x.shape[1], -1, x.shape[-1])
     weight_t = weight.transpose(-1, -2)
@@ -264,7 +341,7 @@ def _products(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def _outers(gradients: Tensor, inputs: Tensor) -> Tensor:
     """(..., outputs, inputs) sums over time and rows of outer products."""
-    if inputs.dim() == 3:
+    if inputs.dim() < 4:
         return outer(
             gradients.reshape(-1, gradients.shape[-1]), inputs.reshape(-1, inputs.shape[-1])
         )
@@ -282,7 +359,3 @@ def _folded(table: Tensor, dim: int = 0) -> Tensor:
 
 def _unfold(table: Tensor, units: int, dim: int = 0) -> Tensor:
     return table.reshape(*table.shape[:dim], units, -1, table.shape[-1])
-
-
-def _unfolded(tables: ForwardTables, units: int) -> ForwardTables:
-    return ForwardTables(*(_unfold(table, units, 1) for table in tables))

@@ -12,9 +12,11 @@ from uedp_bench.models.networks.recurrence_tables import (
     BackwardTables,
     CellWeights,
     ForwardTables,
+    Sequences,
     backward_tables,
     forward_tables,
     hidden_cells,
+    last_cells,
     seen_outputs,
 )
 from uedp_bench.training.ghost.gradients import Product, UnknownUse
@@ -28,30 +30,33 @@ class _Recurrent(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor]:
-        inputs, recurrent, cells, _, mask, weights, coupled, record = given
-        tables = forward_tables(inputs, (recurrent, cells), weights, mask, coupled=coupled)
-        ctx.save_for_backward(inputs, recurrent, cells, mask, *weights, *tables)
+        inputs, recurrent, cells, _, mask, weights, lengths, coupled, record = given
+        read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
+        tables = forward_tables(read, weights, coupled=coupled)
+        ctx.save_for_backward(inputs, recurrent, cells, mask, lengths, *weights, *tables)
         ctx.record = record
         ctx.set_materialize_grads(False)
-        return tables.outputs, tables.cells[-1].clone()
+        return read.padded(tables.outputs), last_cells(tables, read)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
-        inputs, recurrent, cells, mask, *kept = ctx.saved_tensors  # read once: it may gather them
-        weights, state, tables = (
-            CellWeights(*kept[:4]),
-            (recurrent, cells),
-            ForwardTables(*kept[4:]),
-        )
-        outer = torch.zeros_like(tables.outputs) if gradients[0] is None else gradients[0]
-        back = backward_tables(outer, gradients[1], tables, state, weights, mask)
-        ctx.record(inputs, tables, back, state, mask)
-        return back.inputs, *back.state, None, None, None, None, None
+        saved = ctx.saved_tensors  # read once: it may gather them
+        inputs, recurrent, cells, mask, lengths, *kept = saved
+        weights, tables = CellWeights(*kept[:4]), ForwardTables(*kept[4:])
+        read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
+        of_outputs = gradients[0]
+        outer = torch.zeros_like(tables.outputs) if of_outputs is None else read.pack(of_outputs)
+        back = backward_tables(outer, gradients[1], tables, read, weights)
+        ctx.record(tables, back, read)
+        before, memory = back.state
+        of_state = (read.of_rows(before), read.of_rows(memory))
+        return read.padded(back.inputs), *of_state, *(None,) * 6
 
 
 def _recurrence(
-    inputs: Any, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool
-) -> tuple[Tensor, State]:
+    inputs: Any, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool,
+    lengths: Tensor | None = None,
+) -> tuple[Tensor, State]:  # fmt: skip
     watched = {
         field: weight
         for field, weight in weights._asdict().items()
@@ -68,27 +73,25 @@ def _recurrence(
     if inputs.shape[0] != rows:
         raise UnknownUse(f"{first.label} in a recurrence whose first dimension is not that of rows")
 
-    def record(
-        inputs: Tensor, tables: ForwardTables, back: BackwardTables, state: State,
-        mask: Tensor | None,
-    ) -> None:  # fmt: skip
+    def record(tables: ForwardTables, back: BackwardTables, read: Sequences) -> None:
         for field, weight in watched.items():
             found = weight.tape.of(weight)
             if field == "bias":
-                found.add_whole(back.gates.sum(dim=0))
+                found.add_whole(read.padded(back.gates).sum(dim=0))
                 continue
             left = back.outputs if field == "projection" else back.gates
             if field == "input":
-                right = inputs.detach()
+                right = read.inputs.detach()
             elif field == "recurrent":
-                right = seen_outputs(tables, state, mask)
+                right = seen_outputs(tables, read)
             else:
                 right = hidden_cells(tables)
-            found.products.append(Product(left.transpose(0, 1), right.transpose(0, 1)))
+            factors = (read.padded(table).transpose(0, 1) for table in (left, right))
+            found.products.append(Product(*factors))
 
     plain = weights._replace(**{field: weight.plain for field, weight in watched.items()})
     outputs, cells = _Recurrent.apply(  # type: ignore[no-untyped-call]
-        inputs.transpose(0, 1), *state, first.tape.anchor, mask, plain, coupled, record
+        inputs.transpose(0, 1), *state, first.tape.anchor, mask, plain, lengths, coupled, record
     )
     return outputs.transpose(0, 1), (outputs[-1], cells)
 
