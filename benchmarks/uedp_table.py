@@ -4,9 +4,9 @@
 
 Epsilon against rounds is computed (`uedp_claims.py`) and reads no result; the rest is of the
 results in the sub-folders `uedp-audit`, `uedp-conll2003`, `uedp-categories`, `uedp-awd-lstm`,
-`uedp-figure6`, `uedp-gpt2`, `uedp-contracts`, `uedp-contracts-gpt2`, `uedp-ag`, `uedp-ag-audit`,
-`uedp-sampling` and `uedp-sampling-released` of a folder, those that are there. Half of the 95 %
-interval over seeds (Student's t) stands behind ±.
+`uedp-figure6`, `uedp-gpt2`, `uedp-contracts`, `uedp-contracts-awd-lstm`, `uedp-contracts-gpt2`,
+`uedp-ag`, `uedp-ag-audit`, `uedp-sampling` and `uedp-sampling-released` of a folder, those that are
+there. Half of the 95 % interval over seeds (Student's t) stands behind ±.
 """
 
 from __future__ import annotations
@@ -345,6 +345,7 @@ ARMS = {
     "uedp-figure6": "uedp-figure6.svg",
     "uedp-gpt2": "uedp-gpt2.svg",
     "uedp-contracts": "uedp-contracts.svg",
+    "uedp-contracts-awd-lstm": None,
     "uedp-contracts-gpt2": "uedp-contracts-gpt2.svg",
     "uedp-ag": "uedp-ag.svg",
     "uedp-ag-audit": None,  # one arm

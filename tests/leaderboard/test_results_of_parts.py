@@ -22,7 +22,7 @@ RUN_IN_PART = {
     "bloggers-trend",
     "reproductions/translation-fragments-small-jrc",
     "reproductions/uedp-awd-lstm",
-    "reproductions/uedp-figure6",
+    "reproductions/uedp-contracts-awd-lstm",
     "reproductions/uedp-gpt2-real",
 }
 """Parts of which some runs are stored; docs/reference-set.md says which are missing."""
