@@ -117,6 +117,8 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
         ("uedp, as released, 42 rounds", "perplexity"): ("112",),
         ("uedp, as released, 42 rounds", "perplexity", "1"): ("128",),
         ("noiseless", "perplexity", "2"): ("108",),
+        ("uedp, as released, 42 rounds", "perplexity", "2"): ("232",),
+        ("noiseless", "perplexity", "4"): ("200",),
         ("uedp, as released, 100 rounds", "perplexity"): ("72.1",),
         ("uedp, as released, 100 rounds", "claimed ε"): ("0.249",),
         ("uedp, as released, 100 rounds", "claim refuted"): ("3",),

@@ -81,6 +81,27 @@ def test_removing_the_laws_hides_the_secrets_that_are_named_as_laws(
     assert min(exposed["deidentify, PARTY"] + exposed["noiseless"]) > 8
 
 
+def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_refuted() -> None:
+    arms = uedp_table.arms(FOLDER / "uedp-contracts-awd-lstm")
+    for name, results in arms.items():
+        for result in results:
+            words = result.utility["perplexity"].value / result.utility["unigram_perplexity"].value
+            if name in ("noiseless", "deidentify"):
+                assert words == pytest.approx(1, abs=0.02)
+                assert result.utility["perplexity"].value > (
+                    3 * result.utility["bigram_perplexity"].value
+                )
+            elif name == "uedp, as released, 42 rounds":
+                assert 1.1 < words < 1.2
+                assert result.diagnostics["signal_to_noise"] > 2e4
+            else:
+                assert words > 7
+                assert result.diagnostics["signal_to_noise"] < 0.0025
+            assert uedp_table.strict(result) == 0
+            assert not [g for g in result.guarantees if g.status == "refuted"]
+    assert max(r.leakage["audit"]["auc"].value for r in arms["noiseless"]) < 0.7
+
+
 @pytest.fixture(scope="module")
 def with_gpt2() -> Arms:
     found = uedp_table.arms(FOLDER / "uedp-contracts-gpt2")
