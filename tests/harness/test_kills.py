@@ -15,7 +15,7 @@ from tiny import flags
 
 from uedp_bench.harness.result_files import stored_result
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
 
 KILLS = int(os.environ.get("UEDP_BENCH_KILLS", "20"))
 """Of a training; the command, which costs more, is killed a quarter as often."""
@@ -26,8 +26,6 @@ GRID = ["--mechanism", "user-dp", "--set", "mechanism.user-dp.rounds=2",
         "--mechanism", "noiseless", "--set", "mechanism.noiseless.epochs=1",
         "--checkpoint-steps", "1"]  # fmt: skip
 """One run proves something, and computes for long; the other proves nothing."""
-
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
 
 def numbers(result):
