@@ -16,7 +16,7 @@ from time import monotonic
 import pytest
 from filelock import FileLock
 from playwright.sync_api import Browser, Error, Page, sync_playwright
-from references import reference_results
+from references import shown_results
 
 from uedp_bench.leaderboard.site import build
 
@@ -49,14 +49,14 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of the reference results; processes of one run of the tests share it."""
+    """The site of stored results; processes of one run of the tests share it."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
     with FileLock(folder / "site.lock"):
         if not (folder / "site").exists():
             made = tmp_path_factory.mktemp("whole")
-            build(reference_results(), made)
+            build(shown_results(), made)
             made.rename(folder / "site")
     return folder / "site"
 

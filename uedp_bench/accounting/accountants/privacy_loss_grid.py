@@ -25,6 +25,7 @@ _FINEST = 1e-9  # narrowest grid step: below it rounding would show
 _COMPOSED = 1 << 21  # grid points that a composition may have, about
 _COARSEST = 50.0  # widest grid step, in nats
 _TAIL = 1e-16  # mass of a composition left out on each side
+_VANISHED = -760.0  # the exponential of this, and of all below, is 0 in double precision
 _ORDERS = np.geomspace(0.25, 64.0, 17)  # of Chernoff's bound, in standard deviations
 
 
@@ -197,7 +198,11 @@ def _convolved(
     for part, count in zip(parts, counts, strict=True):
         moment = _log_moment(_log_masses(part.masses), order)
         weighted = part.masses * np.exp(order * np.arange(part.masses.size) - moment)
-        product *= rfft(weighted, size) ** count
+        transformed = rfft(weighted, size)
+        # A power of the others is 0 in double precision, and takes as long to compute.
+        lasting = np.abs(transformed) > math.exp(_VANISHED / count)
+        product[lasting] *= transformed[lasting] ** count
+        product[~lasting] = 0.0
         norms += count * float(np.linalg.norm(weighted))
         log_moment += count * moment
     masses = np.roll(irfft(product, size), -(low % size))[: high - low + 1]
