@@ -351,6 +351,12 @@ def test_at_the_printed_size_the_order_is_the_same(script: dict[str, Any]) -> No
     (described,) = script["scores"](found["uedp, as described, 42 rounds"])
     assert described > 1900
     assert released.diagnostics["signal_to_noise"] > 2e4
+    proven = [name for name in found if name.endswith(("ε = 8", "ε = 2", "at k = 3"))]
+    assert len(proven) == 4
+    assert min(script["scores"](found[name])[0] for name in proven) > 1.8 * floors[1]
+    assert max(found[name][0].diagnostics["signal_to_noise"] for name in proven) < 0.0065
+    (renamed,) = script["scores"](found["deidentify"])
+    assert 40 < renamed - perplexities[0] < 50
     for attack, metric in (("membership", "auc_user"), ("secret-sharer", "exposure_max_repeats")):
         one, other = (result.leakage[attack][metric].value for result in (released, plain))
         assert one == pytest.approx(other, rel=0.1)
