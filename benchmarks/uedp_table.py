@@ -170,9 +170,12 @@ def print_promises(found: Arms) -> None:
 
 
 def above_noiseless(found: Arms, name: str) -> list[float]:
-    """Scores of an arm above those of training without noise, seed by seed."""
-    pairs = zip(scores(found[name]), scores(found["noiseless"]), strict=True)
-    return [one - plain for one, plain in pairs]
+    """Scores of an arm above those of training without noise, by seeds that both have."""
+    plain, there = (
+        dict(zip([run.spec.seed for run in runs], scores(runs), strict=True))
+        for runs in (found["noiseless"], found[name])
+    )
+    return [there[seed] - plain[seed] for seed in there if seed in plain]
 
 
 def by_category(folder: Path) -> dict[str, Arms]:

@@ -99,7 +99,7 @@ def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_r
                 assert result.diagnostics["signal_to_noise"] < 0.0025
             assert uedp_table.strict(result) == 0
             assert not [g for g in result.guarantees if g.status == "refuted"]
-    assert max(r.leakage["audit"]["auc"].value for r in arms["noiseless"]) < 0.7
+    assert max(r.leakage["audit"]["auc"].value for r in arms["noiseless"]) < 0.75
 
 
 @pytest.fixture(scope="module")
