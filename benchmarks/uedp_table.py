@@ -78,6 +78,7 @@ def arm_of(result: Result) -> str:
         plain = p["noise"] == "released" and p["server_optimizer"] == "sgd"
         extended = f", q_s = {p['sentence_rate']:g}" if p["sentence_rate"] != 1 else ""
         step = ", plain step" if plain else ""
+        step += ", f_E" if p["estimator"] == "f_E" else ""
         if p["local_optimizer"] == "adam":
             step = f", rate {p['local_learning_rate']:g}"
         return f"uedp, {noise}, {p['rounds']} rounds{step}{extended}"

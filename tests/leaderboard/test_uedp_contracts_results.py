@@ -102,6 +102,15 @@ def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_r
     assert max(r.leakage["audit"]["auc"].value for r in arms["noiseless"]) < 0.75
 
 
+def test_f_e_exposes_the_names_that_it_is_to_protect_and_nothing_else(contracts: Arms) -> None:
+    for result in contracts[f"{ON_CONTRACTS}, f_E"]:
+        exposure = result.leakage["secret-sharer"]
+        assert exposure["exposure_entity"].value > 8 > 2 > exposure["exposure_max_repeats"].value
+    (claim,) = (g for g in result.guarantees if g.kind == "claimed")
+    (other,) = (g for g in contracts[ON_CONTRACTS][0].guarantees if g.kind == "claimed")
+    assert claim.epsilon > 3 * other.epsilon
+
+
 @pytest.fixture(scope="module")
 def with_gpt2() -> Arms:
     found = uedp_table.arms(FOLDER / "uedp-contracts-gpt2")
