@@ -78,10 +78,10 @@ def arm_of(result: Result) -> str:
         plain = p["noise"] == "released" and p["server_optimizer"] == "sgd"
         extended = f", q_s = {p['sentence_rate']:g}" if p["sentence_rate"] != 1 else ""
         step = ", plain step" if plain else ""
-        step += ", f_E" if p["estimator"] == "f_E" else ""
         if p["local_optimizer"] == "adam":
             step = f", rate {p['local_learning_rate']:g}"
-        return f"uedp, {noise}, {p['rounds']} rounds{step}{extended}"
+        estimator = ", f_E" if p["estimator"] == "f_E" else ""
+        return f"uedp, {noise}, {p['rounds']} rounds{step}{estimator}{extended}"
     types = p.get("entity_types")
     return f"{one.name}, {', '.join(types)}" if types else one.name
 

@@ -33,5 +33,5 @@ _SHOWN = (
 
 @cache
 def shown_results() -> tuple[Result, ...]:
-    """Those whose pages tests open in a browser: all of them would take it three times as long."""
+    """Those whose pages tests open in a browser: fewer than half of all."""
     return tuple(load_results([REFERENCE / name for name in _SHOWN]))

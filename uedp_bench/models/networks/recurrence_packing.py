@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 LARGE = 2**20
-"""Recurrent weights of a layer from which on rows are packed. Smaller layers train within minutes,
-and compute as they always did, to the last bit."""
+"""Recurrent weights of a layer from which on rows are packed. Smaller layers compute as they always
+did, to the last bit."""
 
 FULL = 0.8
 """Words per place of the padded table up to which it pays to leave padding out."""
