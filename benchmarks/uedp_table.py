@@ -71,17 +71,17 @@ def arm_of(result: Result) -> str:
     p = one.params
     if one.name == "uedp-group":
         return f"uedp-group, ε = {p['epsilon']:g} at k = {p['protected_sentences']}"
-    if one.name == "user-dp":
+    if one.name == "user-dp" and p.get("noise") != "released":
         return f"user-dp, ε = {proven(result):.3g}"
-    if one.name == "uedp":
+    if one.name in ("uedp", "user-dp"):
         noise = "as described" if p["noise"] == "published" else "as released"
         plain = p["noise"] == "released" and p["server_optimizer"] == "sgd"
-        extended = f", q_s = {p['sentence_rate']:g}" if p["sentence_rate"] != 1 else ""
+        extended = f", q_s = {p['sentence_rate']:g}" if p.get("sentence_rate", 1) != 1 else ""
         step = ", plain step" if plain else ""
         if p["local_optimizer"] == "adam":
             step = f", rate {p['local_learning_rate']:g}"
-        estimator = ", f_E" if p["estimator"] == "f_E" else ""
-        return f"uedp, {noise}, {p['rounds']} rounds{step}{estimator}{extended}"
+        estimator = ", f_E" if p.get("estimator") == "f_E" else ""
+        return f"{one.name}, {noise}, {p['rounds']} rounds{step}{estimator}{extended}"
     types = p.get("entity_types")
     return f"{one.name}, {', '.join(types)}" if types else one.name
 

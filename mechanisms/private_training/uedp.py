@@ -6,7 +6,6 @@ What it claims and what can be proven for it differ; `docs/mechanisms/uedp.md` h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from uedp_bench.accounting.events import (
     AnyEvent,
     Claim,
     Gaussian,
-    NonPrivate,
     PoissonSampled,
     PrivacyEvent,
     Repeated,
@@ -27,6 +25,15 @@ from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMecha
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.released_noise import (
+    CLAIM_OF_RELEASED,
+    RELEASED_TAKES,
+    NoiseVariant,
+    check_released,
+    nothing_proven,
+    released_local,
+    released_noise,
+)
 from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
     public_users,
@@ -79,22 +86,15 @@ class UeDPParams(FederatedParams):
     denominators: Literal["public", "data"] = Field(
         default="public", description="W_u, W_e, W_s from public sizes, or from the data (paper)"
     )
-    noise: Literal["published", "released"] = Field(
-        default="published",
-        description="released: as the authors' code, which adds noise of deviation sigma^2 in "
-        "place of sigma and clips gradients in place of updates (so no guarantee is proven)",
-    )
+    noise: NoiseVariant = Field(default="published", description=RELEASED_TAKES)
 
     @model_validator(mode="after")
     def _fits(self) -> UeDPParams:
         most, given = self.sentences, self.sensitive_sentences
         if most is not None and given is not None and given > most:
             raise ValueError(f"sensitive_sentences is {given}; choose at most sentences={most}")
-        if self.noise == "released" and self.clip_policy != "flat":
-            raise ValueError(
-                f"clip_policy is {self.clip_policy!r}, but noise='released' clips no update; "
-                "take noise='published'"
-            )
+        if self.noise == "released":
+            check_released(self.clip_policy)
         return self
 
 
@@ -136,14 +136,13 @@ class UeDP(TrainingMechanism[UeDPParams]):
             sensitive, sentences = self._sentences(stats)
             rate *= sensitive / max(sentences, 1)
         gaussian = Gaussian(noise_multiplier=p.noise_multiplier)
-        other = "; noise: released adds other noise than it speaks of"
         return (
             Claim(
                 unit="user-entity",
                 event=Repeated(count=p.rounds, event=PoissonSampled(rate=rate, event=gaussian)),
                 accountant="moments",
                 source="Lai et al. 2022, Theorem 1",
-                note=CLAIM_NOTE + (other if p.noise == "released" else ""),
+                note=CLAIM_NOTE + (f"; {CLAIM_OF_RELEASED}" if p.noise == "released" else ""),
             ),
         )
 
@@ -189,9 +188,8 @@ class UeDP(TrainingMechanism[UeDPParams]):
         local = p.local("sum")
         released = p.noise == "released"
         if released:
-            local = replace(local, gradient_clip=p.clip)
-            sigma = std * p.clip * heaviest / denominator
-            std = sigma**2 * denominator
+            local = released_local(local, p.clip)
+            std = released_noise(std * p.clip * heaviest, denominator)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
@@ -281,8 +279,7 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def _events(self, rounds: Sequence[AnyEvent]) -> Events:
         if self.params.noise == "released":
-            reason = "gradients are clipped before the local optimiser, updates after it are not"
-            return (PrivacyEvent(unit="user-entity", event=NonPrivate(reason=reason)),)
+            return nothing_proven("user-entity")
         return tuple(
             PrivacyEvent(
                 unit="user-entity",

@@ -21,6 +21,15 @@ from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMecha
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams, UnitParams
+from uedp_bench.mechanisms.private_training.released_noise import (
+    CLAIM_OF_RELEASED,
+    RELEASED_TAKES,
+    NoiseVariant,
+    check_released,
+    nothing_proven,
+    released_local,
+    released_noise,
+)
 from uedp_bench.mechanisms.private_training.users import (
     Unit,
     capped_weights,
@@ -62,6 +71,9 @@ class UserDPParams(FederatedParams, UnitParams):
         description="deal the training rows anew among the users, at random, and protect whoever "
         "holds rows then: the guarantee is of a client, and of no user who wrote them",
     )
+    noise: NoiseVariant = Field(
+        default="published", exclude_if=at("published"), description=RELEASED_TAKES
+    )
 
     @model_validator(mode="after")
     def _iid_is_of_users(self) -> UserDPParams:
@@ -70,6 +82,17 @@ class UserDPParams(FederatedParams, UnitParams):
                 "iid deals rows anew among users, and unit is 'client'; deal them among clients "
                 "with clients.by=random"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _fits_the_noise(self) -> UserDPParams:
+        if self.noise == "released":
+            check_released(self.clip_policy)
+            if self.sampling != "poisson":
+                raise ValueError(
+                    f"sampling is {self.sampling!r}, but the claim of noise='released' is that of "
+                    "independent coins; take sampling='poisson'"
+                )
         return self
 
 
@@ -95,22 +118,29 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One sampled Gaussian a round."""
-        return self._planned(stats, self.params.noise_multiplier)
+        p = self.params
+        p.count_noise(p.noise_multiplier, p.users_per_round)
+        return self._events((self._rounds(stats, p.noise_multiplier),))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Poisson: the moments accountant; fixed-size rounds: as the federated secret sharer."""
+        z = self.params.noise_multiplier
         if self.params.sampling == "poisson":
-            event = self.plan(stats)[0]
-            source = "McMahan et al. 2018, Theorem 1"
-            unit = self._protected
-            return (Claim(unit=unit, event=event.event, accountant="moments", source=source),)
+            return (
+                Claim(
+                    unit=self._protected,
+                    event=self._rounds(stats, z),
+                    accountant="moments",
+                    source="McMahan et al. 2018, Theorem 1",
+                    note=CLAIM_OF_RELEASED if self.params.noise == "released" else "",
+                ),
+            )
         # Their accountant is given z, as if replacing a user moved the sum by the clip bound once.
-        event = self._planned(stats, 2.0 * self.params.noise_multiplier)[0]
         return (
             Claim(
                 unit=self._protected,
                 adjacency="add-or-remove",
-                event=event.event,
+                event=self._rounds(stats, 2.0 * z),
                 accountant="rdp",
                 source="Thakkar et al. 2021, Appendices A.2 and A.3",
                 note="does not follow from the cited analysis: in a round of a fixed size, a user "
@@ -133,6 +163,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
+        from uedp_bench.training.bounds import Unbounded
         from uedp_bench.training.federated import train_federated
         from uedp_bench.training.federation import Federation
         from uedp_bench.training.noise import IndependentGaussian
@@ -142,16 +173,22 @@ class UserDP(TrainingMechanism[UserDPParams]):
             learner = dealt_anew(learner, run, self.name)
         units = users_of(learner.corpus if p.iid else corpus, p.unit)
         users = public_users(p, self._sizes(run.stats), self.name, p.unit)
+        # q W with W <= |U|, a public constant whatever the cap.
+        denominator = float(p.users_per_round)
+        local, std = p.local("mean"), p.noise_multiplier
+        released = p.noise == "released"
+        if released:
+            local = released_local(local, p.clip)
+            std = released_noise(std * p.clip, denominator)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=units,
                 sampler=self._sampler(users, len(units)),
-                local=p.local("mean"),
-                bound=p.bound(p.clip, p.noise_multiplier, p.users_per_round),
-                noise=IndependentGaussian(p.noise_multiplier),
-                # q W with W <= |U|, a public constant whatever the cap.
-                denominator=float(p.users_per_round),
+                local=local,
+                bound=Unbounded() if released else p.bound(p.clip, std, p.users_per_round),
+                noise=IndependentGaussian(std),
+                denominator=denominator,
                 server=p.server(),
                 unit_weights=capped_weights(units.counts, p.user_cap),
                 rows_per_unit=p.rows_per_user,
@@ -180,16 +217,18 @@ class UserDP(TrainingMechanism[UserDPParams]):
             return FixedSizeSampler(there, p.users_per_round)
         return PoissonSampler(population or users, self.params.users_per_round / users)
 
-    def _planned(self, stats: CorpusStats, noise_multiplier: float) -> Events:
-        self.params.count_noise(self.params.noise_multiplier, self.params.users_per_round)
+    def _rounds(self, stats: CorpusStats, noise_multiplier: float) -> Repeated:
+        """All rounds, with this noise on the sum over the clip bound."""
         users = public_users(self.params, self._sizes(stats), self.name, self.params.unit)
         sampler = self._sampler(users, None)
         event = sampler.event(Gaussian(noise_multiplier=noise_multiplier))
-        return self._events((Repeated(count=self.params.rounds, event=event),))
+        return Repeated(count=self.params.rounds, event=event)
 
     def _events(self, rounds: Sequence[AnyEvent]) -> Events:
         poisson = self.params.sampling == "poisson"
         unit = self._protected
+        if self.params.noise == "released":
+            return nothing_proven(unit)
         assumed = tuple(said.replace("user", unit) for said in ASSUMPTIONS)
         return tuple(
             PrivacyEvent(

@@ -33,19 +33,19 @@ PAPER: dict[str, Printed] = {
 
 # Specs of UeDP in arms beside each other, with the number of runs of a seed.
 UEDP = {
-    "paper/uedp-conll2003-quick": 16,
+    "paper/uedp-conll2003-quick": 18,
     "paper/uedp-categories-quick": 3,
     "paper/uedp-audit-quick": 5,
     "paper/uedp-sampling-quick": 3,
     "paper/uedp-sampling-released-quick": 4,
-    "paper/uedp-awd-lstm": 11,
-    "paper/uedp-figure6-quick": 10,
-    "paper/uedp-contracts-quick": 14,
-    "paper/uedp-contracts-awd-lstm": 11,
-    "paper/uedp-contracts-gpt2-quick": 12,
-    "paper/uedp-ag-quick": 11,
+    "paper/uedp-awd-lstm": 12,
+    "paper/uedp-figure6-quick": 15,
+    "paper/uedp-contracts-quick": 16,
+    "paper/uedp-contracts-awd-lstm": 12,
+    "paper/uedp-contracts-gpt2-quick": 13,
+    "paper/uedp-ag-quick": 12,
     "paper/uedp-ag-audit-quick": 1,
-    "paper/uedp-gpt2-quick": 15,
+    "paper/uedp-gpt2-quick": 17,
     "paper/uedp-gpt2": 10,
     "paper/uedp-gpt2-adapters": 6,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from learners import first_round, flat, run_of, sizes
 from toy import ToyLearner
 
+from uedp_bench.accounting.events import NonPrivate
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
@@ -64,6 +66,45 @@ def test_noise_on_the_mean_is_z_clip_over_the_denominator(sampling: str) -> None
     found = trained(learner, rounds=1, users_per_round=2, noise_multiplier=1.5, clip=0.3,
                     server_learning_rate=4.0, sampling=sampling, user_cap=50)  # fmt: skip
     assert float(found.std()) == pytest.approx(4.0 * 1.5 * 0.3 / 2, rel=0.03)
+
+
+def test_the_released_noise_on_the_mean_is_the_square_of_the_one_described() -> None:
+    learner = learner_of(dimension=20_000, scale=0.0)
+    found = trained(learner, rounds=1, users_per_round=2, noise_multiplier=1.5, clip=0.3,
+                    server_learning_rate=4.0, noise="released")  # fmt: skip
+    assert float(found.std()) == pytest.approx(4.0 * (1.5 * 0.3 / 2) ** 2, rel=0.03)
+    assert abs(float(found.mean())) < 5 * float(found.std()) / math.sqrt(len(found))
+
+
+def test_the_released_variant_clips_gradients_and_not_updates() -> None:
+    learner = ToyLearner(np.array([[30.0, 40.0]]), [0])
+    params = {"rounds": 1, "users_per_round": 1, "noise_multiplier": 0.0, "clip": 0.1,
+              "local_learning_rate": 5.0}  # fmt: skip
+    released = trained(learner, **params, noise="released")
+    assert released.tolist() == pytest.approx([5 * 0.1 * 0.6, 5 * 0.1 * 0.8], rel=1e-4)
+    assert float(trained(learner, **params).norm()) == pytest.approx(0.1, rel=1e-4)
+
+
+def test_the_released_variant_claims_as_described_and_proves_nothing() -> None:
+    learner = learner_of()
+    params = {"users_per_round": 2, "rounds": 2}
+    mechanism = UserDP.create({**params, "noise": "released"})
+    run = run_of(learner)
+    _, events = mechanism.train(learner, learner.corpus, run)
+    check_plan(mechanism.plan(run.stats), events)
+    assert isinstance(events[0].event, NonPrivate)
+    (guarantee,) = proven(events, delta=1e-5)
+    assert (guarantee.unit, guarantee.epsilon, guarantee.notion) == ("user", math.inf, "none")
+    (claim,) = mechanism.claims(run.stats)
+    (described,) = UserDP.create(params).claims(run.stats)
+    assert "released" in claim.note
+    assert claimed((claim,), 1e-5)[0].epsilon == claimed((described,), 1e-5)[0].epsilon
+
+
+@pytest.mark.parametrize("other", [{"sampling": "fixed"}, {"clip_policy": "per-layer"}])
+def test_the_released_variant_takes_coins_and_one_clip_bound(other: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="noise='released'"):
+        UserDP.create({"noise": "released", **other})
 
 
 def test_without_noise_it_learns_the_mean_of_the_users_means() -> None:

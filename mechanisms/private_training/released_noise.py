@@ -1,0 +1,62 @@
+"""Noise as the code that the authors of UeDP released adds it (Lai et al. 2022).
+
+In github.com/PhungLai728/UeDP (commit 10526bf) the scripts of UeDP and those of user-level DP
+alike draw noise of standard deviation sigma^2 where Algorithm 1 has sigma, and clip gradients
+before the local optimiser in place of the update after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent, PrivacyUnit
+
+if TYPE_CHECKING:
+    from uedp_bench.mechanism import Events
+    from uedp_bench.training.local import LocalTraining
+
+NoiseVariant = Literal["published", "released"]
+
+RELEASED_TAKES = (
+    "released: as the code of UeDP's authors, which adds noise of deviation sigma^2 in "
+    "place of sigma and clips gradients in place of updates (so no guarantee is proven)"
+)
+"""Description of the parameter `noise`."""
+
+CLAIM_OF_RELEASED = "noise: released adds other noise than it speaks of"
+"""What a claim of such a run says beside itself."""
+
+
+def check_released(clip_policy: str) -> None:
+    """Refuses a policy of clipping updates where no update is clipped.
+
+    Raises:
+        ValueError: naming the policy.
+    """
+    if clip_policy != "flat":
+        raise ValueError(
+            f"clip_policy is {clip_policy!r}, but noise='released' clips no update; "
+            "take noise='published'"
+        )
+
+
+def released_noise(std: float, denominator: float) -> float:
+    """Standard deviation on the sum: sigma^2 on the mean, where sigma is the one described.
+
+    Args:
+        std: standard deviation on the sum as described, clip bound included.
+        denominator: what the sum is divided by, so that sigma = std / denominator.
+    """
+    return (std / denominator) ** 2 * denominator
+
+
+def released_local(local: LocalTraining, clip: float) -> LocalTraining:
+    """The local work with gradients clipped to `clip`; the update after it is left as it is."""
+    return replace(local, gradient_clip=clip)
+
+
+def nothing_proven(unit: PrivacyUnit) -> Events:
+    """The event of such a run: an update is as long as the local rate makes it."""
+    reason = "gradients are clipped before the local optimiser, updates after it are not"
+    return (PrivacyEvent(unit=unit, event=NonPrivate(reason=reason)),)
