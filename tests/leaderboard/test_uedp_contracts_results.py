@@ -48,6 +48,7 @@ def contracts() -> Arms:
 
 
 ON_CONTRACTS = "uedp, as released, 100 rounds"
+BY_USER = "user-dp, as released, 100 rounds"
 
 
 def test_the_claim_of_the_released_code_is_refuted_on_contracts_too(
@@ -64,10 +65,23 @@ def test_on_contracts_what_is_proven_or_steps_plainly_stays_behind_unigrams(
     contracts: Arms,
 ) -> None:
     for name, results in contracts.items():
-        if name.startswith(("user-dp", "uedp")) and name != ON_CONTRACTS:
+        if name.startswith(("user-dp", "uedp")) and name not in (ON_CONTRACTS, BY_USER):
             for result in results:
                 floor = result.utility["unigram_perplexity"].value
                 assert result.utility["perplexity"].value > floor, name
+
+
+def test_in_as_many_rounds_the_released_noise_of_user_level_dp_learns_more_and_leaks_alike(
+    contracts: Arms,
+) -> None:
+    at_most = moments_epsilon(23 / 359, 2.0, 100, 1e-10)
+    pairs = zip(contracts[BY_USER], contracts[ON_CONTRACTS], strict=True)
+    for user, entity in pairs:
+        assert user.utility["perplexity"].value < entity.utility["perplexity"].value
+        assert uedp_table.claimed(user) > 7 * uedp_table.claimed(entity)
+        assert 1.2 < uedp_table.strict(user) < at_most
+        assert user.leakage["audit"]["auc"].value > 0.95
+        assert user.leakage["secret-sharer"]["exposure_entity"].value > 8
 
 
 def test_removing_the_laws_hides_the_secrets_that_are_named_as_laws(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import operator
 from itertools import combinations
 from pathlib import Path
@@ -111,6 +112,8 @@ def test_as_released_it_learns_and_as_described_it_does_not(
 ADAM = "uedp, as released, 42 rounds"
 PLAIN = f"{ADAM}, plain step"
 USER = "user-dp, ε = 0.252"
+USER_ADAM = "user-dp, as released, 19 rounds"
+USER_PLAIN = f"{USER_ADAM}, plain step"
 
 
 def of_seeds(results: list[Result], name: str = "perplexity") -> list[float]:
@@ -118,7 +121,7 @@ def of_seeds(results: list[Result], name: str = "perplexity") -> list[float]:
 
 
 def test_every_arm_of_figure_6_has_its_seeds(first_point: dict[str, list[Result]]) -> None:
-    assert len(first_point) == 16
+    assert len(first_point) == 18
     for results in first_point.values():
         assert [result.spec.seed for result in results] == SEEDS
 
@@ -134,6 +137,21 @@ def test_noise_as_released_brings_the_order_of_the_paper_and_as_described_the_re
         assert list(seeds) == sorted(seeds)
     for result in first_point[USER]:
         assert script["proven"](result) < script["claimed"](result)
+
+
+def test_the_order_of_the_released_noise_is_not_one_of_the_noise(
+    script: dict[str, Any], first_point: dict[str, list[Result]]
+) -> None:
+    named = (ADAM, USER_ADAM, PLAIN, USER_PLAIN)
+    for seeds in zip(*(of_seeds(first_point[name]) for name in named), strict=True):
+        assert list(seeds) == sorted(seeds)
+    for name in (USER_ADAM, USER_PLAIN):
+        for result in first_point[name]:
+            assert script["claimed"](result) == script["claimed"](first_point[USER][0])
+            assert math.isinf(script["proven"](result))
+            assert result.diagnostics["signal_to_noise"] > 200
+    pairs = zip(of_seeds(first_point[USER_PLAIN]), of_seeds(first_point[USER]), strict=True)
+    assert max(abs(released - described) for released, described in pairs) < 30
 
 
 def test_42_rounds_are_too_few_whatever_the_noise(
@@ -152,11 +170,13 @@ def test_42_rounds_are_too_few_whatever_the_noise(
             assert all(b < f < u for b, f, u in zip(bigrams, found, unigrams, strict=True))
         elif name == f"{ADAM}, f_E":
             assert all(f < 1.05 * u for f, u in zip(found, unigrams, strict=True))
+        elif name == USER_ADAM:
+            assert all(u < f < 1.2 * u for f, u in zip(found, unigrams, strict=True))
         else:
             assert min(found) > 1.2 * max(unigrams)
 
 
-def test_of_30_intervals_of_leakage_under_noise_two_lie_above_chance(
+def test_of_36_intervals_of_leakage_under_noise_three_lie_above_chance(
     first_point: dict[str, list[Result]],
 ) -> None:
     above = []
@@ -173,8 +193,8 @@ def test_of_30_intervals_of_leakage_under_noise_two_lie_above_chance(
             if low > chance:
                 above.append((name, metric))
     assert above == [
-        ("uedp-group, ε = 8 at k = 3", "exposure_max_repeats"), (ADAM, "exposure_max_repeats"),
-    ]  # fmt: skip
+        (name, "exposure_max_repeats") for name in (USER_ADAM, "uedp-group, ε = 8 at k = 3", ADAM)
+    ]
 
 
 def test_de_identification_hides_the_names_alone(first_point: dict[str, list[Result]]) -> None:
