@@ -120,6 +120,8 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
         ("uedp, as released, 42 rounds", "perplexity", "2"): ("233",),
         ("noiseless", "perplexity", "4"): ("199",),
         ("uedp, as released, 100 rounds", "perplexity"): ("72.1",),
+        ("user-dp, as released, 100 rounds", "perplexity"): ("66.4",),
+        ("user-dp, as released, 100 rounds", "claimed ε"): ("1.92",),
         ("uedp, as released, 100 rounds", "claimed ε"): ("0.249",),
         ("uedp, as released, 100 rounds", "claim refuted"): ("3",),
         ("noiseless", "perplexity", "3"): ("55.9",),

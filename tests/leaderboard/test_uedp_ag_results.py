@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,26 @@ def test_on_ag_news_user_level_dp_learns_at_what_is_proven_and_uedp_as_described
         for result in results:
             tfidf = result.utility.get("tfidf_error")
             assert tfidf is None or tfidf.value < result.utility["error"].value
+
+
+def test_with_the_released_noise_user_level_dp_is_as_good_as_uedp(topics: Arms) -> None:
+    user, entity, plain = (
+        uedp_table.scores(topics[name])
+        for name in (
+            "user-dp, as released, 50 rounds",
+            "uedp, as released, 50 rounds, q_s = 0.6",
+            "noiseless",
+        )
+    )
+    for other in (entity, plain):
+        gap = seed_estimate([a - b for a, b in zip(user, other, strict=True)])
+        assert gap.low is not None
+        assert gap.high is not None
+        assert gap.low < 0 < gap.high
+        assert abs(gap.value) < 1.5
+    for result in topics["user-dp, as released, 50 rounds"]:
+        assert uedp_table.claimed(result) == uedp_table.claimed(topics["user-dp, ε = 0.583"][0])
+        assert math.isinf(uedp_table.proven(result))
 
 
 def test_without_items_that_have_no_name_the_error_is_far_from_75(topics: Arms) -> None:
