@@ -13,6 +13,7 @@ import pytest
 from drawings import assert_same_drawing
 
 from uedp_bench.accounting.accountants.moments import moments_epsilon
+from uedp_bench.mechanisms.private_training.released_noise import released_noise
 from uedp_bench.results import Result
 from uedp_bench.statistics.intervals import seed_estimate
 
@@ -303,6 +304,21 @@ def test_rounds_of_the_released_code_are_the_epsilons_of_the_figures(
 ) -> None:
     found = [moments_epsilon(users / 946 * factor, z, count, 1e-5) for count in rounds]
     assert found == pytest.approx(epsilons, rel=0.006)
+
+
+@pytest.mark.parametrize(
+    ("z", "clip", "users", "sigma", "square", "part"),
+    [(2.0, 0.01, 25, "8e-4", "6.4e-7", "1/1,250"), (2.5, 0.1, 4, "0.0625", "0.0039", "1/16")],
+)
+def test_noise_of_the_released_user_level_dp(
+    z: float, clip: float, users: int, sigma: str, square: str, part: str
+) -> None:
+    described = z * clip / users
+    released = released_noise(z * clip, users) / users
+    assert float(sigma) == pytest.approx(described)
+    assert float(square) == pytest.approx(released, rel=0.01)
+    assert float(part[2:].replace(",", "")) == pytest.approx(described / released)
+    assert f"σ is {sigma} and σ² is {square}, {part} of it" in PAGE
 
 
 def test_one_number_cannot_stand_for_all_entities(script: dict[str, Any]) -> None:
