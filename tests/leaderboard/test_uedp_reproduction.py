@@ -381,13 +381,16 @@ def test_at_the_printed_size_the_order_is_the_same(script: dict[str, Any]) -> No
         found[name][0]
         for name in ("uedp, as released, 42 rounds", "noiseless", "user-dp, ε = 0.252")
     )
+    assert len(found) == 12
     perplexities = [script["scores"]([result])[0] for result in (plain, released, user)]
     floors = [plain.utility[f"{name}_perplexity"].value for name in ("bigram", "unigram")]
     assert floors[0] < perplexities[0] < perplexities[1] < 1.2 * perplexities[0]
     assert perplexities[2] > 8 * perplexities[1]
     assert perplexities[1] > floors[1]
-    (described,) = script["scores"](found["uedp, as described, 42 rounds"])
-    assert described > 1900
+    for name in (DESCRIBED, f"{DESCRIBED}, f_E"):
+        assert script["scores"](found[name])[0] > 1900
+    between = [script["scores"](found[name])[0] for name in (f"{ADAM}, f_E", USER_ADAM)]
+    assert perplexities[1] < between[0] < between[1] < 0.2 * perplexities[2]
     assert released.diagnostics["signal_to_noise"] > 2e4
     proven = [name for name in found if name.endswith(("ε = 8", "ε = 2", "at k = 3"))]
     assert len(proven) == 4
