@@ -407,27 +407,50 @@ def test_figure_6_falls_with_the_rounds_and_the_audit_refutes_nothing(
     script: dict[str, Any],
 ) -> None:
     found = script["arms"](FOLDER / "uedp-figure6")
-    uedp, user = (
+    uedp, user, of_the_code = (
         [results for name, results in found.items() if name.startswith(kind)]
-        for kind in ("uedp", "user-dp")
+        for kind in ("uedp", "user-dp, ε", "user-dp, as released")
     )
+    assert len(found) == 15
     claims = (1.0, 1.5, 2.0, 2.5, 3.0)
-    for at, (plain, other) in enumerate(zip(uedp, user, strict=True)):
-        for results in (plain, other):
+    for at, (plain, other, same) in enumerate(zip(uedp, user, of_the_code, strict=True)):
+        for results in (plain, other, same):
             assert [result.spec.seed for result in results] == [1, 2]
             for result in results:
                 (claim,) = (g for g in result.guarantees if g.kind == "claimed")
                 assert claim.epsilon == pytest.approx(claims[at], rel=0.006)
                 assert claim.status != "refuted"
                 assert script["strict"](result) == 0
-        assert all(map(operator.lt, script["scores"](plain), script["scores"](other)))
+        for behind in (other, same):
+            assert all(map(operator.lt, script["scores"](plain), script["scores"](behind)))
         assert all(result.diagnostics["signal_to_noise"] > 3e5 for result in plain)
+        assert all(result.diagnostics["signal_to_noise"] > 130 for result in same)
     for curve in zip(*(script["scores"](results) for results in uedp), strict=True):
         assert list(curve) == sorted(curve, reverse=True)
     for one, other in zip(uedp[-1], user[-1], strict=True):
         floors = [one.utility[f"{name}_perplexity"].value for name in ("bigram", "unigram")]
         values = [result.utility["perplexity"].value for result in (one, other)]
         assert floors[0] < values[0] < floors[1] < values[1]
+
+
+def test_with_the_noise_of_the_code_both_mechanisms_of_figure_6_are_on_one_curve(
+    script: dict[str, Any],
+) -> None:
+    """Ordered by how many users have taken part, whichever mechanism they took part in."""
+    taken = {}
+    for name, results in script["arms"](FOLDER / "uedp-figure6").items():
+        if "as released" in name:
+            p = results[0].spec.mechanism[0].params
+            taken[p["rounds"] * p["users_per_round"]] = (
+                name.split(",")[0],
+                script["scores"](results),
+            )
+    ordered = [taken[users] for users in sorted(taken)]
+    user, uedp = "user-dp", "uedp"
+    kinds = [user, user, uedp, user, user, uedp, user, uedp, uedp, uedp]
+    assert [kind for kind, _ in ordered] == kinds
+    for curve in zip(*(scores for _, scores in ordered), strict=True):
+        assert list(curve) == sorted(curve, reverse=True)
 
 
 def test_with_models_that_learn_only_leaving_all_other_sentences_out_costs_perplexity(
