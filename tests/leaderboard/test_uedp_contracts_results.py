@@ -97,6 +97,8 @@ def test_removing_the_laws_hides_the_secrets_that_are_named_as_laws(
 
 def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_refuted() -> None:
     arms = uedp_table.arms(FOLDER / "uedp-contracts-awd-lstm")
+    assert len(arms) == 12
+    entity = arms["uedp, as released, 42 rounds"]
     for name, results in arms.items():
         for result in results:
             words = result.utility["perplexity"].value / result.utility["unigram_perplexity"].value
@@ -108,6 +110,11 @@ def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_r
             elif name == "uedp, as released, 42 rounds":
                 assert 1.1 < words < 1.2
                 assert result.diagnostics["signal_to_noise"] > 2e4
+            elif name == "user-dp, as released, 42 rounds":
+                assert 1.05 < words < 1.15
+                assert uedp_table.claimed(result) > 5 * uedp_table.claimed(entity[0])
+            elif name == "uedp, as released, 42 rounds, f_E":
+                assert 2.5 < words < 4
             else:
                 assert words > 7
                 assert result.diagnostics["signal_to_noise"] < 0.0025
@@ -126,7 +133,7 @@ def test_f_e_exposes_the_names_that_it_is_to_protect_and_nothing_else(contracts:
 @pytest.fixture(scope="module")
 def with_gpt2() -> Arms:
     found = uedp_table.arms(FOLDER / "uedp-contracts-gpt2")
-    assert len(found) == 10
+    assert len(found) == 13
     assert all([r.spec.seed for r in results] == SEEDS for results in found.values())
     return found
 
@@ -145,6 +152,30 @@ def test_a_small_gpt2_learns_contracts_with_the_released_noise_and_refutes_its_c
     for result in with_gpt2[BY_GPT2]:
         assert uedp_table.strict(result) > 0.6 > 1.6 * at_most
         assert result.utility["perplexity"].value < result.utility["bigram_perplexity"].value
+
+
+def test_with_a_small_gpt2_the_noise_of_the_code_brings_user_level_dp_near_uedp(
+    with_gpt2: Arms,
+) -> None:
+    user, entity = with_gpt2["user-dp, as released, 48 rounds"], with_gpt2[BY_GPT2]
+    ratios = [one / other for one, other in zip(pieces(user), pieces(entity), strict=True)]
+    assert 1 < min(ratios) < max(ratios) < 1.1
+    at_most = moments_epsilon(18 / 359, 2.5, 48, 1e-10)
+    for result in user:
+        assert 0.4 < uedp_table.strict(result) < at_most
+        assert uedp_table.claimed(result) > 4 * uedp_table.claimed(entity[0])
+
+
+def test_with_a_small_gpt2_f_e_exposes_names_alone_and_as_described_destroys_the_model(
+    with_gpt2: Arms,
+) -> None:
+    public = max(pieces(with_gpt2["public-only"]))
+    assert min(pieces(with_gpt2["uedp, as described, 48 rounds, f_E"])) > 3 * public
+    found = with_gpt2[f"{BY_GPT2}, f_E"]
+    assert 2 * max(pieces(with_gpt2[BY_GPT2])) < min(pieces(found)) < 0.7 * public
+    for result in found:
+        exposure = result.leakage["secret-sharer"]
+        assert exposure["exposure_entity"].value > 4 > 2 > exposure["exposure_max_repeats"].value
 
 
 def test_what_is_proven_for_a_small_gpt2_on_contracts_is_better_than_public_text_alone(
