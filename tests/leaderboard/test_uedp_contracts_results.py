@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,10 +96,13 @@ def test_removing_the_laws_hides_the_secrets_that_are_named_as_laws(
     assert min(exposed["deidentify, PARTY"] + exposed["noiseless"]) > 8
 
 
+ENTITY = "uedp, as released, 42 rounds"
+
+
 def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_refuted() -> None:
     arms = uedp_table.arms(FOLDER / "uedp-contracts-awd-lstm")
     assert len(arms) == 12
-    entity = arms["uedp, as released, 42 rounds"]
+    entity = arms[ENTITY]
     for name, results in arms.items():
         for result in results:
             words = result.utility["perplexity"].value / result.utility["unigram_perplexity"].value
@@ -107,13 +111,13 @@ def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_r
                 assert result.utility["perplexity"].value > (
                     3 * result.utility["bigram_perplexity"].value
                 )
-            elif name == "uedp, as released, 42 rounds":
+            elif name == ENTITY:
                 assert 1.1 < words < 1.2
                 assert result.diagnostics["signal_to_noise"] > 2e4
             elif name == "user-dp, as released, 42 rounds":
                 assert 1.05 < words < 1.15
                 assert uedp_table.claimed(result) > 5 * uedp_table.claimed(entity[0])
-            elif name == "uedp, as released, 42 rounds, f_E":
+            elif name == f"{ENTITY}, f_E":
                 assert 2.5 < words < 4
             else:
                 assert words > 7
@@ -121,6 +125,10 @@ def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_r
             assert uedp_table.strict(result) == 0
             assert not [g for g in result.guarantees if g.status == "refuted"]
     assert max(r.leakage["audit"]["auc"].value for r in arms["noiseless"]) < 0.75
+    ahead, behind = (
+        uedp_table.scores(arms[name]) for name in ("user-dp, as released, 42 rounds", ENTITY)
+    )
+    assert all(map(operator.lt, ahead, behind))
 
 
 def test_f_e_exposes_the_names_that_it_is_to_protect_and_nothing_else(contracts: Arms) -> None:
