@@ -47,7 +47,7 @@ FORM = [
     ("utility/perplexity/value", math.nan, "", "nan is no number of JSON"),
     ("utility/perplexity/value", math.inf, "", 'infinity is the text "inf"'),
     ("guarantees/1/epsilon", "Infinity", "", "must be written as"),
-    ("spec/mechanism/0/params/noise", "a\ud800", "", "'a\\ud800' has half of a character"),
+    ("spec/mechanism/0/params/sigma", "a\ud800", "", "'a\\ud800' has half of a character"),
     ("cost/a\ud800", 1.0, "cost", "the name 'a\\ud800' has half of a character"),
     ("spec/seed", True, "", "true must be written as 1"),
     ("spec/seed", 1.0, "", "1.0 must be written as 1"),
@@ -96,7 +96,7 @@ CONSISTENCY = [
     ("spec/mechanism", [], "", "is empty"),
     ("spec/mechanism/0/params/rounds", "many", "spec.mechanism.0.params",
      "user-dp.rounds is 'many': Input should be a valid integer"),
-    ("spec/mechanism/0/params/noise", 3.0, "spec.mechanism.0.params", "no parameter 'noise'"),
+    ("spec/mechanism/0/params/sigma", 3.0, "spec.mechanism.0.params", "no parameter 'sigma'"),
 ]  # fmt: skip
 PROVENANCE = [
     ("provenance/package", GONE, "", "it must be a text"),
