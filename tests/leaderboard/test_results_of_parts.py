@@ -23,7 +23,6 @@ RUN_IN_PART = {
     "reproductions/translation-fragments-small-jrc",
     "reproductions/uedp-awd-lstm",
     "reproductions/uedp-contracts-awd-lstm",
-    "reproductions/uedp-contracts-gpt2",
     "reproductions/uedp-gpt2",
     "reproductions/uedp-gpt2-real",
 }

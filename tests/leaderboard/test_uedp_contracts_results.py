@@ -86,14 +86,15 @@ def test_in_as_many_rounds_the_released_noise_of_user_level_dp_learns_more_and_l
 
 
 def test_removing_the_laws_hides_the_secrets_that_are_named_as_laws(
-    contracts: Arms,
+    contracts: Arms, with_gpt2: Arms
 ) -> None:
-    exposed = {
-        name: [r.leakage["secret-sharer"]["exposure_entity"].value for r in results]
-        for name, results in contracts.items()
-    }
-    assert max(exposed["deidentify, LAW"] + exposed["deidentify"]) < 3
-    assert min(exposed["deidentify, PARTY"] + exposed["noiseless"]) > 8
+    for arms in (contracts, with_gpt2):
+        exposed = {
+            name: [r.leakage["secret-sharer"]["exposure_entity"].value for r in results]
+            for name, results in arms.items()
+        }
+        assert max(exposed["deidentify, LAW"] + exposed["deidentify"]) < 3
+        assert min(exposed["deidentify, PARTY"] + exposed["noiseless"]) > 8
 
 
 ENTITY = "uedp, as released, 42 rounds"
@@ -141,7 +142,7 @@ def test_f_e_exposes_the_names_that_it_is_to_protect_and_nothing_else(contracts:
 @pytest.fixture(scope="module")
 def with_gpt2() -> Arms:
     found = uedp_table.arms(FOLDER / "uedp-contracts-gpt2")
-    assert len(found) == 13
+    assert len(found) == 15
     assert all([r.spec.seed for r in results] == SEEDS for results in found.values())
     return found
 
