@@ -14,6 +14,7 @@ from uedp_bench.accounting.events import NonPrivate, PrivacyEvent, PrivacyUnit
 
 if TYPE_CHECKING:
     from uedp_bench.mechanism import Events
+    from uedp_bench.training.bounds import Bound
     from uedp_bench.training.local import LocalTraining
 
 NoiseVariant = Literal["published", "released"]
@@ -25,7 +26,7 @@ RELEASED_TAKES = (
 """Description of the parameter `noise`."""
 
 CLAIM_OF_RELEASED = "noise: released adds other noise than it speaks of"
-"""What a claim of such a run says beside itself."""
+"""The note that a claim of such a run carries."""
 
 
 def check_released(clip_policy: str) -> None:
@@ -51,9 +52,22 @@ def released_noise(std: float, denominator: float) -> float:
     return (std / denominator) ** 2 * denominator
 
 
-def released_local(local: LocalTraining, clip: float) -> LocalTraining:
-    """The local work with gradients clipped to `clip`; the update after it is left as it is."""
-    return replace(local, gradient_clip=clip)
+def as_released(
+    local: LocalTraining, clip: float, std: float, denominator: float
+) -> tuple[LocalTraining, Bound, float]:
+    """The local work, the bound on an update and the noise on the sum in place of those described.
+
+    Gradients are clipped to `clip`, and the update after them is left as it is.
+
+    Args:
+        local: the local work as described.
+        clip: l2 bound on a gradient.
+        std: see `released_noise`.
+        denominator: see `released_noise`.
+    """
+    from uedp_bench.training.bounds import Unbounded
+
+    return replace(local, gradient_clip=clip), Unbounded(), released_noise(std, denominator)
 
 
 def nothing_proven(unit: PrivacyUnit) -> Events:

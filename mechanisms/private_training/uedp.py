@@ -29,10 +29,9 @@ from uedp_bench.mechanisms.private_training.released_noise import (
     CLAIM_OF_RELEASED,
     RELEASED_TAKES,
     NoiseVariant,
+    as_released,
     check_released,
     nothing_proven,
-    released_local,
-    released_noise,
 )
 from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
@@ -170,7 +169,6 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.bounds import Unbounded
         from uedp_bench.training.federated import train_federated
         from uedp_bench.training.federation import Federation
         from uedp_bench.training.noise import IndependentGaussian
@@ -185,18 +183,16 @@ class UeDP(TrainingMechanism[UeDPParams]):
         sizes = self._sizes(run.stats, corpus, user_weights, entity_weights)
         denominator = self._denominator(sizes)
         std = self._noise_over_bound()
-        local = p.local("sum")
-        released = p.noise == "released"
-        if released:
-            local = released_local(local, p.clip)
-            std = released_noise(std * p.clip * heaviest, denominator)
+        local, bound = p.local("sum"), p.bound(p.clip, std, p.users_per_round)
+        if p.noise == "released":
+            local, bound, std = as_released(local, p.clip, std * p.clip * heaviest, denominator)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=units,
                 sampler=PoissonSampler(len(units), p.users_per_round / users),
                 local=local,
-                bound=Unbounded() if released else p.bound(p.clip, std, p.users_per_round),
+                bound=bound,
                 noise=IndependentGaussian(std),
                 denominator=denominator,
                 server=p.server(),

@@ -25,10 +25,9 @@ from uedp_bench.mechanisms.private_training.released_noise import (
     CLAIM_OF_RELEASED,
     RELEASED_TAKES,
     NoiseVariant,
+    as_released,
     check_released,
     nothing_proven,
-    released_local,
-    released_noise,
 )
 from uedp_bench.mechanisms.private_training.users import (
     Unit,
@@ -163,7 +162,6 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.bounds import Unbounded
         from uedp_bench.training.federated import train_federated
         from uedp_bench.training.federation import Federation
         from uedp_bench.training.noise import IndependentGaussian
@@ -176,17 +174,16 @@ class UserDP(TrainingMechanism[UserDPParams]):
         # q W with W <= |U|, a public constant whatever the cap.
         denominator = float(p.users_per_round)
         local, std = p.local("mean"), p.noise_multiplier
-        released = p.noise == "released"
-        if released:
-            local = released_local(local, p.clip)
-            std = released_noise(std * p.clip, denominator)
+        bound = p.bound(p.clip, std, p.users_per_round)
+        if p.noise == "released":
+            local, bound, std = as_released(local, p.clip, std * p.clip, denominator)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
                 units=units,
                 sampler=self._sampler(users, len(units)),
                 local=local,
-                bound=Unbounded() if released else p.bound(p.clip, std, p.users_per_round),
+                bound=bound,
                 noise=IndependentGaussian(std),
                 denominator=denominator,
                 server=p.server(),
