@@ -65,8 +65,9 @@ def _trained(name: str) -> tuple[torch.Tensor, Any, Diary, Run]:
 @pytest.fixture(scope="module")
 def alone() -> dict[str, tuple[torch.Tensor, Any, Diary, Run]]:
     """Trainings of one process."""
-    assert rank_group.count() == 1
-    return {name: _trained(name) for name in TRAININGS}
+    with rank_group.by_itself():  # tests that run in another order have a team already
+        assert rank_group.count() == 1
+        return {name: _trained(name) for name in TRAININGS}
 
 
 @pytest.mark.parametrize("name", list(TRAININGS))
