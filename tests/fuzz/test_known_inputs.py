@@ -135,6 +135,7 @@ def places(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [

@@ -122,6 +122,7 @@ def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
     assert "spies.py" in found["abort"].error.traceback
 
 
+@pytest.mark.long
 def test_a_run_that_hangs_is_ended(tmp_path):
     (result,) = run_all(runs(spy("hang")), tmp_path, workers=1, timeout=5.0).values()
     assert (result.status, result.error.type) == ("failed", TIMEOUT)
@@ -218,6 +219,7 @@ def _session_members(leader: int) -> list[int]:
     return members
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="lists processes in /proc")
 def test_a_killed_parent_leaves_no_worker_behind(tmp_path):
     out = tmp_path / "out"

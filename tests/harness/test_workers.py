@@ -92,6 +92,7 @@ def test_a_native_crash_names_the_line_of_python(tmp_path):
     assert "in segfault" in ended["segfault"].stack
 
 
+@pytest.mark.long
 def test_one_that_hangs_is_ended_in_time(tmp_path):
     began = time.monotonic()
     ended, _ = do(tmp_path, "note 1", "hang", "note 2", workers=1, timeout=5.0)

@@ -13,6 +13,8 @@ from uedp_bench.leaderboard.site import build
 from uedp_bench.migrations import migrated
 from uedp_bench.results import Result
 
+pytestmark = pytest.mark.long
+
 QUICKSTART = Path(__file__).parents[3] / "leaderboard" / "results" / "quickstart"
 RUN = "window.hacked=1"
 PAYLOADS = (
