@@ -102,12 +102,12 @@ ENTITY = "uedp, as released, 42 rounds"
 
 def test_the_awd_lstm_learns_frequencies_of_words_on_contracts_and_no_claim_is_refuted() -> None:
     arms = uedp_table.arms(FOLDER / "uedp-contracts-awd-lstm")
-    assert len(arms) == 12
+    assert len(arms) == 14
     entity = arms[ENTITY]
     for name, results in arms.items():
         for result in results:
             words = result.utility["perplexity"].value / result.utility["unigram_perplexity"].value
-            if name in ("noiseless", "deidentify"):
+            if name == "noiseless" or name.startswith("deidentify"):
                 assert words == pytest.approx(1, abs=0.02)
                 assert result.utility["perplexity"].value > (
                     3 * result.utility["bigram_perplexity"].value
