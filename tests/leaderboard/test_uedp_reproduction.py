@@ -381,7 +381,7 @@ def test_at_the_printed_size_the_order_is_the_same(script: dict[str, Any]) -> No
         found[name][0]
         for name in ("uedp, as released, 42 rounds", "noiseless", "user-dp, ε = 0.252")
     )
-    assert len(found) == 12
+    assert len(found) == 16
     perplexities = [script["scores"]([result])[0] for result in (plain, released, user)]
     floors = [plain.utility[f"{name}_perplexity"].value for name in ("bigram", "unigram")]
     assert floors[0] < perplexities[0] < perplexities[1] < 1.2 * perplexities[0]
@@ -398,6 +398,16 @@ def test_at_the_printed_size_the_order_is_the_same(script: dict[str, Any]) -> No
     assert max(found[name][0].diagnostics["signal_to_noise"] for name in proven) < 0.0065
     (renamed,) = script["scores"](found["deidentify"])
     assert 40 < renamed - perplexities[0] < 50
+    for category in ("PER", "ORG", "LOC", "MISC"):
+        (without,) = found[f"deidentify, {category}"]
+        cost = script["scores"]([without])[0] - perplexities[0]
+        names = without.leakage["secret-sharer"]["exposure_entity"].value
+        if category == "PER":  # the names of the secrets are those of persons
+            assert 5 < cost < 6.5
+            assert names == pytest.approx(1 / math.log(2), abs=0.2)
+        else:
+            assert cost < 2
+            assert 2.5 < names < 4.1
     for attack, metric in (("membership", "auc_user"), ("secret-sharer", "exposure_max_repeats")):
         one, other = (result.leakage[attack][metric].value for result in (released, plain))
         assert one == pytest.approx(other, rel=0.1)
