@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
 import textwrap
@@ -116,6 +117,18 @@ def test_main_exits_with_the_code_of_the_command(monkeypatch):
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 2
+
+
+def test_output_that_nobody_reads_on_is_no_error():
+    """As under `uedp-bench list | head -1`."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "uedp_bench", "list"], stdout=write, stderr=subprocess.PIPE,
+        text=True, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 PLUGIN = textwrap.dedent('''

@@ -145,6 +145,8 @@ def run_cli(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stopped:
+        if isinstance(stopped.__context__, BrokenPipeError):
+            return 1  # nobody reads on, as under `| head`: the parser ends so, and that is no error
         # A command ends by returning, so a component called sys.exit().
         return _complain(f"a component called sys.exit({stopped.code!r}): nothing was done", 1)
     except OSError as error:
