@@ -11,6 +11,7 @@ import uedp_table
 
 from uedp_bench.results import Result
 from uedp_bench.statistics.intervals import seed_estimate
+from uedp_bench.tasks.sources.conll2003 import ENTITY_TYPES
 
 FOLDER = Path(__file__).parents[2] / "leaderboard" / "results" / "reproductions" / "uedp-gpt2"
 PUBLIC, NOISELESS, DEIDENTIFIED = "public-only", "noiseless", "deidentify"
@@ -35,6 +36,14 @@ def perplexities(results: list[Result], name: str = "perplexity") -> list[float]
 
 def sharer(results: list[Result], name: str) -> list[float]:
     return [result.leakage["secret-sharer"][name].value for result in results]
+
+
+def assert_at_chance(
+    values: list[float], chance: float = 1 / math.log(2), below: float = math.inf
+) -> None:
+    """The interval over seeds holds what is found where nothing leaks, and ends below a number."""
+    found = seed_estimate(values)
+    assert (found.low or 0.0) <= chance <= (found.high or 0.0) < below
 
 
 def test_every_arm_has_its_seeds(arms: Arms) -> None:
@@ -81,8 +90,7 @@ def test_with_the_noise_of_the_code_user_level_dp_learns_with_a_step_of_ours_alo
     at_the_printed_rate = arms[f"{of_the_code}, rate 1e-05"]
     assert min(perplexities(at_the_printed_rate, "perplexity_token")) > 1.8 * public
     for name in ("exposure_max_repeats", "exposure_entity"):
-        bits = seed_estimate(sharer(arms[of_the_code], name))
-        assert (bits.low or 0.0) <= 1 / math.log(2) <= (bits.high or 0.0)
+        assert_at_chance(sharer(arms[of_the_code], name))
 
 
 def test_f_e_exposes_the_names_and_no_other_secret(arms: Arms) -> None:
@@ -90,28 +98,25 @@ def test_f_e_exposes_the_names_and_no_other_secret(arms: Arms) -> None:
     assert uedp_table.claimed(found[0]) > uedp_table.claimed(arms[LEARNS][0])
     assert min(perplexities(found)) > max(perplexities(arms[LEARNS]))
     assert min(sharer(found, "exposure_entity")) > 9
-    others = seed_estimate(sharer(found, "exposure_max_repeats"))
-    assert (others.low or 0.0) <= 1 / math.log(2) <= (others.high or 0.0)
+    assert_at_chance(sharer(found, "exposure_max_repeats"))
 
 
 def test_without_names_it_is_worse_than_the_public_model_on_text_with_names(arms: Arms) -> None:
     assert min(perplexities(arms[DEIDENTIFIED])) > 2 * max(perplexities(arms[PUBLIC]))
-    names = seed_estimate(sharer(arms[DEIDENTIFIED], "exposure_entity"))
-    assert (names.low or 0.0) <= 1 / math.log(2) <= (names.high or 0.0) < 5
+    assert_at_chance(sharer(arms[DEIDENTIFIED], "exposure_entity"), below=5)
     assert min(sharer(arms[DEIDENTIFIED], "exposure_max_repeats")) > 9
 
 
 def test_one_category_at_a_time_costs_less_and_hides_its_own_names(arms: Arms) -> None:
     noiseless, public = (perplexities(arms[name]) for name in (NOISELESS, PUBLIC))
-    for category in ("PER", "ORG", "LOC", "MISC"):
+    for category in ENTITY_TYPES:
         found = arms[f"{DEIDENTIFIED}, {category}"]
         assert max(noiseless) < min(perplexities(found))
         assert max(perplexities(found)) < min(public)
         assert min(sharer(found, "exposure_max_repeats")) > 9.9
         if category != "PER":  # the names of the secrets are those of persons
             assert min(sharer(found, "exposure_entity")) > 9.9
-    names = seed_estimate(sharer(arms[f"{DEIDENTIFIED}, PER"], "exposure_entity"))
-    assert (names.low or 0.0) <= 1 / math.log(2) <= (names.high or 0.0) < 5
+    assert_at_chance(sharer(arms[f"{DEIDENTIFIED}, PER"], "exposure_entity"), below=5)
 
 
 def test_a_proven_epsilon_is_better_than_public_text_alone(arms: Arms) -> None:
@@ -136,7 +141,5 @@ def test_shares_of_the_way_to_training_without_noise(arms: Arms) -> None:
 def test_at_a_proven_epsilon_attacks_are_at_chance(arms: Arms) -> None:
     for name in (*AT_8, *AT_2):
         users = [result.leakage["membership"]["auc_user"].value for result in arms[name]]
-        bits = sharer(arms[name], "exposure_max_repeats")
-        for values, chance in ((users, 0.5), (bits, 1 / math.log(2))):
-            found = seed_estimate(values)
-            assert (found.low or 0.0) <= chance <= (found.high or 0.0)
+        assert_at_chance(users, 0.5)
+        assert_at_chance(sharer(arms[name], "exposure_max_repeats"))

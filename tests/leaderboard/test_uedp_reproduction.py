@@ -16,6 +16,7 @@ from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.mechanisms.private_training.released_noise import released_noise
 from uedp_bench.results import Result
 from uedp_bench.statistics.intervals import seed_estimate
+from uedp_bench.tasks.sources.conll2003 import ENTITY_TYPES
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "leaderboard" / "results" / "reproductions"
@@ -398,7 +399,7 @@ def test_at_the_printed_size_the_order_is_the_same(script: dict[str, Any]) -> No
     assert max(found[name][0].diagnostics["signal_to_noise"] for name in proven) < 0.0065
     (renamed,) = script["scores"](found["deidentify"])
     assert 40 < renamed - perplexities[0] < 50
-    for category in ("PER", "ORG", "LOC", "MISC"):
+    for category in ENTITY_TYPES:
         (without,) = found[f"deidentify, {category}"]
         cost = script["scores"]([without])[0] - perplexities[0]
         names = without.leakage["secret-sharer"]["exposure_entity"].value
