@@ -30,7 +30,9 @@ from uedp_bench.sent_networks import SPREAD, spread_of
 from uedp_bench.training.placed import placed
 from uedp_bench.training.sharded.network import ShardedModule
 
-pytestmark = pytest.mark.parametrize("team", [3], indirect=True)  # no part is as long as another
+# No part is as long as another where there are three.
+SIZES = [pytest.param(2, marks=pytest.mark.long), 3]
+pytestmark = pytest.mark.parametrize("team", SIZES, indirect=True)
 ONE_STEP = {"rounds": 1, "users_per_round": 12, "clip": 1.0}
 
 
