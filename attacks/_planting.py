@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import Layer, Mention, normalise_surface, replaced_texts
+from uedp_bench.corpus import Layer, Mention, normal_surface, replaced_texts
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def person_type(corpus: Corpus) -> int | None:
 def surfaces(corpus: Corpus) -> set[str]:
     """Normalised surfaces of all entities of a corpus."""
     _, first = np.unique(corpus.entities.entity, return_index=True)
-    return {normalise_surface(corpus.surface(mention)) for mention in first.tolist()}
+    return {normal_surface(corpus.surface(mention)) for mention in first.tolist()}
 
 
 def unused_name(
@@ -88,7 +88,7 @@ def unused_name(
     """
     length = len(name.split())
     for _ in range(NAME_DRAWS):
-        if normalise_surface(name) not in used:
+        if normal_surface(name) not in used:
             return name
         name = " ".join(words[i] for i in rng.integers(len(words), size=length).tolist())
     raise InputError(

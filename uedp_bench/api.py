@@ -58,6 +58,8 @@ from uedp_bench.component import MayBePath as MayBePath
 from uedp_bench.component import Params as Params
 from uedp_bench.corpus._columns import Facts as Facts
 from uedp_bench.corpus.alignment import Alignment as Alignment
+from uedp_bench.corpus.normal_form import normal_id as normal_id
+from uedp_bench.corpus.normal_form import normal_surface as normal_surface
 from uedp_bench.corpus.rewriting import Edit as Edit
 from uedp_bench.corpus.rewriting import Piece as Piece
 from uedp_bench.corpus.rewriting import Rewriting as Rewriting
@@ -69,7 +71,6 @@ from uedp_bench.corpus.row_index import IntArray as IntArray
 from uedp_bench.corpus.spans import Layer as Layer
 from uedp_bench.corpus.spans import Mention as Mention
 from uedp_bench.corpus.spans import Spans as Spans
-from uedp_bench.corpus.spans import normalise_surface as normalise_surface
 from uedp_bench.corpus.table import CONTENT as CONTENT
 from uedp_bench.corpus.table import SPLITS as SPLITS
 from uedp_bench.corpus.table import Corpus as Corpus

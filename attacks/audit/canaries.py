@@ -15,7 +15,7 @@ from uedp_bench.attacks._planting import (
     surfaces,
     unused_name,
 )
-from uedp_bench.corpus import Mention, normalise_surface
+from uedp_bench.corpus import Mention, normal_surface
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Planted
 
@@ -102,7 +102,7 @@ def draw_texts(
     for row in drawn.tolist():
         picked = [words[i] for i in row]
         secret = unused_name(words, " ".join(picked[lengths[0] :]), used, rng)
-        used.add(normalise_surface(secret))
+        used.add(normal_surface(secret))
         texts.append(" ".join([*picked[: lengths[0]], secret]))
     return texts
 

@@ -23,7 +23,7 @@ from uedp_bench.attacks.secret_sharer.canary import (
     WantedCanary,
     split_canary,
 )
-from uedp_bench.corpus import distinct, normalise_surface
+from uedp_bench.corpus import distinct, normal_surface
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -175,10 +175,10 @@ class CanaryPlanter:
             return texts
         parts = [split_canary(text, self.params.prefix_words) for text in texts]
         used = surfaces(corpus)
-        used |= {normalise_surface(parts[i][1]) for i in range(len(wanted)) if not chosen[i]}
+        used |= {normal_surface(parts[i][1]) for i in range(len(wanted)) if not chosen[i]}
         for i in np.flatnonzero(chosen).tolist():
             name = unused_name(words, parts[i][1], used, rng)
-            used.add(normalise_surface(name))
+            used.add(normal_surface(name))
             texts[i] = f"{parts[i][0]} {name}"
         return texts
 

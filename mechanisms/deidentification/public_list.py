@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from uedp_bench.corpus import normalise_surface
+from uedp_bench.corpus import normal_surface
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import read_text, shown_path
 from uedp_bench.mechanisms.deidentification.mentions import Interval
@@ -35,7 +35,7 @@ class PublicList:
     """
 
     def __init__(self, surfaces: Iterable[str]) -> None:
-        self.surfaces = frozenset(filter(None, map(normalise_surface, surfaces)))
+        self.surfaces = frozenset(filter(None, map(normal_surface, surfaces)))
         self._root: Trie = {}
         for surface in self.surfaces:
             node = self._root

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from uedp_bench.corpus import normalise_surface
+from uedp_bench.corpus import normal_surface
 
 POOL_DRAWS = 2000
 """Draws from Faker per kind; a pool holds the distinct ones."""
@@ -98,12 +98,12 @@ class Surrogates:
 
     def __call__(self, entity_type: str, surface: str) -> str:
         """The surrogate, in upper or lower case where the surface is."""
-        plain = normalise_surface(surface)
+        plain = normal_surface(surface)
         choices = pool(kind_of(entity_type, surface))
         message = f"{entity_type}\0{plain}".encode("utf-8", "surrogatepass")
         digest = hmac.digest(self._key, message, hashlib.sha256)
         at = int.from_bytes(digest[:8], "big") % len(choices)
-        if normalise_surface(choices[at]) == plain:
+        if normal_surface(choices[at]) == plain:
             at = (at + 1) % len(choices)
         chosen = choices[at]
         if surface.isupper() and len(surface) > 1:

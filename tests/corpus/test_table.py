@@ -20,7 +20,7 @@ from uedp_bench.corpus import (
     concatenate,
     dense_ids,
     distinct,
-    normalise_surface,
+    normal_surface,
 )
 from uedp_bench.errors import CapabilityError, InputError
 
@@ -48,7 +48,7 @@ def test_an_entity_is_its_type_and_case_folded_surface_with_single_spaces():
     corpus = small()
     assert corpus.entities.entity.tolist() == [0, 1, 1, 0, 2, 3, 3]
     assert corpus.surface(3) == "ANN"
-    assert normalise_surface(" New\t York ") == "new york"
+    assert normal_surface(" New\t York ") == "new york"
     other_type = Spans.build(TEXTS, [(0, 0, 3, 0), (1, 9, 12, 1)])
     assert len(set(other_type.entity.tolist())) == 2
 

@@ -7,10 +7,11 @@ private attributes of its author, and the split that it is in.
 
 from uedp_bench.corpus._columns import Facts
 from uedp_bench.corpus.alignment import Alignment
+from uedp_bench.corpus.normal_form import normal_id, normal_surface, without_ignorables
 from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_ids import row_ids
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray, distinct
-from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans, normalise_surface
+from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans
 from uedp_bench.corpus.table import (
     COLUMNS,
     CONTENT,
@@ -44,9 +45,11 @@ __all__ = [
     "concatenate",
     "dense_ids",
     "distinct",
-    "normalise_surface",
+    "normal_id",
+    "normal_surface",
     "or_alone",
     "replaced_texts",
     "row_ids",
     "some_texts",
+    "without_ignorables",
 ]

@@ -8,17 +8,13 @@ from typing import NoReturn
 
 import numpy as np
 
+from uedp_bench.corpus.normal_form import normal_surface
 from uedp_bench.corpus.row_index import BoolArray, IntArray
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.files.stored_texts import AT_ONCE, some_texts
 
 Mention = tuple[int, int, int, int]
 """(row, start, end, type index), as `Spans.build` takes it; end exclusive."""
-
-
-def normalise_surface(surface: str) -> str:
-    """Case-folded surface with single spaces: with the type, the identity of an entity."""
-    return " ".join(surface.split()).casefold()
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +146,7 @@ def _names(texts: Sequence[str], table: IntArray) -> Iterator[tuple[int, str]]:
                     f"entity span ({first}, {last}) of row {at} is not inside its text of "
                     f"{len(text)} characters"
                 )
-            yield kind, normalise_surface(text[first:last])
+            yield kind, normal_surface(text[first:last])
 
 
 def _by_appearance(ids: IntArray) -> IntArray:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, normalise_surface
+from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, normal_surface
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
@@ -134,7 +134,7 @@ def test_surrogates_have_the_type_and_change_with_the_key():
 def test_a_surrogate_follows_the_normalised_surface_and_is_never_the_surface(surface, kind):
     surrogates = Surrogates(b"k" * 32)
     mine = surrogates(kind, surface)
-    assert normalise_surface(mine) != normalise_surface(surface)
+    assert normal_surface(mine) != normal_surface(surface)
     assert mine == " ".join(mine.split())
     if kind_of(kind, surface) == kind_of(kind, f" {surface} "):
         assert mine.casefold() == surrogates(kind, f" {surface}  ").casefold()

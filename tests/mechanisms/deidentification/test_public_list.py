@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.corpus import SPLITS, Corpus, Spans, normalise_surface
+from uedp_bench.corpus import SPLITS, Corpus, Spans, normal_surface
 from uedp_bench.errors import InputError
 from uedp_bench.harness.identity import component_identity
 from uedp_bench.mechanism import CorpusStats
@@ -35,12 +35,12 @@ def is_word(character: str) -> bool:
 
 def covered(text: str, surfaces: list[str]) -> np.ndarray:
     """Brute force: (characters,) number of the run of overlapping occurrences, -1 for none."""
-    known = {normalise_surface(surface) for surface in surfaces}
+    known = {normal_surface(surface) for surface in surfaces}
     found = []
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):
             piece = text[start:end]
-            if piece != piece.strip() or normalise_surface(piece) not in known:
+            if piece != piece.strip() or normal_surface(piece) not in known:
                 continue
             edges = [(text[at - 1], text[at]) for at in (start, end) if 0 < at < len(text)]
             if not any(is_word(left) and is_word(right) for left, right in edges):
