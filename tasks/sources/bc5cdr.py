@@ -14,9 +14,10 @@ from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources.reading.annotations import iob_spans, places_of
+from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, place_of
 from uedp_bench.tasks.sources.reading.files import find_file
+from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans
 from uedp_bench.tasks.sources.reading.token_files import read_tokens
 
 TYPES: tuple[str, ...] = ("Chemical", "Disease")

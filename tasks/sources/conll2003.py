@@ -14,8 +14,9 @@ from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources.reading.annotations import iob_spans, places_of
+from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.files import find_file
+from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans
 
 EntityType = Literal["LOC", "MISC", "ORG", "PER"]
 ENTITY_TYPES: tuple[EntityType, ...] = ("LOC", "MISC", "ORG", "PER")

@@ -16,8 +16,9 @@ from uedp_bench.errors import InputError, shown
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.files.text_files import MOST_RATIO, MOST_UNPACKED
 from uedp_bench.source import Source, SourceParams
-from uedp_bench.tasks.sources.reading.annotations import iob_spans, places_of
+from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.files import require_path
+from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans
 from uedp_bench.text.annotation.automatic import AUTOMATIC
 
 Type = Literal["BD", "PR", "SP", "CH", "ED", "BP"]

@@ -16,12 +16,21 @@ from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.files.arrow_spans import ArrowSpans, arrow_spans
 from uedp_bench.files.cell_values import NOT_TEXT
 from uedp_bench.files.printable import plain
+from uedp_bench.tasks.sources.reading.tag_schemes import (
+    CATEGORIES,
+    Place,
+    TagError,
+    TagScheme,
+    TypedPlace,
+    scheme_of,
+)
 
-Place = tuple[int, int]
-"""(start, end) of a word in its text."""
-
-_BIO = re.compile(r"[BI]-\S+|O")
-_STARTS = re.compile(r"[BI]-\S+")
+SPAN_FIELDS: dict[str, tuple[str, ...]] = {
+    "start": ("start_position", "start_offset", "start_char", "begin"),
+    "end": ("end_position", "end_offset", "end_char"),
+    "type": ("entity_type", "label", "entity_group"),
+}
+"""Fields of a span, and what Presidio, spaCy, Prodigy, doccano, TAB and transformers call them."""
 
 
 class Where(Protocol):
@@ -68,17 +77,19 @@ def places_of(tokens: Sequence[str]) -> list[Place]:
     return places
 
 
-def read_annotation(values: Callable[[], Iterable[Any]], column: str, words: Words) -> Annotation:
+def read_annotation(
+    values: Callable[[], Iterable[Any]], column: str, words: Words, *, entities: bool = False
+) -> Annotation:
     """What a column annotates, each row by spans or by tags.
 
-    A list of tags has one a word. Where one of the column starts with `B-` or `I-`, all are read as
-    IOB1 or IOB2 (`O` is outside); else each word has the type that its tag names.
+    A list of tags has one a word; all of the column are of one scheme (`tag_schemes`).
 
     Args:
         values: gives the values of some rows after the other, as lists or as Arrow arrays. That of
-            a row is a list of {start, end, type}, or a list of tags, as JSON text too.
+            a row is a list of spans (`span_fields`), or a list of tags, as JSON text too.
         column: its name.
         words: of the texts.
+        entities: the column marks entities, so that some tag is for words outside of them.
 
     Raises:
         InputError: naming row, column and value, for one that is none of these.
@@ -88,10 +99,16 @@ def read_annotation(values: Callable[[], Iterable[Any]], column: str, words: Wor
         reading.add_spans(part)
     if reading.tags:
         reading.rows = 0
-        starts = any(map(_STARTS.fullmatch, reading.tags))
-        known = sorted(filter(_BIO.fullmatch, reading.tags)) if starts else None
+        scheme: TagScheme | TagError
+        try:
+            scheme = scheme_of(reading.tags)
+        except TagError as error:
+            scheme = error
+        if entities and isinstance(scheme, TagScheme) and scheme.name == CATEGORIES:
+            tag = min(reading.tags)
+            scheme = TagError(tag, "makes every word an entity: no tag of the column is O")
         for part in values():
-            reading.add_tags(part, known)
+            reading.add_tags(part, scheme)
     return reading.annotation()
 
 
@@ -122,7 +139,7 @@ class _Reading:
             self._add_arrow(part, found)
         else:
             rows = self._parsed(part)
-            self.tags |= {item for items in rows for item in items or () if isinstance(item, str)}
+            self.tags |= {item for items in rows for item in items or () if _is_tag(item)}
             spans = [(at, items) for at, items in enumerate(rows) if items and not _tagged(items)]
             at = np.array([at for at, _ in spans], dtype=np.int64)
             texts = some_texts(self._words.texts, self.rows + at)
@@ -131,8 +148,8 @@ class _Reading:
             self._there.append(np.array([items is not None for items in rows], dtype=bool))
         self.rows += len(part)
 
-    def add_tags(self, part: Any, known: list[str] | None) -> None:
-        """Reads the tags of some more rows; `known` are the IOB tags of the column, if it has any.
+    def add_tags(self, part: Any, scheme: TagScheme | TagError) -> None:
+        """Reads the tags of some more rows, or finds the row of the tag that has no scheme.
 
         A column of tags is read twice: none of them means anything before all are known.
         """
@@ -143,7 +160,7 @@ class _Reading:
         for (row, items), text in zip(tagged, texts, strict=True):
             places = [found.span() for found in re.finditer(r"\S+", text)]
             where = partial(self._words.where, self.rows + row)
-            self._add(row, _of_tags(items, places, self._column, known, where))
+            self._add(row, _of_tags(items, places, self._column, scheme, where))
         self.rows += len(part)
 
     def annotation(self) -> Annotation:
@@ -201,13 +218,31 @@ def _tagged(items: list[Any]) -> bool:
     return isinstance(items[0], str)
 
 
+def span_fields(item: Any) -> tuple[Any, Any, Any]:
+    """Start, end and type of a span, by any of the names that tools give them (`SPAN_FIELDS`).
+
+    Raises:
+        LookupError: if it lacks one of them, or has several that are not `start`, `end`, `type`.
+        TypeError: for what is neither an object nor a list.
+    """
+    if isinstance(item, list | tuple) and len(item) == 3:
+        return item[0], item[1], item[2]
+    values = []
+    for field, others in SPAN_FIELDS.items():
+        names = [field] if field in item else [name for name in others if name in item]
+        if len(names) > 1:
+            raise LookupError(f"it has {' and '.join(names)}; call one of them {field}")
+        values.append(item[names[0] if names else field])
+    return values[0], values[1], values[2]
+
+
 def _of_spans(
     items: list[Any], text: str, of_row: Callable[[], str]
 ) -> Iterator[tuple[int, int, str]]:
     for item in items:
         try:
-            start, end, kind = item["start"], item["end"], item["type"]
-        except (KeyError, TypeError) as error:
+            start, end, kind = span_fields(item)
+        except (LookupError, TypeError) as error:
             raise InputError(
                 f"{of_row()} is not a list of {{start, end, type}}: {shown(item)}"
                 f"{_lack(item, error)}"
@@ -228,56 +263,47 @@ def _of_spans(
 
 
 def _lack(item: Any, error: Exception) -> str:
+    if isinstance(error, LookupError) and not isinstance(error, KeyError):
+        return f": {error}"
     if not (isinstance(item, dict) and isinstance(error, KeyError)):
         return ""
     near = nearest(str(error.args[0]), [str(key) for key in item])
     return f" has no {error}" + (f"; did you mean it by {near!r}?" if near else "")
 
 
+def _is_tag(item: Any) -> bool:
+    return isinstance(item, str) and bool(item.strip()) and not NOT_TEXT.search(item)
+
+
 def _of_tags(
     tags: list[Any],
     places: Sequence[Place],
     column: str,
-    known: list[str] | None,
+    scheme: TagScheme | TagError,
     where_of: Callable[[int], str],
-) -> list[tuple[int, int, str]]:
-    """Spans of a row's tags; `known` are the IOB tags of the column, None where it has none."""
+) -> list[TypedPlace]:
+    """Spans of a row's tags.
+
+    Raises:
+        InputError: for the first tag that is none, or that its scheme does not have.
+    """
     if len(tags) != len(places):
         raise InputError(
             f"{where_of(0)}, column {shown(column)}: {len(tags)} tags for {len(places)} words"
         )
+
+    def refusal(word: int, reason: str) -> InputError:
+        where = f"{where_of(word)}, column {shown(column)}: tag {word + 1} of the row"
+        return InputError(f"{where} is {shown(tags[word])}, which {reason}")
+
     for at, tag in enumerate(tags):
-        text = isinstance(tag, str) and tag.strip() and not NOT_TEXT.search(tag)
-        if text and (known is None or _BIO.fullmatch(tag)):
-            continue
-        where = f"{where_of(at)}, column {shown(column)}: tag {at + 1} of the row"
-        if not text:
-            raise InputError(f"{where} is {shown(tag)}; a tag is a text")
-        if known is not None:
-            near = nearest(tag, known)
-            hint = f"; did you mean {near!r}?" if near else ""
-            raise InputError(
-                f"{where} is {shown(tag)}, and others of the column are IOB: it must be O, or B- "
-                f"or I- with a type{hint}"
-            )
-    if known is not None:
-        return iob_spans(places, tags)
-    return [(*place, tag) for place, tag in zip(places, tags, strict=True)]
-
-
-def iob_spans(places: Sequence[Place], tags: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Entities as (start, end, type) of words at these places.
-
-    Reads IOB1, where `B-` separates neighbours of one type and any other change starts an entity
-    by itself; IOB2, which marks every start with `B-`, comes out the same.
-    """
-    spans: list[tuple[int, int, str]] = []
-    before = ""
-    for (start, end), tag in zip(places, tags, strict=True):
-        prefix, _, kind = tag.partition("-")
-        if kind and kind == before and prefix == "I":
-            spans[-1] = (spans[-1][0], end, kind)
-        elif kind:
-            spans.append((start, end, kind))
-        before = kind
-    return spans
+        if not _is_tag(tag):
+            raise refusal(at, "is no tag; a tag is a text")
+        if isinstance(scheme, TagError) and tag == scheme.tag:
+            raise refusal(at, scheme.reason)
+    if isinstance(scheme, TagError):
+        return []
+    try:
+        return scheme.spans(places, tags)
+    except TagError as error:
+        raise refusal(error.word or 0, error.reason) from None

@@ -159,7 +159,9 @@ def corpus_of_columns(
         labels, label_names = _classes(columns, params.label_column, known, owner)
     attributes = {name: _classes(columns, name, known, owner) for name in params.attribute_columns}
     annotated = {
-        name: read_annotation(partial(_in_parts, columns, name), name, words)
+        name: read_annotation(
+            partial(_in_parts, columns, name), name, words, entities=name == params.entities_column
+        )
         for name in (*params.layer_columns, params.entities_column)
         if name is not None
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,8 @@ FileFormat = Literal[TableFormat, "conll"]
 
 ENDINGS = frozenset({".conll", ".bio", ".iob", ".iob2"})
 _START = "-DOCSTART-"
+_COMMENT = re.compile(r"#\s*([\w.:-]+\s*=|newdoc\b|newpar\b)")
+_NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 
 
 def read_tokens(
@@ -25,11 +28,13 @@ def read_tokens(
 
     Columns are separated by tabs where the first token line has one, else by white space. Lines
     that start with `-DOCSTART-` begin a document; documents without a sentence are not counted.
+    Comments of CoNLL-U (`# sent_id = 1` before a sentence) are left out.
 
     Args:
         path: the file.
         names: of the columns, as many as a line has; by default the first is `token`, the last
-            `gold`, and those between them are left out.
+            `gold`, and those between them are left out. In CoNLL-U, where the first counts the
+            words of each sentence, the second is `token`.
         parameter: that named the file, for messages.
         encoding: of its text.
 
@@ -48,6 +53,8 @@ def read_tokens(
                 if sentences[-1]:
                     sentences.append([])
                 continue
+            if not sentences[-1] and is_comment(line):
+                continue
             if not width:
                 separator = "\t" if "\t" in line else None
             cells = [cell.strip() for cell in line.rstrip("\r\n").split(separator)]
@@ -59,6 +66,9 @@ def read_tokens(
                 documents.append(document)
             sentences[-1].append(cells)
     found = [sentence for sentence in sentences if sentence]
+    if found and not names and _is_counted(found):
+        _check_words(found, lines, where)
+        names = ("", "token", *[""] * (width - 3), "gold")
     names = _names(names, width, where) if found else ("token", "gold")
     columns = FileColumns(where, lines, by_word=True)
     for at, name in enumerate(names):
@@ -67,6 +77,30 @@ def read_tokens(
     if document >= 0:
         columns[DOCUMENT] = [str(number) for number in documents]
     return columns
+
+
+def is_comment(line: str) -> bool:
+    """True for a comment as CoNLL-U has it before a sentence: `# name = value`."""
+    return _COMMENT.match(line) is not None
+
+
+def _is_counted(sentences: list[list[list[str]]]) -> bool:
+    """True if the first of three columns or more counts the words of each sentence, from 1."""
+    for sentence in sentences:
+        counts = [cells[0] for cells in sentence if not _NO_WORD.fullmatch(cells[0])]
+        if len(sentence[0]) < 3 or counts != [str(at + 1) for at in range(len(counts))]:
+            return False
+    return any(sentence[0][0] == "1" for sentence in sentences)
+
+
+def _check_words(sentences: list[list[list[str]]], lines: list[int], where: str) -> None:
+    for first, sentence in zip(lines, sentences, strict=True):
+        for at, cells in enumerate(sentence):
+            if _NO_WORD.fullmatch(cells[0]):
+                raise InputError(
+                    f"{where}, line {first + at}: {cells[0]} is a range or an empty node of "
+                    "CoNLL-U, not a word; take such lines out, or name token_columns"
+                )
 
 
 def _check_line(cells: list[str], width: int, where: str) -> None:

@@ -133,7 +133,8 @@ def test_targets_and_records_stand_beside_their_rows(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("Ann I-PER\nmet X\n", r"bad.conll, line 2, column 'gold': tag 2 of the row is 'X'"),
-        ("\nAnn B-PER\n\nLi E-PER\n", r"line 4, .*'E-PER', .*must be O, or B- or I-"),
+        ("\nAnn B-PER\n\nLi E-PER\n", r"line 4, .*'E-PER', which has no beginning"),
+        ("\nAnn B-PER\n\nLi X-PER\n", r"line 4, .*'X-PER', .*must be O, or B- or I-"),
         ("Ann NN B-PER\nmet O\n", r"bad.conll, line 2: 2 columns, and 3 in the first line"),
         ("Ann\n", r"bad.conll, line 1: 'Ann' has no tag beside it"),
         ("Ann\tB-PER\nBo\t\n", r"bad.conll, line 2: column 2 is empty"),
@@ -172,6 +173,29 @@ def test_what_is_wrong_with_a_row(tmp_path: Path, row: dict, said: str) -> None:
     path = write(tmp_path, [good, {**good, **row}])
     with pytest.raises(InputError, match=said):
         read(path, layer_columns=["names"], target_column="german")
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        {"start": 0, "end": 3, "entity_type": "PERSON", "score": 0.85},
+        {"start_position": 0, "end_position": 3, "entity_type": "PERSON"},
+        {"start_char": 0, "end_char": 3, "label": "PERSON", "text": "Ann"},
+        {"start_offset": 0, "end_offset": 3, "label": "PERSON", "id": 1},
+        {"start": 0, "end": 3, "entity_group": "PERSON", "word": "Ann"},
+        {"start": 0, "end": 3, "type": "PERSON", "label": "other"},
+        [0, 3, "PERSON"],
+    ],
+)
+def test_spans_of_other_tools_are_read(tmp_path: Path, span: object) -> None:
+    path = write(tmp_path, [{"text": "Ann left", "names": [span]}])
+    assert marked(read(path, layer_columns=["names"]), "names") == [("PERSON", "Ann")]
+
+
+def test_two_names_of_a_type_are_refused(tmp_path: Path) -> None:
+    span = {"start": 0, "end": 3, "label": "A", "entity_type": "B"}
+    with pytest.raises(InputError, match="entity_type and label; call one of them type"):
+        read(write(tmp_path, [{"text": "Ann", "names": [span]}]), layer_columns=["names"])
 
 
 @pytest.mark.parametrize(
