@@ -300,7 +300,7 @@ def _right_notes(board: Sequence[Row]) -> tuple[str, ...]:
     facts = [f"device: {devices}"] if devices else []
     if any("exposure_max_repeats" in row.leakage.get("secret-sharer", ()) for row in board):
         facts.insert(0, "exposure: bits, of the most repeated canaries and of those that are "
-                     "labelled entities; 1.44 where nothing leaks, `limit` where all does; "
+                     "labelled entities; 1.44 where nothing leaks, the limit where all does; "
                      "RS: random sampling, BS: beam search")  # fmt: skip
     if any(m.startswith(_SPREAD) for row in board for m in row.leakage.get("secret-sharer", ())):
         facts.append("spread k: exposure of the entity canaries that k + 1 users mention")

@@ -164,7 +164,7 @@ class LiveServer:
         self._folder = TemporaryDirectory(prefix="uedp-bench-site-")
         self.site = LiveSite(loader, Path(self._folder.name))
         try:
-            self._server = ThreadingHTTPServer((HOST, port), partial(_Handler, self.site))
+            self._server = _Server((HOST, port), partial(_Handler, self.site))
         except OSError as error:
             self._folder.cleanup()
             raise InputError(_refusal(port, error)) from None
@@ -223,6 +223,12 @@ def _refusal(port: int, error: OSError) -> str:
             if trial.connect_ex((HOST, other)) != 0:
                 return f"--port {port}: is in use; --port {other} is free"
     return f"--port {port}: is in use; --port 0 takes one that is free"
+
+
+class _Server(ThreadingHTTPServer):
+    """Keeps many callers waiting: those that the system turns away try again after seconds."""
+
+    request_queue_size = 1024
 
 
 class _Handler(BaseHTTPRequestHandler):

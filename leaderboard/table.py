@@ -6,9 +6,13 @@ import csv
 import io
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any
+
+import regex
 
 from uedp_bench.files.printable import plain
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
@@ -140,14 +144,22 @@ def sheet_markdown(sheet: Sheet) -> str:
     """One table in GitHub's Markdown, under its title where it has one, with its notes."""
     marks = [":--", *["--:"] * (len(sheet.columns) - 1)]
     lines = [_pipes(sheet.columns), _pipes(marks), *(_pipes(cells) for cells in sheet.cells)]
-    title = f"### {plain(sheet.title)}\n\n" if sheet.title else ""
-    notes = "".join(f"\n- {plain(note)}" for note in sheet.notes)
+    title = f"### {_markdown(sheet.title)}\n\n" if sheet.title else ""
+    notes = "".join(f"\n- {_markdown(note)}" for note in sheet.notes)
     return title + "\n".join(lines) + (f"\n{notes}" if notes else "")
 
 
 def _pipes(cells: Sequence[str]) -> str:
-    shown = (plain(cell, lines=True).replace("|", "\\|").replace("\n", "<br>") for cell in cells)
+    shown = (_markdown(cell, lines=True).replace("\n", "<br>") for cell in cells)
     return f"| {' | '.join(shown)} |"
+
+
+def _markdown(text: str, *, lines: bool = False) -> str:
+    """Text that Markdown shows as it is: no HTML, link, image, attribute or template of it acts."""
+    return _ACTIVE.sub(r"\\\g<0>", escape(plain(text, lines=lines), quote=False))
+
+
+_ACTIVE = re.compile(r"[\\`*|\[\]{}]")
 
 
 def to_json(rows: Sequence[Row]) -> str:
@@ -220,12 +232,15 @@ def _place(column: str) -> int:
 
 
 def _harmless(value: Any) -> Any:
-    value = plain(value, lines=True) if isinstance(value, str) else value
-    formula = isinstance(value, str) and _FORMULA.match(value) and not _NUMBERS.fullmatch(value)
-    return f"'{value}" if formula else value
+    if not isinstance(value, str):
+        return value
+    text = plain(value, lines=True)
+    # Spreadsheets skip blanks and what nobody sees, and some read full-width signs.
+    formula = _FORMULA.match(unicodedata.normalize("NFKC", text))
+    return f"'{text}" if formula and not _NUMBERS.fullmatch(text) else text
 
 
-_FORMULA = re.compile(r"[=+\-@\t\r]")
+_FORMULA = regex.compile(r"[\t\r]|[\s\p{Default_Ignorable_Code_Point}]*[=+\-\u2212@]")
 _NUMBERS = re.compile(r"-inf|-?\d+( -?\d+)*")
 """Texts that begin with a sign and are no formula: infinity, and seeds."""
 

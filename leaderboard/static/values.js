@@ -120,8 +120,11 @@ window.uedp = (function () {
       return Number.isFinite(value) ? String(value) : value > 0 ? "inf" : "-inf";
     }
     const written = String(value ?? "");
-    const formula = /^[=+\-@\t\r]/.test(written) && !/^-?\d+( -?\d+)*$/.test(written);
-    const text = formula ? `'${written}` : written;
+    // Spreadsheets skip blanks and what nobody sees, and some read full-width signs.
+    const read = written.normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "").trim();
+    const formula = /^[=+\-\u2212@]/.test(read) || /^[\t\r]/.test(written);
+    const number = /^-?\d+( -?\d+)*$/.test(written);
+    const text = formula && !number ? `'${written}` : written;
     return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import http.client
 import shutil
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Thread
 
 import pytest
 
@@ -159,6 +160,21 @@ def test_following_survives_servers_and_folders_that_go_away(server, runs, monke
     follower.join(timeout=20)
     assert not follower.is_alive()
     assert said == ["one", "cannot read", "a b", "two", "cannot read"]
+
+
+def test_two_hundred_callers_at_once_are_all_answered(server, runs, ask):
+    put(runs, "aa01")
+    server.site.refresh()
+    together = Barrier(200)
+
+    def answer(_):
+        together.wait()
+        return ask("/table.html")
+
+    with ThreadPoolExecutor(200) as pool:
+        answers = list(pool.map(answer, range(200)))
+    assert {status for status, _, _ in answers} == {200}
+    assert len({text for _, _, text in answers}) == 1
 
 
 def test_nothing_is_left_behind(runs):

@@ -7,8 +7,11 @@ import io
 import json
 import math
 import re
+from html import unescape
 
+import markdown
 import pytest
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from uedp_bench.accounting.events import Protected
@@ -28,6 +31,7 @@ from uedp_bench.results import (
     Result,
     RunError,
     RunSpec,
+    SkippedAttack,
     write_result,
 )
 from uedp_bench.selection import Selection
@@ -187,6 +191,46 @@ def test_csv_holds_no_formula_and_is_otherwise_what_the_results_say():
     cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
     numbers = re.compile(r"-inf|-?[0-9.e-]+( -?[0-9]+)*")
     assert not [c for c in cells if c[:1] in "=+-@\t\r" and c and not numbers.fullmatch(c)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=1+1", "  =1+1", "\uff1d1+1", " \uff1d1", "\ufe0f=1", "\u3164=1", "\uff0b1", "\uff0dx",
+     "\ufe63x", "\u2212x", "\uff20SUM", "\n=1", "\t1"],
+)  # fmt: skip
+def test_csv_guards_formulas_in_disguise(text):
+    (line,) = csv.DictReader(io.StringIO(to_csv(aggregate([result(text, 1)]))))
+    assert line["mechanism"].startswith("'")
+
+
+@pytest.mark.parametrize("text", ["a=1", "uedp (z=1, q=-2)", "[-1]", "ε=1", "(=1)"])
+def test_csv_leaves_other_text_alone(text):
+    (line,) = csv.DictReader(io.StringIO(to_csv(aggregate([result(text, 1)]))))
+    assert line["mechanism"] == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt; &amp;",
+     "[x](javascript:alert(1))", "![x](https://example.org/a.png)", "<https://example.org/a>",
+     "a\\", "\\|<b>", "x\\<script>y</script>", "`code` and `", "**bold**",
+     "x{: onclick=alert(1) }", "{{ config }}", "[x]: javascript:alert(1)"],
+)  # fmt: skip
+def test_markdown_shows_text_of_results_as_text(text):
+    plain, hostile = (
+        to_markdown(aggregate([
+            result(name, 1, source=name, skipped_attacks=(SkippedAttack(name="a", reason=name),)),
+        ]))
+        for name in ("name", text)
+    )  # fmt: skip
+    for html in (
+        lambda page: MarkdownIt("commonmark").enable("table").render(page),
+        lambda page: markdown.markdown(page, extensions=["tables", "attr_list", "md_in_html"]),
+    ):
+        tags = [re.findall(r"<[^>]*>", html(page)) for page in (plain, hostile)]
+        assert tags[0] == tags[1]
+        assert unescape(html(hostile)).count(text) == unescape(html(plain)).count("name")
+    assert "{{" not in hostile
 
 
 def test_failed_runs_are_rows_with_their_error():

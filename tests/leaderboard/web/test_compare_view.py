@@ -20,7 +20,7 @@ from uedp_bench.results import ComponentSpec, Estimate, Result, RunError, RunSpe
 
 REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 HOSTILE = '<b>x</b> <img src=x onerror="window.hacked=1">&amp;<script>window.hacked=1</script>'
-FORMULA = "=HYPERLINK(evil)"
+FORMULA = " \uff1dHYPERLINK(evil)"
 
 
 # ------------------------------------------------------------------------------------- statistics
