@@ -68,6 +68,7 @@ class AnnotationLeak(Attack[AnnotationLeakParams]):
     """
 
     name = "annotation-leak"
+    version = 2
     source = (
         "exposure: Carlini et al. 2019, section 4; taggers that learn from records: "
         "Hathurusinghe et al. 2021"

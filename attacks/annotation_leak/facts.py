@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Corpus, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, IntArray, normal_surface
 from uedp_bench.corpus.alignment import COPIED, REPLACED, Alignment
 
 
@@ -52,10 +52,11 @@ def facts_in_text(corpus: Corpus, rows: BoolArray) -> list[Fact]:
     for user in sorted(marked):
         by_surface: dict[str, list[Place]] = defaultdict(list)
         for place in sorted(marked[user]):
-            by_surface[corpus.texts[place.row][place.start : place.end]].append(place)
+            surface = corpus.texts[place.row][place.start : place.end]
+            by_surface[normal_surface(surface)].append(place)
         for key, value in _values(corpus, user):
-            if value in by_surface:
-                found.append(Fact(user, key, value, tuple(by_surface[value])))
+            if places := by_surface.get(normal_surface(value)):
+                found.append(Fact(user, key, value, tuple(places)))
     return found
 
 
@@ -66,8 +67,8 @@ def facts_of(corpus: Corpus, users: Sequence[int]) -> list[Fact]:
 
 def frequencies(texts: Sequence[str], values: Sequence[str]) -> Counter[str]:
     """Counts each value in some texts, between spaces."""
-    text = "\n".join(f" {one} " for one in texts)
-    return Counter({value: text.count(f" {value} ") for value in set(values)})
+    text = "\n".join(f" {normal_surface(one)} " for one in texts)
+    return Counter({value: text.count(f" {normal_surface(value)} ") for value in set(values)})
 
 
 class Decoys:
@@ -83,16 +84,18 @@ class Decoys:
 
     def __init__(self, facts: Sequence[Fact], frequency: Mapping[str, int]) -> None:
         self._frequency = frequency
-        self._alike: dict[tuple[str, int, int], dict[str, None]] = defaultdict(dict)
+        self._alike: dict[tuple[str, int, int], dict[str, str]] = defaultdict(dict)
         self._own: dict[int, set[str]] = defaultdict(set)
         for fact in facts:
-            self._alike[self._kind(fact)][fact.value] = None
-            self._own[fact.user].add(fact.value)
+            form = normal_surface(fact.value)
+            self._alike[self._kind(fact)].setdefault(form, fact.value)
+            self._own[fact.user].add(form)
 
     def of(self, fact: Fact, count: int, rng: np.random.Generator) -> list[str] | None:
         """(count,) different decoys; None if there are not so many."""
         own = self._own[fact.user]
-        others = [value for value in self._alike[self._kind(fact)] if value not in own]
+        alike = self._alike[self._kind(fact)]
+        others = [value for form, value in alike.items() if form not in own]
         if len(others) < count:
             return None
         return [others[i] for i in rng.permutation(len(others))[:count].tolist()]
@@ -135,11 +138,21 @@ def shared_words(corpus: Corpus, fact: Fact, values: Sequence[str]) -> IntArray:
     around = Counter[str]()
     for row, start, end in fact.places:
         text = corpus.texts[row]
-        around.update((text[:start] + text[end:]).split())
-    return np.array([sum(around[word] for word in value.split()) for value in values])
+        around.update(normal_surface(text[:start] + text[end:]).split())
+    return np.array([
+        sum(around[word] for word in normal_surface(value).split()) for value in values
+    ])  # fmt: skip
 
 
 def _values(corpus: Corpus, user: int) -> list[tuple[str, str]]:
     records = corpus.records or ()
     facts = records[user] if user < len(records) else {}
-    return [(key, value) for key, values in facts.items() for value in dict.fromkeys(values)]
+    return [(key, value) for key, values in facts.items() for value in _different(values)]
+
+
+def _different(values: Sequence[str]) -> Iterable[str]:
+    """The first spelling of each value."""
+    spellings: dict[str, str] = {}
+    for value in values:
+        spellings.setdefault(normal_surface(value), value)
+    return spellings.values()

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from uedp_bench.corpus import normal_surface
 from uedp_bench.errors import InputError
 
 Words = tuple[str, ...]
+"""Words in their normal form."""
 
 Fragment = tuple[Words, Words]
 """A phrase and its translation."""
@@ -24,6 +26,11 @@ LONGEST = 1000
 
 REACH = 8
 """First words by which phrases are looked up in runs: it bounds memory where phrases are long."""
+
+
+def words_of(text: str) -> Words:
+    """What stands between white space, in its normal form."""
+    return tuple(form for word in text.split() if (form := normal_surface(word)))
 
 
 @dataclass(frozen=True)

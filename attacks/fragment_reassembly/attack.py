@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.asking import published_of, seen_of
-from uedp_bench.attacks.fragment_reassembly.assembly import Fragment, Rules, assemble
+from uedp_bench.attacks.fragment_reassembly.assembly import Fragment, Rules, assemble, words_of
 from uedp_bench.attacks.fragment_reassembly.common_runs import CommonRuns
 from uedp_bench.attacks.fragment_reassembly.scores import Sentences, measured
 from uedp_bench.component import Params
@@ -52,6 +52,7 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
     """
 
     name = "fragment-reassembly"
+    version = 2
     source = "Galle and Tealdi 2015 (KDD), with translations that must agree"
     Params = FragmentReassemblyParams
     needs: ClassVar[tuple[type, ...]] = (Published,)
@@ -135,7 +136,7 @@ def _sentences(
     documents = or_alone(rows.users)[sought]
     return (
         Sentences.of(looked, its, documents, longest),
-        CommonRuns({tuple(text.split()) for text in every}),
+        CommonRuns({words_of(text) for text in every}),
     )
 
 
@@ -150,8 +151,9 @@ def _fragments(rows: Corpus) -> list[Fragment]:
 
 
 def _untagged(text: str) -> tuple[str, ...]:
-    words = tuple(text.split())
-    return words[1:-1] if words[:1] + words[-1:] == TranslationModel.TAGS else words
+    words = text.split()
+    tagged = (*words[:1], *words[-1:]) == TranslationModel.TAGS
+    return words_of(" ".join(words[1:-1] if tagged else words))
 
 
 def _half(documents: IntArray, rng: np.random.Generator) -> BoolArray:

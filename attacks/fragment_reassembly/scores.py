@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.attacks.fragment_reassembly.assembly import Words
+from uedp_bench.attacks.fragment_reassembly.assembly import Words, words_of
 from uedp_bench.attacks.fragment_reassembly.common_runs import CommonRuns
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate
@@ -49,7 +49,7 @@ class Sentences:
         """
         first: dict[Words, int] = {}
         for row, text in enumerate(texts):
-            words = tuple(text.split())
+            words = words_of(text)
             if len(words) > longest:
                 first.setdefault(words, row)
         at = np.array(list(first.values()), dtype=np.int64)
@@ -110,8 +110,8 @@ def _mentioned(rows: Corpus) -> dict[int, list[tuple[int, int]]]:
     for row, start, end, _ in rows.entities.mentions():
         text = rows.texts[row]
         begun = start > 0 and not text[start - 1].isspace()  # within a word
-        first = len(text[:start].split()) - begun
-        last = len(text[:end].split()) - 1
+        first = len(words_of(text[:start])) - begun
+        last = len(words_of(text[:end])) - 1
         found.setdefault(row, []).append((first, last))
     return found
 

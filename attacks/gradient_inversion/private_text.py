@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uedp_bench.attacks.gradient_inversion.seen_updates import number_of, role_of
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, normal_surface
 from uedp_bench.errors import CapabilityError
 from uedp_bench.learner import row_seeds
 
@@ -98,10 +98,9 @@ class PrivateRows:
 
     def tokens_of_texts(self, texts: Sequence[str]) -> IntArray:
         """Different tokens of rows that have one of these texts: who has a text has its words."""
-        given = set(texts)
-        return _different(
-            self.tokens or (), [row for row, text in enumerate(self.texts) if text in given]
-        )
+        known = {normal_surface(text) for text in texts}
+        rows = [row for row, text in enumerate(self.texts) if normal_surface(text) in known]
+        return _different(self.tokens or (), rows)
 
     def labels_of(self, parties: Iterable[str]) -> IntArray:
         """Different labels of the rows of some parties."""
@@ -166,11 +165,11 @@ def _different(values: Sequence[IntArray], rows: Sequence[int]) -> IntArray:
 
 
 def _counts(vocabulary: Vocabulary, texts: Sequence[str]) -> FloatArray:
-    """(vocabulary,) how often tokens occur in texts; unknown words are looked up in lower case."""
+    """(vocabulary,) how often tokens occur in texts; unknown words are looked up in normal form."""
     found = np.zeros(vocabulary.size)
     count = Counter(word for text in texts for word in text.split())
     words = list(count)
-    plain = [_SIGNS.sub("", word).lower() or word for word in words]
+    plain = [_SIGNS.sub("", normal_surface(word)) or word for word in words]
     for word, own, other in zip(
         words, vocabulary.encode(words), vocabulary.encode(plain), strict=True
     ):

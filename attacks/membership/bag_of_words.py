@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.corpus import normal_surface
+
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 
@@ -35,7 +37,12 @@ def out_of_fold_scores(
     from sklearn.feature_extraction.text import HashingVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    vectorizer = HashingVectorizer(n_features=FEATURES, alternate_sign=False, tokenizer=str.split)
+    vectorizer = HashingVectorizer(
+        n_features=FEATURES,
+        alternate_sign=False,
+        preprocessor=normal_surface,
+        tokenizer=str.split,
+    )
     counts = vectorizer.transform(texts)
     fold = np.empty(len(texts), dtype=np.int64)
     for side in (member, ~member):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.corpus import normal_surface
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class TextProfiles:
             "alternate_sign": False,
             "norm": None,
             "dtype": np.float64,
+            "preprocessor": normal_surface,
         }
         # Every token counts, one letter and placeholders among them.
         words = HashingVectorizer(ngram_range=WORD_NGRAMS, tokenizer=str.split, **options)

@@ -22,7 +22,7 @@ from uedp_bench.attacks.representations.word_set_scores import (
     best_threshold,
     score_words,
 )
-from uedp_bench.corpus import or_alone
+from uedp_bench.corpus import normal_surface, or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Encoder
@@ -173,7 +173,11 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
 
         texts = [[corpus.texts[row] for row in side.rows.tolist()] for side in sides]
         counter = CountVectorizer(
-            binary=True, max_features=self.params.words, token_pattern=_WORD, dtype=np.float32
+            binary=True,
+            max_features=self.params.words,
+            preprocessor=normal_surface,
+            token_pattern=_WORD,
+            dtype=np.float32,
         )
         try:
             first = counter.fit_transform(texts[0])

@@ -30,6 +30,7 @@ from uedp_bench.attacks.secret_sharer.gap_planter import GapPlanter
 from uedp_bench.attacks.secret_sharer.pairs import PairCompleter, as_completer
 from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
+from uedp_bench.corpus import normal_surface
 from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.pool_completer import by_pool
 from uedp_bench.release import Completer, Generator, PairScorer, Tokenised
@@ -146,7 +147,10 @@ class SecretSharer(Attack[SecretSharerParams]):
             run.progress("secret-sharer: beam search", done, len(texts))
 
         found = search.run_all(starts, show)
-        return [text in likely for text, likely in zip(texts, found, strict=True)]
+        return [
+            normal_surface(text) in map(normal_surface, likely)
+            for text, likely in zip(texts, found, strict=True)
+        ]
 
 
 class _Canary(NamedTuple):

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.attacks._inserting import inserted
 from uedp_bench.component import Params
-from uedp_bench.corpus import or_alone
+from uedp_bench.corpus import normal_surface, or_alone
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Tokenised
@@ -158,7 +158,7 @@ def pieces_of(names: Sequence[str], vocabulary: Vocabulary) -> IntArray:
 
 def _names(count: int, corpus: Corpus, rng: np.random.Generator) -> list[str]:
     """Different names that no row of the corpus has, in any case."""
-    known = {word for text in corpus.texts for word in text.lower().split()}
+    known = {word for text in corpus.texts for word in normal_surface(text).split()}
     found: dict[str, None] = {}
     while len(found) < count:
         name = "".join(

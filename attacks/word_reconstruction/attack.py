@@ -26,7 +26,7 @@ from uedp_bench.attacks.word_reconstruction.samples import (
     rarest_read,
 )
 from uedp_bench.component import MayBePath, Params
-from uedp_bench.corpus import or_alone
+from uedp_bench.corpus import normal_surface, or_alone
 from uedp_bench.errors import CapabilityError
 from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Channel, Published
@@ -73,6 +73,7 @@ class WordReconstruction(Attack[WordReconstructionParams]):
     """
 
     name = "word-reconstruction"
+    version = 2
     source = (
         "Xu et al. 2021 (PrivateNLP), equations (3) and (4); Shokri et al. 2012 (optimal "
         "adversary); Tong et al. 2023 (masked language model)"
@@ -251,12 +252,13 @@ def _by_position(
 ) -> dict[str, Estimate]:
     """Without a channel: the guess is the published word in the same place."""
     wrong = [
-        word != row.published[at]
+        normal_surface(word) != normal_surface(row.published[at])
         for row in aligned
         for word, at in zip(row.original, row.at, strict=True)
     ]
     row_of = np.repeat([row.row for row in aligned], [len(row.original) for row in aligned])
-    common = Counter(word for row in aligned for word in row.original).most_common(1)[0][1]
+    every = (normal_surface(word) for row in aligned for word in row.original)
+    common = Counter(every).most_common(1)[0][1]
     return {
         "inference_error_nearest": mean_estimate(wrong, rng, or_alone(rows.users)[row_of]),
         "inference_error_prior": Estimate(value=1.0 - common / len(wrong)),

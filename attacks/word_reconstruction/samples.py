@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from uedp_bench.attacks.word_reconstruction.aligned_words import AlignedRow
 from uedp_bench.attacks.word_reconstruction.posterior import Posterior
-from uedp_bench.corpus import Corpus
+from uedp_bench.corpus import Corpus, normal_surface
 from uedp_bench.release import WordChannel
 from uedp_bench.results import MOST_SAMPLES, Sample
 
@@ -16,8 +16,8 @@ Guess = Callable[[str], str | None]
 
 
 def itself(published: str) -> str:
-    """The guess of one who knows no channel."""
-    return published
+    """The guess of one who knows no channel, in the form in which guesses are compared."""
+    return normal_surface(published)
 
 
 def most_likely(posterior: Posterior, channel: WordChannel) -> Guess:

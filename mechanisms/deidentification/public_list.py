@@ -1,17 +1,13 @@
 """A public list of surfaces, and where a text has one of them.
 
-An occurrence begins and ends at the border of a word and has, case-folded and with single spaces,
-the surface of a line: as two mentions are of the same entity. A word is a run of letters, digits,
-underscores and combining marks; any other character that is not white space is a word by itself.
+An occurrence begins and ends at the border of a word and has the surface of a line, both in their
+normal form: as two mentions are of the same entity. A word is a run of letters, digits and their
+marks; any other character that is not white space is a word by itself.
 """
 
 from __future__ import annotations
 
-import re
-import sys
-import unicodedata
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +15,7 @@ from uedp_bench.corpus import normal_surface
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import read_text, shown_path
 from uedp_bench.mechanisms.deidentification.mentions import Interval
+from uedp_bench.text.normal_words import NormalWord, normal_words
 
 MOST_BYTES = 2**28
 """Size of a list, at most."""
@@ -39,8 +36,8 @@ class PublicList:
         self._root: Trie = {}
         for surface in self.surfaces:
             node = self._root
-            for word, spaced, _, _ in _words(surface):
-                node = node.setdefault(f" {word}" if spaced else word, {})
+            for word in normal_words(surface):
+                node = node.setdefault(f" {word.form}" if word.spaced else word.form, {})
             node[""] = {}
 
     @staticmethod
@@ -80,9 +77,9 @@ class PublicList:
 
     def occurrences(self, text: str) -> list[Interval]:
         """The pieces of the text that occurrences cover, in order; overlapping ones are one."""
-        words = list(_words(text))
+        words = normal_words(text)
         covered: list[Interval] = []
-        for i, (_, _, start, _) in enumerate(words):
+        for i, (_, start, _, _) in enumerate(words):
             end = self._longest(words, i)
             if end is None:
                 continue
@@ -92,33 +89,16 @@ class PublicList:
             covered.append((start, end))
         return covered
 
-    def _longest(self, words: list[tuple[str, bool, int, int]], first: int) -> int | None:
+    def _longest(self, words: Sequence[NormalWord], first: int) -> int | None:
         """End of the longest occurrence that begins at a word."""
-        node, found = self._root.get(words[first][0]), None
+        node, found = self._root.get(words[first].form), None
         at = first
         while node is not None:
             if "" in node:
-                found = words[at][3]
+                found = words[at].end
             at += 1
             if at == len(words):
                 break
-            word, spaced = words[at][:2]
-            node = node.get(f" {word}" if spaced else word)
+            word = words[at]
+            node = node.get(f" {word.form}" if word.spaced else word.form)
         return found
-
-
-def _words(text: str) -> Iterator[tuple[str, bool, int, int]]:
-    """Case-folded word, True if white space stands before it, start and end."""
-    last = 0
-    for match in _pattern().finditer(text):
-        start, end = match.span()
-        yield match.group().casefold(), start > last, start, end
-        last = end
-
-
-@cache
-def _pattern() -> re.Pattern[str]:
-    # Combining marks are no letters to `re`, but case folding makes them from letters.
-    marks = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c)[0] == "M"]
-    letters = rf"\w{''.join(marks)}"
-    return re.compile(rf"[{letters}]+|[^\s{letters}]")

@@ -62,6 +62,7 @@ class SanitizedElsewhere(PublishingMechanism[SanitizedElsewhereParams]):
     """
 
     name = "sanitized-elsewhere"
+    version = 2
     source = "a file of the user"
     Params = SanitizedElsewhereParams
     carries = frozenset({"entities", "layers"})
@@ -135,10 +136,10 @@ def _note(
     planted = [row for row in found if corpus.origin[row] < 0]
     counts: dict[str, float] = {
         "rows_published": len(found),
-        "rows_changed": sum(new[row] != corpus.texts[row] for row in found),
+        "rows_changed": sum(not each.is_same for each in found.values()),
         "rows_blank": sum(not (new[row] or "").strip() for row in found),
         "planted_rows": len(planted),
-        "planted_rows_unchanged": sum(new[row] == corpus.texts[row] for row in planted),
+        "planted_rows_unchanged": sum(found[row].is_same for row in planted),
         "words_kept": _kept(found.values()),
         "words_kept_of_another_row": _kept(_of_others(corpus.texts, new, [*found])),
     }

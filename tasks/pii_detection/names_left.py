@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +9,7 @@ import numpy as np
 from uedp_bench.corpus import Corpus, Layer, or_alone
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import ratio_estimate
-
-_WORD = re.compile(r"\w+|[^\w\s]")
+from uedp_bench.text.normal_words import NormalWord, normal_words, without_accents
 
 
 class NamesLeft(NamedTuple):
@@ -31,8 +29,10 @@ def names_left(
 ) -> NamesLeft | None:
     """Labelled mentions whose words still stand, in their order, in what was made of their row.
 
-    Case and white space do not count. A name that is left once counts for all its mentions in the
-    row, as it does for a reader.
+    Words are compared in their normal form, without accents and without the signs between them:
+    "José_Núñez" and "jose nunez" are one name. What begins or ends where a word does must do so
+    again: "Ann" is not left in "annual". A name that is left once counts for all its mentions in
+    the row, as it does for a reader.
 
     Args:
         corpus: original.
@@ -46,19 +46,19 @@ def names_left(
     """
     if published.vectors is not None:
         return None
-    texts: dict[int, list[str]] = {}
+    texts: dict[int, list[_Letters]] = {}
     for text, origin in zip(published.texts, published.origin.tolist(), strict=True):
         if origin >= 0:
-            texts.setdefault(origin, []).append(_words(text))
+            texts.setdefault(origin, []).append(_Letters.read(text))
     counts = gold.rows & ~corpus.where("public") & (corpus.origin >= 0)
     asked = [
-        (row, kind, int(corpus.origin[row]), _words(corpus.texts[row][start:end]))
+        (row, kind, int(corpus.origin[row]), _Name.read(corpus.texts[row], start, end))
         for row, start, end, kind in gold.spans.mentions()
         if counts[row] and int(corpus.origin[row]) in texts
     ]
     if not asked:
         return None
-    left = np.array([any(words in text for text in texts[at]) for _, _, at, words in asked])
+    left = np.array([any(text.holds(name) for text in texts[at]) for _, _, at, name in asked])
     rows = np.array([row for row, *_ in asked])
     users = or_alone(corpus.users)
     distinct, place = np.unique(rows, return_inverse=True)
@@ -82,9 +82,68 @@ def names_left(
     })  # fmt: skip
 
 
-def _words(text: str) -> str:
-    """Case-folded words between single spaces, with one at either end."""
-    return f" {' '.join(_WORD.findall(text.casefold()))} "
+class _Name(NamedTuple):
+    """A labelled mention.
+
+    Attributes:
+        letters: of its words, in their normal form; its other signs where it has no word.
+        begins, ends: a word of its row begins where it does, and ends where it does.
+    """
+
+    letters: str
+    begins: bool
+    ends: bool
+
+    @classmethod
+    def read(cls, text: str, start: int, end: int) -> _Name:
+        """The mention between two places of a text."""
+        words = normal_words(text)
+        return cls(
+            _joined(normal_words(text[start:end])),
+            begins=not any(word.start < start < word.end for word in words),
+            ends=not any(word.start < end < word.end for word in words),
+        )
+
+
+class _Letters(NamedTuple):
+    """Letters of all words of a text, and those of all its signs.
+
+    Attributes:
+        words: letters of words, joined.
+        edges: places where a word begins or ends.
+        signs: forms of words and other signs, joined.
+    """
+
+    words: str
+    edges: frozenset[int]
+    signs: str
+
+    @classmethod
+    def read(cls, text: str) -> _Letters:
+        """The letters of a text."""
+        words = normal_words(text)
+        forms = [without_accents(word.form) for word in words if word.is_name]
+        ends = np.cumsum([0, *map(len, forms)]).tolist()
+        return cls("".join(forms), frozenset(ends), "".join(word.form for word in words))
+
+    def holds(self, name: _Name) -> bool:
+        """True if the name stands in the text."""
+        if not name.letters:
+            return False
+        if not name.letters[0].isalnum():
+            return name.letters in self.signs
+        at = self.words.find(name.letters)
+        while at >= 0:
+            end = at + len(name.letters)
+            if (at in self.edges or not name.begins) and (end in self.edges or not name.ends):
+                return True
+            at = self.words.find(name.letters, at + 1)
+        return False
+
+
+def _joined(words: tuple[NormalWord, ...]) -> str:
+    named = [without_accents(word.form) for word in words if word.is_name]
+    return "".join(named or [word.form for word in words])
 
 
 def _share(hits: Any, owners: Any, rng: np.random.Generator) -> Estimate:

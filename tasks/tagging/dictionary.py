@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from uedp_bench.corpus import IntArray
+from uedp_bench.corpus import IntArray, normal_spelling
 from uedp_bench.tasks.tagging.words import WordTable
 
 Phrase = tuple[str, ...]
-"""The words of an entity, as they stand."""
+"""The words of an entity, in their normal spelling: the case of a word tells names from others."""
 
 
 def dictionary(entities: Iterable[tuple[Phrase, int]]) -> dict[Phrase, int]:
@@ -23,7 +23,7 @@ def dictionary(entities: Iterable[tuple[Phrase, int]]) -> dict[Phrase, int]:
     """
     counts: defaultdict[Phrase, Counter[int]] = defaultdict(Counter)
     for phrase, kind in entities:
-        counts[phrase][kind] += 1
+        counts[tuple(map(normal_spelling, phrase))][kind] += 1
     return {phrase: min(of, key=lambda kind: (-of[kind], kind)) for phrase, of in counts.items()}
 
 
@@ -46,13 +46,14 @@ def longest_matches(words: WordTable, phrases: Mapping[Phrase, int]) -> IntArray
     for phrase in phrases:
         by_first[phrase[0]].add(len(phrase))
     lengths = {word: sorted(found, reverse=True) for word, found in by_first.items()}
-    labels = np.zeros(len(words.words), dtype=np.int64)
+    spelled = tuple(map(normal_spelling, words.words))
+    labels = np.zeros(len(spelled), dtype=np.int64)
     bounds = words.offsets.tolist()
     for at, end in pairwise(bounds):
         while at < end:
-            size = _longest(words.words, at, end, (phrases, lengths))
+            size = _longest(spelled, at, end, (phrases, lengths))
             if size:
-                kind = phrases[words.words[at : at + size]]
+                kind = phrases[spelled[at : at + size]]
                 labels[at : at + size] = 2 + 2 * kind
                 labels[at] -= 1
             at += max(size, 1)

@@ -7,7 +7,12 @@ private attributes of its author, and the split that it is in.
 
 from uedp_bench.corpus._columns import Facts
 from uedp_bench.corpus.alignment import Alignment
-from uedp_bench.corpus.normal_form import normal_id, normal_surface, without_ignorables
+from uedp_bench.corpus.normal_form import (
+    normal_id,
+    normal_spelling,
+    normal_surface,
+    without_ignorables,
+)
 from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_ids import row_ids
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray, distinct
@@ -46,6 +51,7 @@ __all__ = [
     "dense_ids",
     "distinct",
     "normal_id",
+    "normal_spelling",
     "normal_surface",
     "or_alone",
     "replaced_texts",

@@ -39,6 +39,11 @@ def normal_id(value: Any) -> str:
     return whole[1] if whole else text
 
 
+def normal_spelling(word: str) -> str:
+    """Normal form of a word whose case counts: NFKC, no ignorable character, single spaces."""
+    return " ".join(without_ignorables(unicodedata.normalize("NFKC", word)).split())
+
+
 def normal_surface(surface: str) -> str:
     """Normal form of a surface: NFKC, no ignorable character, case-folded, single spaces.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.corpus.normal_form import normal_surface
 from uedp_bench.errors import CapabilityError, PrivacyError
 from uedp_bench.harness.pipeline import TrainingStage
 from uedp_bench.harness.utility import predicts_untrained
@@ -223,7 +224,7 @@ def _check_repeated(rows: Corpus, corpus: Corpus, task: str) -> None:
 
 def _long(text: str) -> str:
     """The text as it is compared; empty if it is too short to belong to somebody."""
-    words = text.casefold().split()
+    words = normal_surface(text).split()
     return " ".join(words) if len(words) >= LONG else ""
 
 

@@ -1,21 +1,19 @@
 """Which pieces of a text are another in a second version of it, by the words that both share.
 
 Nobody says how the second version was made, so this is a guess: the longest common subsequence of
-words (Hirschberg 1975, as rapidfuzz computes it), whatever their case. A word that stands in both
-by accident counts as the same, and where a text was written anew, so much of it is one piece.
+words (Hirschberg 1975, as rapidfuzz computes it) in their normal form and without accents. A word
+that stands in both by accident counts as the same, and where a text was written anew, so much of it
+is one piece.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-WORD = re.compile(r"\w+|[^\w\s]")
-"""A run of letters, digits and underscores, or any other character that is not white space."""
-
+from uedp_bench.text.normal_words import NormalWord, normal_words, without_accents
 
 MOST_PAIRS = 2_500_000_000
 """Words of one text times words of the other, past which all between their common beginning and end
@@ -29,8 +27,9 @@ class Change(NamedTuple):
         start, end: of the piece, in characters of the old text, end exclusive; equal where
             something was added.
         length: characters of what stands in its place; 0 where nothing does.
-        hides: a word of the old text is not there any more. Else spaces are others, or the case of
-            a word is, or something was added.
+        hides: a word of the old text is not there any more. Else a word is written another way
+            (case, accents, Unicode form, an escape of HTML), spaces are others, or something was
+            added.
     """
 
     start: int
@@ -43,15 +42,21 @@ class Compared(NamedTuple):
     """Two versions of a text.
 
     Attributes:
-        changes: in order, without overlaps; all else is the same, character by character or but
-            for the case of letters.
+        changes: in order, without overlaps; all else is the same but for the form of words.
         words: of the old text.
         kept: words of the old text that stand in the new one, in the same order.
+        added: words of the new text that are not among these.
     """
 
     changes: tuple[Change, ...]
     words: int
     kept: int
+    added: int
+
+    @property
+    def is_same(self) -> bool:
+        """True if the versions differ in spaces and the form of words at most."""
+        return self.kept == self.words and not self.added
 
 
 def compare(old: str, new: str) -> Compared:
@@ -59,25 +64,21 @@ def compare(old: str, new: str) -> Compared:
 
     A change begins and ends with a word: white space at its sides that did not change is not in it.
     """
-    before, after = _places(old), _places(new)
-    pairs = list(_pairs(_folded(old, before), _folded(new, after)))
-    edges = [(before[a], after[b]) for a, b in pairs]
+    before, after = normal_words(old), normal_words(new)
+    pairs = list(_pairs(_forms(before), _forms(after)))
+    edges = [(before[a][1:3], after[b][1:3]) for a, b in pairs]
     changes: list[Change] = []
     at = new_at = 0
     for (start, end), (new_start, new_end) in [*edges, ((len(old),) * 2, (len(new),) * 2)]:
         changes += _between((old[at:start], new[new_at:new_start]), at)
-        if end - start != new_end - new_start:  # letters of another case may be more letters
+        if end - start != new_end - new_start:  # another form of a word may be more letters
             changes.append(Change(start, end, new_end - new_start, hides=False))
         at, new_at = end, new_end
-    return Compared(tuple(changes), len(before), len(pairs))
+    return Compared(tuple(changes), len(before), len(pairs), len(after) - len(pairs))
 
 
-def _places(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in WORD.finditer(text)]
-
-
-def _folded(text: str, places: Sequence[tuple[int, int]]) -> list[str]:
-    return [text[start:end].casefold() for start, end in places]
+def _forms(words: Sequence[NormalWord]) -> list[str]:
+    return [without_accents(word.form) for word in words]
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -115,12 +116,12 @@ def _between(gap: tuple[str, str], at: int) -> Iterator[Change]:
     old, new = gap
     if old == new:
         return
-    if not old.strip():
+    if not normal_words(old):
         yield Change(at, at + len(old), len(new), hides=False)
         return
     for before, after in zip(_parts(old), _parts(new), strict=True):
         if before != after:
-            yield Change(at, at + len(before), len(after), hides=bool(before.strip()))
+            yield Change(at, at + len(before), len(after), hides=bool(normal_words(before)))
         at += len(before)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uedp_bench.corpus.normal_form import normal_surface
+
 Pair = tuple[str, str]
 """A text and its translation."""
 
@@ -15,5 +17,5 @@ def holds_text(pair: Pair) -> bool:
     A text of fewer than `LEAST_WORDS` words may be part of its translation ("in"), and one that is
     its own translation may be right (a name, a code): both are False.
     """
-    text, target = pair
+    text, target = map(normal_surface, pair)
     return text != target and text in target and len(text.split()) >= LEAST_WORDS

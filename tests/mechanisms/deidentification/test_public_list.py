@@ -230,3 +230,11 @@ def test_reading_a_list_takes_any_line_ending_and_a_byte_order_mark(tmp_path: Pa
     file = tmp_path / "list.txt"
     file.write_bytes("\ufeffAda  Brown\r\n\r\nStraße\n".encode())
     assert PublicList.read(file, "x").surfaces == {"ada brown", "strasse"}
+
+
+@pytest.mark.parametrize(
+    "written", ["Jose\u0301 Nu\u0301n\u0303ez", "JOSÉ \u200bNÚÑEZ", "Jos&eacute;  Núñez"]
+)
+def test_listed_surface_is_replaced_in_any_written_form(list_file: Path, written: str) -> None:
+    rows = corpus_of([(f"then {written} left", [])])
+    assert publish(rows, list_file, ["José Núñez"]).texts == ("then <LISTED> left",)

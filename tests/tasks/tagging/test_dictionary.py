@@ -24,3 +24,9 @@ def test_phrases_are_those_of_labels_within_their_row() -> None:
     table = WordTable.of(["a b", "c d e", ""], "spaces")
     labels = np.array([0, 1, 2, 3, 4])
     assert labelled_phrases(table, labels) == [(("b",), 0), (("d", "e"), 1)]
+
+
+def test_phrases_match_in_another_unicode_form_but_not_in_another_case() -> None:
+    phrases = dictionary([(("Jose\u0301",), 0), (("US",), 1)])
+    table = WordTable.of(["Jos\u00e9 told us Jo\u200bs\u00e9 US"], "spaces")
+    assert longest_matches(table, phrases).tolist() == [1, 0, 0, 1, 3]

@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from uedp_bench.component import Params
+from uedp_bench.corpus.normal_form import normal_surface
 
 Kind = Literal["date", "person", "organisation", "place"]
 """What a value is, which decides how it is compared with a phrase of a text."""
@@ -50,7 +51,7 @@ printed."""
 
 def normalise_key(key: str) -> str:
     """A key in one case and with single spaces, without the colon at its end."""
-    return " ".join(key.replace("’", "'").casefold().split()).rstrip(" :")
+    return normal_surface(key.replace("’", "'")).rstrip(" :")
 
 
 def tags_by_key(tags: Mapping[str, RecordTag]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
+from uedp_bench.corpus.normal_form import normal_surface
 from uedp_bench.text.annotation.dates import find_dates
 from uedp_bench.text.annotation.keys import Kind
 
@@ -55,9 +56,9 @@ def similarity(first: str, second: str) -> float:
 @lru_cache(maxsize=65_536)
 def words_of_name(name: str) -> tuple[str, ...]:
     """Words of a name in one case, without accents, titles in front of it and an article."""
-    letters = unicodedata.normalize("NFKD", name.replace("’", "'"))
+    letters = unicodedata.normalize("NFKD", normal_surface(name.replace("’", "'")))
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    words = [word.strip(".,;:'\"“”") for word in plain.casefold().split()]
+    words = [word.strip(".,;:'\"“”") for word in plain.split()]
     words = [word for word in words if word]
     while len(words) > 1 and words[0] in TITLES | {"the"}:
         del words[0]
