@@ -12,7 +12,10 @@ from pydantic import Field
 
 from uedp_bench.accounting.declared_claim import DeclaredClaim
 from uedp_bench.accounting.events import Claim
+from uedp_bench.component import at
 from uedp_bench.corpus import Layer, Rewriting, row_ids
+from uedp_bench.files.delimited_files import Quoting
+from uedp_bench.files.tables import Layout
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms.sanitized.changed_words import (
     changed_layer,
@@ -40,6 +43,19 @@ class SanitizedElsewhereParams(DeclaredClaim):
     )
     id_column: str = Field(default="id", description="column with the id of each row")
     text_column: str = Field(default="text", description="column with the sanitised text")
+    delimiter: str | None = Field(
+        default=None,
+        exclude_if=at(None),
+        min_length=1,
+        max_length=1,
+        description="between the fields of a line of csv or tsv; by default a comma or a tab",
+    )
+    quoting: Quoting | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="double quotes in csv and tsv. standard: a field may stand in them (RFC 4180); "
+        "none: they are text. By default standard, and a file that may have none is refused",
+    )
     missing: Literal["refuse", "drop"] = Field(
         default="refuse",
         description="rows whose id the file does not have. refuse: the run stops; drop: they are "
@@ -49,7 +65,8 @@ class SanitizedElsewhereParams(DeclaredClaim):
     @property
     def file(self) -> SanitizedFile:
         """The file."""
-        return SanitizedFile(self.path, self.id_column, self.text_column)
+        layout = Layout(delimiter=self.delimiter, quoting=self.quoting)
+        return SanitizedFile(self.path, self.id_column, self.text_column, layout)
 
 
 class SanitizedElsewhere(PublishingMechanism[SanitizedElsewhereParams]):

@@ -13,7 +13,7 @@ from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.files.cell_values import texts_of
 from uedp_bench.files.regular_files import open_regular, shown_path
-from uedp_bench.files.tables import read_table
+from uedp_bench.files.tables import Layout, read_table
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus
@@ -28,11 +28,13 @@ class SanitizedFile(NamedTuple):
     Attributes:
         path: of the file.
         id_column, text_column: names of its columns.
+        layout: of csv and tsv.
     """
 
     path: Path
     id_column: str = "id"
     text_column: str = "text"
+    layout: Layout = Layout()
 
     def texts(self) -> Mapping[str, str]:
         """Texts by id; a null text is an empty one.
@@ -44,7 +46,8 @@ class SanitizedFile(NamedTuple):
         with open_regular(self.path, _PATH):
             at = self.path.resolve()
         state = at.stat()
-        return _read(at, self.id_column, self.text_column, (state.st_mtime_ns, state.st_size))
+        version = (state.st_mtime_ns, state.st_size)
+        return _read(at, self.id_column, self.text_column, self.layout, version)
 
     def check_missing(
         self, corpus: Corpus, ids: Sequence[str], missing: BoolArray, *, may_drop: bool
@@ -86,10 +89,10 @@ class SanitizedFile(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _read(
-    path: Path, id_column: str, text_column: str, state: tuple[int, int]
+    path: Path, id_column: str, text_column: str, layout: Layout, version: tuple[int, int]
 ) -> Mapping[str, str]:
     """The texts of a file by id; a null text is an empty one."""
-    columns, where = read_table(path, _PATH), f"{_PATH}: {shown_path(path)}"
+    columns, where = read_table(path, _PATH, layout), f"{_PATH}: {shown_path(path)}"
     for parameter, name in (("id_column", id_column), ("text_column", text_column)):
         if name not in columns:
             near = nearest(name, columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import html
 import json
 import re
@@ -15,6 +14,7 @@ from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
+from uedp_bench.files.delimited_files import Dialect, read_records
 from uedp_bench.files.text_files import open_text
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.source import Source, SourceParams
@@ -118,13 +118,11 @@ def _read(file: Path) -> list[Item]:
 
 
 def _csv_items(file: Path) -> Iterator[Item]:
-    with open_text(file, "ag-news.path", newline="") as lines:
-        reader = csv.reader(lines)
-        for row in reader:
-            where = f"ag-news.path: {file}, line {reader.line_num}"
-            if len(row) != 3:
-                raise InputError(f"{where}: {len(row)} fields, not class, title, description")
-            yield _item(row[0], f"{row[1]} {row[2]}", where)
+    for line, row in read_records(file, "ag-news.path", Dialect(","), has_options=False):
+        where = f"ag-news.path: {file}, line {line}"
+        if len(row) != 3:
+            raise InputError(f"{where}: {len(row)} fields, not class, title, description")
+        yield _item(row[0], f"{row[1]} {row[2]}", where)
 
 
 def _jsonl_items(file: Path) -> Iterator[Item]:

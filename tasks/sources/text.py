@@ -10,16 +10,17 @@ from pydantic import Field, field_validator
 from uedp_bench.component import at
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
+from uedp_bench.files.delimited_files import Quoting
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.files.tables import ENDINGS as TABLES
 from uedp_bench.files.tables import (
-    UTF_8,
     Columns,
     FileColumns,
     Layout,
     ending_of,
     read_table,
 )
+from uedp_bench.files.text_files import UTF_8
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
@@ -60,6 +61,12 @@ class TextFileParams(ColumnParams):
         description="between the fields of a line of csv or tsv, such as ';'; by default a comma "
         "or a tab",
     )
+    quoting: Quoting | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="double quotes in csv and tsv. standard: a field may stand in them (RFC 4180); "
+        "none: they are text. By default standard, and a file that may have none is refused",
+    )
     token_columns: tuple[str, ...] = Field(
         default=(),
         exclude_if=at(()),
@@ -80,11 +87,11 @@ class TextFileParams(ColumnParams):
 class TextFile(Source[TextFileParams]):
     """Rows of a file with named columns.
 
-    csv and tsv have a header and the quoting of RFC 4180, and their empty fields are nulls; jsonl
-    has one object a line, and fields of objects within it are columns with a dot in their name; a
-    file in CoNLL layout has a token and its tags a line, and a blank line after a sentence; text is
-    UTF-8 unless `encoding` says otherwise. Splits that the files do not have are cut off the
-    training users, whole users at a time.
+    csv and tsv have a header, and their empty fields are nulls; jsonl has one object a line, and
+    fields of objects within it are columns with a dot in their name; a file in CoNLL layout has a
+    token and its tags a line, and a blank line after a sentence; text is UTF-8 unless `encoding`
+    says otherwise. Splits that the files do not have are cut off the training users, whole users at
+    a time.
     """
 
     name: ClassVar[str] = "text"
@@ -167,7 +174,9 @@ def read_columns(path: Path, params: TextFileParams, owner: str) -> Columns:
     if named == "conll" or (named is None and kind in ENDINGS):
         return read_tokens(path, params.token_columns, parameter, encoding)
     if named is not None or kind in TABLES:
-        return read_table(path, parameter, Layout(named, encoding, params.delimiter))
+        return read_table(
+            path, parameter, Layout(named, encoding, params.delimiter, params.quoting)
+        )
     raise InputError(
         f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(TABLES))} or, in CoNLL "
         f"layout, {', '.join(sorted(ENDINGS))}; or say what it is: {owner}.file_format"

@@ -221,7 +221,7 @@ def test_annotations_take_few_bytes_a_row(
         [{"start": 0, "end": 2, "type": None}],
         [None],
         ["O"],
-        ["I-X", "E-X", "O", "O", "O", "O"],
+        ["I-X", "Q-X", "O", "O", "O", "O"],
     ],
 )
 def test_what_is_wrong_with_an_annotation_is_said_alike(

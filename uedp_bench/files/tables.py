@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,9 +10,10 @@ import numpy as np
 
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.arrow_columns import ArrowColumns
+from uedp_bench.files.delimited_files import Dialect, Quoting, read_records
 from uedp_bench.files.json_tables import read_objects
 from uedp_bench.files.regular_files import shown_path
-from uedp_bench.files.text_files import MOST_LINE, open_text
+from uedp_bench.files.text_files import UTF_8, open_text
 
 TableFormat = Literal["csv", "tsv", "jsonl", "json", "parquet", "lines"]
 
@@ -25,9 +25,6 @@ FORMATS: Mapping[str, TableFormat] = {
 
 ENDINGS = frozenset(FORMATS)
 """Endings of files that are tables."""
-
-UTF_8 = "utf-8-sig"
-"""UTF-8 with or without a byte order mark."""
 
 Columns = Mapping[str, Sequence[Any]]
 """Values by column name, all columns equally long; None is a null."""
@@ -55,11 +52,13 @@ class Layout(NamedTuple):
         file_format: what it is; by default what its ending says.
         encoding: of its text.
         delimiter: between the fields of csv and tsv; by default a comma and a tab.
+        quoting: of csv and tsv; None for the standard one, refused where there may be none.
     """
 
     file_format: TableFormat | None = None
     encoding: str = UTF_8
     delimiter: str | None = None
+    quoting: Quoting | None = None
 
 
 def taken(columns: Columns, rows: Sequence[int]) -> Columns:
@@ -84,7 +83,7 @@ def ending_of(path: Path) -> str:
 def read_table(path: Path, parameter: str, layout: Layout | None = None) -> Columns:
     """The columns of a table; its ending, one of `ENDINGS`, says its format unless that is given.
 
-    csv and tsv have a header and the quoting of RFC 4180, and their empty fields are nulls; jsonl
+    csv and tsv have a header, and their empty fields are nulls (`read_records`); jsonl
     has one object a line and json one list of them (`read_objects`); a file of lines has the column
     `text`, without the blank ones.
 
@@ -128,28 +127,17 @@ def _read_lines(path: Path, parameter: str, encoding: str) -> Columns:
 
 
 def _read_delimited(path: Path, layout: Layout, usual: str, parameter: str) -> Columns:
-    csv.field_size_limit(MOST_LINE)  # the csv module stops at 128 KiB a field unless told
-    where = f"{parameter}: {shown_path(path)}"
-    with open_text(path, parameter, newline="", encoding=layout.encoding) as lines:
-        reader = csv.reader(lines, delimiter=layout.delimiter or usual, strict=True)
-        try:
-            header = next(reader, [])
-            columns: dict[str, list[str | None]] = {name: [] for name in header}
-            numbers: list[int] = []
-            if len(columns) != len(header):
-                twice = next(name for name in header if header.count(name) > 1)
-                raise InputError(f"{where} names a column twice: {shown(twice)}")
-            for row in reader:
-                if not row:
-                    continue  # a blank line
-                if len(row) != len(header):
-                    raise InputError(
-                        f"{where}, line {reader.line_num}: {len(row)} fields under a "
-                        f"header of {len(header)}"
-                    )
-                numbers.append(reader.line_num)
-                for name, value in zip(header, row, strict=True):
-                    columns[name].append(value or None)
-        except csv.Error as error:
-            raise InputError(f"{where}, line {reader.line_num}: {error}") from None
-    return _placed(columns, numbers, path, parameter)
+    dialect = Dialect(layout.delimiter or usual, layout.quoting, layout.delimiter is None)
+    records = read_records(path, parameter, dialect, encoding=layout.encoding)
+    first = next(records, None)
+    header = [] if first is None else first.fields
+    columns: dict[str, list[str | None]] = {name: [] for name in header}
+    if len(columns) != len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"{parameter}: {shown_path(path)} names a column twice: {shown(twice)}")
+    lines: list[int] = []
+    for record in records:
+        lines.append(record.line)
+        for name, value in zip(header, record.fields, strict=True):
+            columns[name].append(value or None)
+    return _placed(columns, lines, path, parameter)

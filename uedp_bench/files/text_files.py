@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +21,26 @@ GZIP_MAGIC = b"\x1f\x8b"
 MOST_LINE = 2**24
 """Characters of a line of any file, and of a field of csv."""
 
-MOST_RATIO, MOST_UNPACKED = 200, 2**28
+MOST_RATIO, MOST_UNPACKED = 200, 2**24
 """How much larger than itself what a gzip file holds may be, where it is more than these bytes."""
+
+MOST_LINES = 2**21
+"""Lines of a file that has fewer bytes than lines, at most: a line costs more than its bytes."""
+
+UTF_8 = "utf-8-sig"
+"""UTF-8 with or without a byte order mark."""
+
+MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
+         codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
+"""Encodings by their byte order marks; that of UTF-32 begins like that of UTF-16."""
+
+PACKERS = {
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "bzip2": re.compile(rb"BZh[1-9]1AY&"),
+    "xz": re.compile(rb"\xfd7zXZ\x00"),
+    "zip, as spreadsheets are": re.compile(rb"PK\x03\x04"),
+}
+"""First bytes of files that other programs than gzip packed."""
 
 
 @contextmanager
@@ -29,7 +49,7 @@ def open_text(
     parameter: str = "path",
     *,
     newline: str | None = None,
-    encoding: str = "utf-8-sig",
+    encoding: str = UTF_8,
 ) -> Iterator[TextIO]:
     """A text file opened for reading; gzip is known by its first bytes, not by its name.
 
@@ -49,20 +69,41 @@ def open_text(
     where = f"{parameter}: {shown_path(path)}"
     try:
         with open_regular(path, parameter) as raw:
-            packed = raw.read(2) == GZIP_MAGIC
+            start = raw.read(8)
             raw.seek(0)
+            refuse_packed(start, where)
             size = os.fstat(raw.fileno()).st_size
-            binary = _Unpacked(raw, where, size) if packed else raw
+            binary = _Unpacked(raw, where, size) if start[:2] == GZIP_MAGIC else raw
             with _Lines(binary, encoding=encoding, newline=newline) as text:
-                text.where = where
+                text.where, text.most_lines = where, max(MOST_LINES, size)
                 yield text
     except UnicodeDecodeError as error:
-        told = "UTF-8" if encoding == "utf-8-sig" else encoding
-        raise InputError(f"{where} is not {told} text ({error.reason})") from error
+        name = "UTF-8" if encoding == UTF_8 else encoding
+        mark = encoding_of_mark(start)
+        hint = f"; it begins as {mark} does" if mark not in (None, "utf-8", encoding) else ""
+        raise InputError(f"{where} is not {name} text ({error.reason}){hint}") from error
     except UnicodeError as error:  # of codecs that look for a byte order mark
         raise InputError(f"{where} is not {encoding} text ({error})") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{where} is damaged or cut short ({error})") from error
+
+
+def encoding_of_mark(start: bytes) -> str | None:
+    """The encoding whose byte order mark a file begins with."""
+    return next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
+
+
+def refuse_packed(start: bytes, where: str) -> None:
+    """Refuses a file that is packed by another program than gzip.
+
+    Raises:
+        InputError: with the program.
+    """
+    for name, magic in PACKERS.items():
+        if magic.match(start):
+            raise InputError(
+                f"{where} is packed by {name}; unpack it first, for gzip alone is read packed"
+            )
 
 
 class _Unpacked(gzip.GzipFile):
@@ -81,15 +122,18 @@ class _Unpacked(gzip.GzipFile):
         data = super().read1(size)
         if self.tell() > self._most:
             raise InputError(
-                f"{self._where} unpacks to more than {MOST_RATIO} times its size, as no text does"
+                f"{self._where} unpacks to more than {MOST_RATIO} times its size and more than "
+                f"{MOST_UNPACKED:,} bytes, as no text does"
             )
         return data
 
 
 class _Lines(io.TextIOWrapper):
-    """A text, none of whose lines is without end."""
+    """A text, none of whose lines is without end, nor are there many that cost no bytes."""
 
     where = ""
+    most_lines = MOST_LINES
+    _count = 0
 
     def __next__(self) -> str:  # type: ignore[override]  # typeshed says bytes, of a base
         line = self.readline(MOST_LINE + 1)
@@ -99,4 +143,7 @@ class _Lines(io.TextIOWrapper):
             )
         if not line:
             raise StopIteration
+        self._count += 1
+        if self._count > self.most_lines:
+            raise InputError(f"{self.where} has more than {self.most_lines:,} lines in fewer bytes")
         return line

@@ -102,15 +102,21 @@ class TagScheme:
             goes_on = same and letter not in _BEGIN and letter_before not in _END
             if self.name in _STRICT and not goes_on:
                 if letter_before in _OPEN:
-                    raise TagError(tags[at - 1], f"has no end as {self.name} marks it", at - 1)
+                    raise TagError(tags[at - 1], f"has no end{self._scheme}", at - 1)
                 if kind and letter not in _BEGIN:
-                    raise TagError(tag, f"has no beginning as {self.name} marks it", at)
+                    raise TagError(tag, f"has no beginning{self._scheme}", at)
             if goes_on:
                 spans[-1] = (spans[-1][0], end, kind)
             elif kind:
                 spans.append((start, end, kind))
             letter_before, type_before = letter, kind
         return spans
+
+    @property
+    def _scheme(self) -> str:
+        """The name of a strict scheme, and the tag of the column that speaks for it."""
+        proof = next(tag for tag, (letter, _) in self.parts.items() if letter not in {"", "B", "I"})
+        return f" as {self.name} marks it ({shown(proof)} of the column is {self.name})"
 
 
 def iob_spans(places: Sequence[Place], tags: Sequence[str]) -> list[TypedPlace]:

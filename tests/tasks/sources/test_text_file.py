@@ -191,7 +191,7 @@ def test_bad_columns_are_refused(
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "text,who\na,b,c\n", "line 2: 3 fields under a header of 2"),
+        ("a.csv", "text,who\na,b,c\n", "line 2: 3 fields, and 2 in line 1"),
         ("a.csv", "text,text\na,b\n", "names a column twice"),
         ("a.csv", 'text\n"open\n', "line 2"),
         ("a.csv", "text,who\n", "empty"),
