@@ -29,6 +29,8 @@ def test_each_quoting_reads_what_it_says(tmp_path: Path) -> None:
     assert records(tmp_path, text, quoting="standard")[1] == ["u1", "I came\nu2\tI left"]
     with pytest.raises(InputError, match="line 2: a quote opens a field that ends in line 3"):
         records(tmp_path, text)
+    with pytest.raises(InputError, match="line 2: a quote opens a field that ends in line 4"):
+        records(tmp_path, text.replace("u2", "\nu2"))
     with pytest.raises(InputError, match=r"line 2: unexpected end of data; .*quoting=none"):
         records(tmp_path, text.replace('left"', "left"))
     with pytest.raises(InputError, match=r"line 2: .*quoting=none"):

@@ -68,7 +68,7 @@ def test_json_is_limited_in_depth_and_size_of_numbers():
     for text in ("[" * (MOST_DEPTH + 1) + "]" * (MOST_DEPTH + 1), "[" * 100_000, '{"a":' * 5000):
         with pytest.raises(FormError, match=r"nested too deeply; .* at most 100 levels"):
             parse(text)
-    for text in ("{", "", "1" * 5000, "[1,]"):
+    for text in ("{", "", "1" * 5000, "[1,]", '"' + "[" * 200, '["' + '\\"' * 200_000 + "[" * 200):
         with pytest.raises(FormError, match="is no JSON"):
             parse(text)
 

@@ -92,6 +92,8 @@ def parse(text: str) -> Parsed:
     except RecursionError:
         raise FormError(TOO_DEEP) from None
     except ValueError as reason:
+        if _opened(text) > MOST_DEPTH:  # no version of Python has the same limit
+            raise FormError(TOO_DEEP) from None
         raise FormError(f"is no JSON: {plain(str(reason), MOST_SHOWN)}") from None
     if _too_deep(value):
         raise FormError(TOO_DEEP)
@@ -117,6 +119,20 @@ def _parsed_quickly(text: str) -> Parsed | None:
 
 
 TOO_DEEP = f"is nested too deeply; results have at most {MOST_DEPTH} levels"
+
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+def _opened(text: str) -> int:
+    """Most lists and objects that are open at once, in a text that need not be JSON."""
+    depth = deepest = 0
+    for bracket in _BRACKETS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
+        deepest = max(depth, deepest)
+        if deepest > MOST_DEPTH:
+            break
+    return deepest
 
 
 _NESTED = {dict, list}

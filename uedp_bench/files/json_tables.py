@@ -15,6 +15,14 @@ from uedp_bench.files.text_files import open_text
 MOST_DEEP = 4
 """Levels of objects within objects whose fields become columns."""
 
+MOST_CELLS, MOST_SPARSE = 2**24, 50
+"""Cells of a table of which more than this many are empty for each that has a value, at most."""
+
+LIST_HINT = "; a list of objects over several lines is the format json, not jsonl"
+
+MOST_NAME = 1_000
+"""Characters of a column's name, with those of the objects that it stands in."""
+
 
 def read_objects(
     path: Path, parameter: str, encoding: str, *, lines: bool
@@ -38,10 +46,29 @@ def read_objects(
     """
     where = f"{parameter}: {shown_path(path)}"
     read = _of_lines if lines else _of_list
-    records = [(at, _flat(record)) for at, record in read(path, parameter, encoding, where)]
-    names = dict.fromkeys(name for _, record in records for name in record)
-    columns = {name: [record.get(name) for _, record in records] for name in names}
-    return columns, [at for at, _ in records]
+    columns: dict[str, list[Any]] = {}
+    numbers: list[int] = []
+    values = 0
+    for number, record in read(path, parameter, encoding, where):
+        cells = dict(_cells(record, where, number))
+        values += len(cells)
+        rows = len(numbers)
+        for name, value in cells.items():
+            column = columns.setdefault(name, [])
+            # A column is filled up when its next value comes: empty ends cost nothing yet.
+            column.extend([None] * (rows - len(column)))
+            column.append(value)
+        numbers.append(number)
+        size = len(numbers) * len(columns)
+        if size > MOST_CELLS and size > MOST_SPARSE * values:
+            raise InputError(
+                f"{where}: {len(columns):,} different fields in {len(numbers):,} rows make more "
+                f"than {MOST_CELLS:,} cells, of which {values:,} have a value; fields that rows "
+                "share are columns"
+            )
+    for column in columns.values():
+        column.extend([None] * (len(numbers) - len(column)))
+    return columns, numbers
 
 
 def _of_lines(
@@ -50,7 +77,8 @@ def _of_lines(
     with open_text(path, parameter, encoding=encoding) as text:
         for number, line in enumerate(text, start=1):
             if line.strip():
-                record = _parsed(line, f"{where}, line {number}")
+                is_list = number == 1 and line.startswith("[")
+                record = _parsed(line, f"{where}, line {number}", LIST_HINT if is_list else "")
                 if not isinstance(record, dict):
                     raise InputError(f"{where}, line {number} is not an object {{...}}")
                 yield number, record
@@ -69,20 +97,37 @@ def _of_list(
         yield number, record
 
 
-def _parsed(text: str, where: str) -> Any:
+def _parsed(text: str, where: str, hint: str = "") -> Any:
     try:
         return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is no JSON: {plain(str(error), 200)}") from None
+        raise InputError(f"{where} is no JSON: {plain(str(error), 200)}{hint}") from None
 
 
-def _flat(record: dict[str, Any], before: str = "", deep: int = 0) -> dict[str, Any]:
-    """Fields, then those of objects within it; a name that is there already stays."""
-    found = {f"{before}{name}": value for name, value in record.items()}
-    for name, value in record.items():
-        if isinstance(value, dict) and deep < MOST_DEEP:
-            found = _flat(value, f"{before}{name}.", deep + 1) | found
-    return found
+def _cells(record: dict[str, Any], where: str, number: int) -> Iterator[tuple[str, Any]]:
+    """Fields of a row, those of objects within it behind them; the first of a name counts.
+
+    Raises:
+        InputError: for a name that is too long.
+    """
+    names: set[str] = set()
+    level: list[tuple[str, dict[str, Any]]] = [("", record)]
+    for depth in range(MOST_DEEP + 1):
+        inner: list[tuple[str, dict[str, Any]]] = []
+        for before, fields in level:
+            for name, value in fields.items():
+                if len(before) + len(name) > MOST_NAME:
+                    raise InputError(
+                        f"{where}: row {number} has a field whose name has more than "
+                        f"{MOST_NAME:,} characters: {plain(before + name[:60], 60)}"
+                    )
+                whole = before + name
+                if whole not in names:
+                    names.add(whole)
+                    yield whole, value
+                if isinstance(value, dict) and depth < MOST_DEEP:
+                    inner.append((f"{whole}.", value))
+        level = inner
 
 
 def _no_number(name: str) -> float:
