@@ -38,11 +38,11 @@ from typing import Any
 import yaml
 from reference_tables import filled, quoted_by
 
-from uedp_bench import registry
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.settings import parse_setting
 from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
 from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.results import RunSpec
 
 HERE = Path(__file__).resolve().parents[1]
@@ -190,18 +190,6 @@ def minutes(results: Iterable[dict[str, Any]]) -> tuple[float, bool]:
     return (total + sum(shared.values())) / 60, measured
 
 
-def outdated(result: dict[str, Any]) -> bool:
-    """True if a component has another version now, or the result is too old to name its version."""
-    known = result["provenance"].get("identity")
-    if not known:
-        return True
-    single = ((registry.tasks, "task"), (registry.sources, "source"), (registry.models, "model"))
-    pairs = [(kind, known[name]) for kind, name in single]
-    pairs += [(registry.mechanisms, each) for each in known["mechanism"]]
-    pairs += [(registry.attacks, each) for each in known["attacks"]]
-    return any(kind.get(name).version != version for kind, (name, version, *_) in pairs)
-
-
 def stored_results(folder: Path) -> list[dict[str, Any]]:
     """The results of a folder, as they are written."""
     files = sorted(folder.glob("*/result.json"))
@@ -228,7 +216,7 @@ def listing(parts: Sequence[Part], place: Place, *, with_data: bool = True) -> s
         runs, older, total, exact = 0, 0, 0.0, True
         for part in members:
             results = stored_results(place.stored / part.name)
-            aged = sum(map(outdated, results))
+            aged = sum(is_older(each["provenance"].get("identity")) for each in results)
             took, measured = minutes(results)
             seeds = {result["spec"]["seed"] for result in results}
             commits = {str(result["provenance"].get("commit"))[:7] for result in results}

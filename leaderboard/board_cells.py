@@ -18,6 +18,8 @@ from uedp_bench.leaderboard.cell_text import (
 )
 from uedp_bench.leaderboard.headline import NOTHING
 from uedp_bench.leaderboard.metrics import metric
+from uedp_bench.leaderboard.older_code import NOTE as OLDER_NOTE
+from uedp_bench.leaderboard.older_code import OLDER
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 
 
@@ -43,7 +45,12 @@ def sheets(rows: Sequence[Row]) -> list[Sheet]:
     """Two sheets (utility and guarantee; leakage and cost) for every comparable set of rows."""
     out = []
     for board in boards(rows):
-        names = labels(board)
+        older = [row.older_code for row in board]
+        mixed = any(older) and not all(older)
+        names = [
+            f"{label} ({OLDER})" if mixed and row.older_code else label
+            for label, row in zip(labels(board), board, strict=True)
+        ]
         for name, columns, notes in (
             ("utility and guarantee", _left(board), _left_notes(board)),
             ("leakage and cost", _right(board), _right_notes(board)),
@@ -249,6 +256,8 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
              "over seeds (Student's t)"]  # fmt: skip
     if any(len(row.seeds) == 1 for row in board):
         notes.append("rows with 1 seed (n = 1) have no interval")
+    if any(row.older_code for row in board):
+        notes.append(OLDER_NOTE)
     if any(row.learned is False for row in board):
         notes.append(f"{NOTHING}: no better than the best floor, the interval considered; such "
                      "rows come last")  # fmt: skip

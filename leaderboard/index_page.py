@@ -148,6 +148,7 @@ def _row(row: Row) -> dict[str, Any]:
         "delta": spec.delta,
         "n": len(row.seeds),
         "learned": row.learned,
+        "older": row.older_code,
         "failed": len(row.failed),
         "device": row.device,
         "guarantees": [_guarantee(found) for found in row.guarantees],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,12 +56,14 @@ class Loaded:
 
     Attributes:
         copies: each id once, by id.
-        problems: files that are no results, and ids that stand for different runs.
+        problems: files that are no results.
+        clashes: ids of which two results cannot both stand.
         notes: what readers may want to know.
     """
 
     copies: dict[str, Copy]
     problems: tuple[str, ...] = ()
+    clashes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -74,13 +77,23 @@ class Loaded:
         return {identifier: copy.place for identifier, copy in self.copies.items()}
 
     def checked(self) -> Loaded:
-        """The same, if all of it is sound.
+        """Everything that was read, if all of it is sound.
 
         Raises:
             InputError: with all that is not.
         """
         if self.problems:
-            raise InputError("; ".join(self.problems))
+            raise InputError("; ".join((*self.problems, *self.clashes)))
+        return self.unambiguous()
+
+    def unambiguous(self) -> Loaded:
+        """Everything that was read, if no id stands for two results.
+
+        Raises:
+            InputError: with all that do.
+        """
+        if self.clashes:
+            raise InputError("; ".join(self.clashes))
         return self
 
 
@@ -107,7 +120,7 @@ class Loader:
         """All results that are there now.
 
         The same id in several places counts once: a finished run before a failed one, then the
-        newer.
+        newer. Finished runs of one id whose utility differs clash.
 
         Raises:
             InputError: if a folder, a store or an experiment does not exist.
@@ -185,16 +198,17 @@ def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Lo
     by_id: dict[str, list[Copy]] = {}
     for copy in copies:
         by_id.setdefault(copy.result.id, []).append(copy)
-    kept, differing = {}, []
+    kept, differing, clashes = {}, [], []
     for identifier in sorted(by_id):
         # Most ids have one copy, and ranking copies takes time.
         found = by_id[identifier]
         first, *others = sorted(found, key=_worth, reverse=True) if len(found) > 1 else found
         kept[identifier] = first
-        problems += [
-            f"{first.place} and {other.place}: one id ({identifier}), but different runs"
+        clashes += [
+            f"{first.place} and {other.place}: one id ({identifier}), but {contradiction}; "
+            "keep one of them"
             for other in others
-            if _contradict(first.result, other.result)
+            if (contradiction := _contradiction(first.result, other.result))
         ]
         if any(_differ(first, other) for other in others):
             differing.append(identifier)
@@ -203,7 +217,7 @@ def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Lo
         notes.append(f"of {len(differing)} runs there are several results; the newest count: "
                      f"{shown}")  # fmt: skip
     notes += disagreements(copy.result for copy in kept.values())
-    return Loaded(kept, tuple(sorted(problems)), tuple(notes))
+    return Loaded(kept, tuple(sorted(problems)), tuple(sorted(clashes)), tuple(notes))
 
 
 def _worth(copy: Copy) -> tuple[bool, bool, str, str, str, str]:
@@ -221,11 +235,35 @@ def _differ(one: Copy, other: Copy) -> bool:
     return one.result.status == other.result.status and one.content != other.content
 
 
-def _contradict(one: Result, other: Result) -> bool:
-    """True if two finished results cannot both be runs of the spec that their id stands for."""
+def _contradiction(one: Result, other: Result) -> str:
+    """Why two finished results of one id cannot both stand; empty where they can."""
     if not one.status == other.status == "finished":
-        return False
+        return ""
     mine, its = one.spec, other.spec
-    return (one.group, one.label, mine.seed, mine.task.name, mine.source.name) != (
+    if (one.group, one.label, mine.seed, mine.task.name, mine.source.name) != (
         other.group, other.label, its.seed, its.task.name, its.source.name,
-    )  # fmt: skip
+    ):  # fmt: skip
+        return "different runs"
+    if one.cost.device != other.cost.device:
+        return ""  # a GPU adds in an order of its own
+    return differing_utility(utility_of(one), utility_of(other))
+
+
+def utility_of(result: Result) -> dict[str, float]:
+    """Values of a run's utility by name."""
+    return {name: float(estimate.value) for name, estimate in result.utility.items()}
+
+
+def differing_utility(one: Mapping[str, float], other: Mapping[str, float]) -> str:
+    """The first utility in which two results of one id differ; empty where they repeat.
+
+    Runs repeat to a relative 10^-6 on a CPU (`docs/results.md`, what repeats).
+    """
+    for name in sorted(one.keys() & other.keys()):
+        if not math.isclose(one[name], other[name], rel_tol=REPEATS, abs_tol=REPEATS):
+            return f"{name} is {one[name]:.9g} in one and {other[name]:.9g} in the other"
+    return ""
+
+
+REPEATS = 1e-6
+"""Relative difference up to which two results are one run done twice."""

@@ -16,6 +16,7 @@ from uedp_bench.errors import UnknownNameError
 from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard import headline as headlines
 from uedp_bench.leaderboard.metrics import metric
+from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.promises_over_seeds import highest_bounds, same_point, worst_guarantees
 from uedp_bench.results import Headline, LowerBound, Result, RunSpec, SkippedAttack
 
@@ -68,6 +69,7 @@ class Row(_Frozen):
         epsilon_at: of metric DP, epsilon between the words of some pairs, by what the pair is.
         public_sizes: units that were declared, that train, and that a round plans and expects, of
             the first run that noted them.
+        older_code: True if any run was made by an earlier version of what computes.
         selection: how hyper-parameters were chosen; empty where trained models were not compared.
         runs: all runs of the group, by seed.
     """
@@ -91,6 +93,7 @@ class Row(_Frozen):
     device: str = ""
     skipped_attacks: tuple[SkippedAttack, ...] = ()
     selection: dict[str, Any] = {}
+    older_code: bool = False
     runs: tuple[RunRef, ...]
 
     @property
@@ -225,6 +228,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         device=", ".join(devices),
         skipped_attacks=tuple(SkippedAttack(name=name, reason=why) for name, why in skipped),
         selection=first.selection,
+        older_code=any(is_older(result.provenance.get("identity")) for result in done),
         runs=tuple(_reference(result, paths) for result in ordered),
     )
 

@@ -123,7 +123,7 @@ class LiveSite:
         shown, left_out = without_culprits(replace(loaded, copies=copies), update)
         self._loaded = loaded
         left_out += [line for _, line in self._culprits.values()]
-        lines = [f"left out: {line}" for line in (*loaded.problems, *left_out)]
+        lines = [f"left out: {line}" for line in (*loaded.problems, *loaded.clashes, *left_out)]
         lines += [f"note: {note}" for note in loaded.notes]
         self._new += [line for line in lines if line not in self._said]
         self._said = set(lines)

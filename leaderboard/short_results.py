@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from uedp_bench.harness.public_sizes import NOTE
+from uedp_bench.leaderboard.older_code import versions_of
 from uedp_bench.results import CHECKED, ComponentSpec, Result
 
 LEFT_OUT: dict[str, Any] = {
@@ -20,7 +21,7 @@ _MADE = ("corpus", "downstream", "vocabulary")
 def short(result: Result) -> Result:
     """The result as tables, plots and rows of the leaderboard read it.
 
-    Of its provenance there remain the date, fingerprints, and that an identity is recorded; of its
+    Of its provenance there remain the date, fingerprints, and versions of components; of its
     diagnostics the numbers, and what stands in a table.
     """
     came, told = result.provenance, result.diagnostics
@@ -32,7 +33,7 @@ def short(result: Result) -> Result:
     if "created" in came:
         provenance["created"] = str(came["created"])
     if "identity" in came:
-        provenance["identity"] = {}
+        provenance["identity"] = versions_of(came["identity"])
     diagnostics = {
         name: value
         for name, value in told.items()

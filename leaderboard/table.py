@@ -255,6 +255,7 @@ def columns_of(row: Row) -> dict[str, Any]:
     line |= {"failed": len(row.failed), "failed_runs": " ".join(run.id for run in row.failed)}
     line["error"] = "; ".join(run.error for run in row.failed)
     line["learned"] = {True: "true", False: "false", None: "unknown"}[row.learned]
+    line["older_code"] = str(row.older_code).lower()
     if row.headline is not None:
         line["headline"] = row.headline.metric
         line["headline.larger_is_better"] = str(row.headline.larger_is_better).lower()

@@ -7,9 +7,10 @@ and that its guarantees are what its events are worth. That the events happened 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from uedp_bench.leaderboard.loading import differing_utility, utility_of
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.validation.audits import check_audit
 from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
@@ -59,7 +60,21 @@ def check(path: Path) -> Report:
         id=result.id if result is not None and known else None,
         problems=tuple(sorted(unique, key=lambda problem: problem.severity)),
         told=() if result is None else tuple(plain(text, MOST_SAID) for text in told(result)),
+        utility=utility_of(result) if result is not None and result.status == "finished" else {},
     )
+
+
+def without_twins(reports: Sequence[Report]) -> list[Report]:
+    """Reports with an error where an earlier file has the same id and another utility."""
+    first: dict[str, Report] = {}
+    checked = []
+    for report in reports:
+        twin = report if report.id is None else first.setdefault(report.id, report)
+        if difference := differing_utility(twin.utility, report.utility):
+            clash = error("id", f"also stands for {twin.path}, but {difference}: keep one of them")
+            report = report.model_copy(update={"problems": (clash, *report.problems)})
+        checked.append(report)
+    return checked
 
 
 def find(paths: Iterable[Path]) -> Iterator[Path | Report]:

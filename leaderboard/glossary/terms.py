@@ -70,6 +70,8 @@ MEASURES = (
     Term("set", "comparable set", "Rows whose utility compares: same task, text, model, corpus "
          "and, where it matters, vocabulary."),
     Term("learned", "learned", "Yes where the row is surely better than its best floor."),
+    Term("older-code", "older code", "An earlier version of what computes made the row. It keeps "
+         "its id and its proof; the present version may give other numbers."),
     Term("seeds", "seeds", "How many runs of the row finished; they differ in randomness alone."),
     Term("canary", "canary", "A text that an attack plants in private data, to see later what the "
          "release tells of it."),

@@ -13,6 +13,7 @@ from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.cell_text import stat_text
 from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.metrics import metric
+from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
@@ -81,6 +82,7 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         ),
         "utility": readings("utility", result.utility, row.utility, row.headline),
         "learned": result.learned,
+        "older": is_older(result.provenance.get("identity")),
         "floors": _floors(result),
         "taking_part": taking_part(result),
         "attacks": _attacks(result, row, figures),

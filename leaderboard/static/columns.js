@@ -18,6 +18,7 @@ window.uedp.grid = (function () {
     return element("div", {},
       element("a", { href: row.runs[0].page, class: "row-link" }, row.label, apart ? [" ", second(apart)] : []), " ",
       idle(row) ? [element("span", { class: "badge warn idle" }, "learned nothing"), " "] : [],
+      row.older ? [element("a", { class: "badge older", href: "glossary.html#older-code" }, "older code"), " "] : [],
       element("span", { class: "second" },
         element("span", { "aria-hidden": "true" }, links.length > 1 ? "seeds" : "seed"), links, about(row)));
   }

@@ -76,6 +76,7 @@
       task: row.task, source: row.source, model: row.model, group: row.id,
       comparable: sets[row.set].title, seeds: finished.map((run) => run.seed).join(" "),
       failed: row.failed, delta: row.delta,
+      older_code: String(row.older),
       learned: row.learned === null ? "unknown" : String(row.learned),
       ...Object.fromEntries(Object.entries(row.differs).map(([name, value]) => [`params.${name}`, value])),
     };

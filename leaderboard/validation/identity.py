@@ -15,6 +15,7 @@ from uedp_bench.harness.identity import identity_of, identity_parts
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.results import Result
+from uedp_bench.version import ENGINE
 
 RECORDED = "provenance.identity"
 HASH = re.compile(r"[0-9a-f]{16}")
@@ -35,6 +36,7 @@ class _Parts(BaseModel):
     """What `identity_parts` gives."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    engine: int = 1
     delta: float
     corpus: str
     downstream: str | None = None
@@ -91,6 +93,12 @@ def check_identity(result: Result) -> Iterator[Problem]:
         return
     yield from _hashed(result, found)
     yield from _agrees(result, parts)
+    if parts.engine != ENGINE:
+        yield note(
+            f"{RECORDED}.engine",
+            f"is {parts.engine}, and {ENGINE} is installed: numbers of different versions of what "
+            "computes do not compare",
+        )
     for named, (where, part) in _pairs(components(result.spec), parts.flat()):
         yield from _component(named, where, part)
 
@@ -119,7 +127,7 @@ def task_version(result: Result) -> int | None:
     corpus = fingerprint(result)
     if corpus is None or not all(each.known for each in components(result.spec)):
         return None
-    parts = _match(identity_parts(result.spec, corpus, lambda value, mark: value), result.id)
+    parts = _match(_unrecorded(result, corpus), result.id)
     return None if parts is None else int(parts["task"][1])
 
 
@@ -241,7 +249,7 @@ def _recomputed(result: Result) -> Iterator[Problem]:
     if unknown:
         yield note("id", f"not checked: {RECORDED} is missing, and {unknown[0].where} is not known")
         return
-    parts = identity_parts(result.spec, corpus or "", lambda value, mark: value)
+    parts = _unrecorded(result, corpus or "")
     versions = _match(parts, result.id)
     files = [f"{each.where}.params.{name}" for each in named for name in each.files()]
     outside = [name for name in files if not name.startswith("spec.source")]
@@ -257,6 +265,13 @@ def _recomputed(result: Result) -> Iterator[Problem]:
                    "of different versions do not compare")  # fmt: skip
     if (group := identity_of(versions)[1]) != result.group:
         yield error("group", f"{shown(result.group)} is not the {group!r} of the spec without seed")
+
+
+def _unrecorded(result: Result, corpus: str) -> dict[str, Any]:
+    """Identity of a result that records none: it is older than the version of the engine."""
+    parts = identity_parts(result.spec, corpus, lambda value, mark: value)
+    parts.pop("engine", None)
+    return parts
 
 
 def _match(parts: dict[str, Any], identifier: str) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.files import printable as terminal
 from uedp_bench.files.json_files import MOST_SHOWN
@@ -45,12 +45,14 @@ class Report(_Frozen):
         id: of the result, where it has a usable one.
         problems: errors first.
         told: what everybody should know who publishes the file; a sentence each.
+        utility: values of a finished run, by which results of one id are told apart.
     """
 
     path: str
     id: str | None = None
     problems: tuple[Problem, ...] = ()
     told: tuple[str, ...] = ()
+    utility: dict[str, float] = Field(default={}, repr=False)
 
     @property
     def valid(self) -> bool:

@@ -61,6 +61,16 @@ def test_build_says_where_to_look_and_what_was_written(runs, capsys):
     assert told["index"] == "site/index.html"
 
 
+@pytest.mark.parametrize("command", [["leaderboard"], ["leaderboard", "build", "--out", "site"]])
+def test_one_id_for_two_utilities_is_refused(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    for folder, score in (("a", 60.3), ("b", 54.2)):
+        utility = {"perplexity": Estimate(value=score)}
+        put(made("one", utility=utility), tmp_path / "results" / folder / "one")
+    assert run_cli([*command, "--results", "results"]) == 2
+    assert not (tmp_path / "site").exists()
+
+
 def test_build_filters_and_names_what_is_not_there(runs, capsys):
     assert run_cli(["leaderboard", "build", "--out", "site", "--source", "conll2003"]) == 0
     assert [path.name for path in Path("site/runs").iterdir()] == ["conll2003.html"]

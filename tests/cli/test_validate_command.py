@@ -68,6 +68,18 @@ def test_json():
     }  # fmt: skip
 
 
+def test_one_id_for_two_utilities_is_an_error(tmp_path):
+    data = json.loads(NOISELESS.read_text(encoding="utf-8"))
+    data["utility"]["macro_f1"]["value"] += 0.01
+    twin = tmp_path / "twin.json"
+    twin.write_text(json.dumps(data))
+    alone, same, both = (run(*files) for files in ([twin], [NOISELESS] * 2, [NOISELESS, twin]))
+    assert (alone.exit_code, same.exit_code, both.exit_code) == (0, 0, 1)
+    assert f"error id: also stands for {NOISELESS}" in both.output
+    _, report = json.loads(run(NOISELESS, twin, "--json").stdout)
+    assert [p["where"] for p in report["problems"] if p["severity"] == "error"] == ["id"]
+
+
 def test_plug_ins_are_loaded_for_the_check(tmp_path, monkeypatch):
     monkeypatch.setattr(registry.mechanisms, "_given", dict(registry.mechanisms._given))
     plugin = tmp_path / "secret_sauce.py"

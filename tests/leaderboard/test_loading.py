@@ -15,7 +15,7 @@ from uedp_bench.harness import tracking
 from uedp_bench.leaderboard import sources
 from uedp_bench.leaderboard.loading import Loader, load_results
 from uedp_bench.leaderboard.sources import Experiment, Folder
-from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.results import ComponentSpec, Cost, Estimate, Result, RunSpec, write_result
 
 
 def made(identifier="aa01", *, day=1, perplexity=50.0, group="g", **more):
@@ -77,9 +77,9 @@ def test_broken_files_are_all_named(tmp_path):
 
 def test_which_of_several_results_counts_does_not_depend_on_where_they_are(tmp_path):
     copies = [
-        made(day=1, perplexity=1.0),
+        made(day=1, perplexity=2.0 + 1e-9),
         made(day=2, perplexity=2.0),
-        made(day=2, perplexity=1.5),
+        made(day=2, perplexity=2.0 - 1e-9),
         made(day=3, perplexity=3.0, status="failed"),
     ]
     for names in itertools.permutations("abcd"):
@@ -90,7 +90,7 @@ def test_which_of_several_results_counts_does_not_depend_on_where_they_are(tmp_p
         assert [result.utility["perplexity"].value for result in loaded.results] == [2.0]
         assert loaded.places["aa01"] == str(root / names[1] / "aa01" / "result.json")
         assert loaded.notes == ("of 1 runs there are several results; the newest count: aa01",)
-        assert loaded.problems == ()
+        assert loaded.problems == loaded.clashes == ()
 
 
 def test_one_id_for_two_different_runs_is_refused(tmp_path):
@@ -100,6 +100,19 @@ def test_one_id_for_two_different_runs_is_refused(tmp_path):
         InputError, match=r"/[ab]/aa01/result.json and .*/[ab]/aa01/result.json: one id"
     ):
         load_results([tmp_path])
+
+
+def test_one_id_with_two_utilities_is_refused(tmp_path):
+    put(made(perplexity=60.3), tmp_path / "a")
+    put(made(day=2, perplexity=54.2), tmp_path / "b")
+    with pytest.raises(InputError, match="perplexity is"):
+        load_results([tmp_path])
+
+
+def test_devices_of_one_id_may_differ_in_rounding(tmp_path):
+    put(made(perplexity=60.3), tmp_path / "a")
+    put(made(day=2, perplexity=60.2, cost=Cost(device="cuda")), tmp_path / "b")
+    assert load_results([tmp_path])[0].utility["perplexity"].value == 60.2
 
 
 def test_only_what_has_changed_is_read_again(tmp_path, monkeypatch):

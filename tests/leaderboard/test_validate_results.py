@@ -24,6 +24,7 @@ KNOWN = (
     "name no stage",
     "names a MLflow store",
     "results of different versions do not compare",
+    "numbers of different versions of what computes do not compare",
     "is of another version than the one installed",
     "the audit is of another version",  # of bloggers, whose commit numbered the same audit 2
     "did not state what all proofs assume",

@@ -61,7 +61,7 @@ def leaderboard_command(
     from uedp_bench.leaderboard.leaving_out import without_culprits
 
     loader = loader_of(results, experiment, tracking_uri)
-    loaded = loader.load()
+    loaded = loader.load().unambiguous()
     if not loaded.copies:
         tell(loaded)
         raise no_results(loader)

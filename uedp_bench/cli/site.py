@@ -63,7 +63,7 @@ def build_command(
 
     loader = loader_of(results, experiment, tracking_uri)
     with _bar("reading results") as progress:
-        loaded = loader.load(progress)
+        loaded = loader.load(progress).unambiguous()
     if not loaded.copies:
         tell(loaded)
         raise no_results(loader)

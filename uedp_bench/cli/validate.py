@@ -32,7 +32,7 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
     uedp-bench leaderboard validate result.json --json
     uedp-bench leaderboard validate result.json --plugin my_mechanism.py
     """  # noqa: D301
-    from uedp_bench.leaderboard.validate import check, find
+    from uedp_bench.leaderboard.validate import check, find, without_twins
     from uedp_bench.leaderboard.validation.checking_process import Guard
     from uedp_bench.leaderboard.validation.report import Report
     from uedp_bench.registry import load_plugins
@@ -44,6 +44,11 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
             report = found if isinstance(found, Report) else guarded(found)
             reports.append(report)
             if not as_json:
+                typer.echo(_text(report))
+    alone, reports = reports, without_twins(reports)
+    if not as_json:
+        for before, report in zip(alone, reports, strict=True):
+            if before != report:
                 typer.echo(_text(report))
     if as_json:
         print_json([_plain(report) for report in reports])

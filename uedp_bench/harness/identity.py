@@ -15,6 +15,7 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.harness.named_files import Content, content_of, path_mark
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.source import SourceRef
+from uedp_bench.version import ENGINE
 
 AND = "+"
 """Between the fingerprints of the two corpora of a run."""
@@ -124,6 +125,8 @@ def identity_parts(
     }
     if spec.noise_source != "seed":  # results of before it was a choice keep their ids
         parts["noise_source"] = spec.noise_source
+    if ENGINE > 1:  # results of before the engine had a version keep their ids
+        parts["engine"] = ENGINE
     if spec.clients is not None:
         parts["clients"] = spec.clients.model_dump(mode="json")
     if spec.selection is not None:

@@ -127,7 +127,7 @@ def _value(name: str, cell: Any) -> Any:
     """A cell of the CSV as a value: numbers are numbers, and what is not known is None."""
     if cell == "":
         return None
-    if name in ("learned", "headline.larger_is_better"):
+    if name in ("learned", "older_code", "headline.larger_is_better"):
         return _TRUTHS[cell]
     if cell in ("inf", "-inf"):
         return math.inf if cell == "inf" else -math.inf

@@ -1,0 +1,69 @@
+"""Results of older code: what computes has a later version here than when they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from uedp_bench import registry
+from uedp_bench.errors import UedpBenchError
+from uedp_bench.version import ENGINE
+
+OLDER = "older code"
+NOTE = (
+    f"{OLDER}: made by an earlier version of what computes; numbers of the present one may differ"
+)
+_SINGLE = {"task": registry.tasks, "source": registry.sources, "model": registry.models}
+_LISTED = {"mechanism": registry.mechanisms, "attacks": registry.attacks}
+
+
+def is_older(identity: Any) -> bool:
+    """True if the engine or a component of a run has a later version here.
+
+    Nothing is known of components that are not installed, nor without an identity.
+
+    Args:
+        identity: what a result records of it (`provenance.identity`).
+    """
+    if not isinstance(identity, Mapping):
+        return False
+    engine = identity.get("engine", 1)
+    if not isinstance(engine, int) or engine < ENGINE:
+        return True
+    return any(
+        isinstance(version, int) and version < _installed(kind, name, version)
+        for kind, name, version in _parts(identity)
+    )
+
+
+def versions_of(identity: Any) -> dict[str, Any]:
+    """Names and versions of an identity, without parameters, for `is_older`."""
+    if not isinstance(identity, Mapping):
+        return {}
+    short: dict[str, Any] = {"engine": identity.get("engine", 1)}
+    for field in _SINGLE:
+        short[field] = _name_and_version(identity.get(field))
+    for field in _LISTED:
+        listed = identity.get(field)
+        short[field] = list(map(_name_and_version, listed)) if isinstance(listed, list) else []
+    return short
+
+
+def _parts(identity: Mapping[str, Any]) -> Iterator[tuple[registry.Registry[Any], Any, Any]]:
+    short = versions_of(identity)
+    for field, kind in _SINGLE.items():
+        yield (kind, *short[field])
+    for field, kind in _LISTED.items():
+        for part in short[field]:
+            yield (kind, *part)
+
+
+def _name_and_version(part: Any) -> list[Any]:
+    return list(part[:2]) if isinstance(part, list | tuple) and len(part) > 1 else [None, None]
+
+
+def _installed(kind: registry.Registry[Any], name: Any, otherwise: int) -> int:
+    try:
+        return int(kind.get(name).version) if isinstance(name, str) else otherwise
+    except UedpBenchError:
+        return otherwise

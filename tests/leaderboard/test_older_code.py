@@ -1,0 +1,83 @@
+"""Rows of earlier versions of what computes are marked, and those of the present are not."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from board_results import seeds
+
+from uedp_bench.leaderboard.board_cells import sheets
+from uedp_bench.leaderboard.older_code import NOTE, OLDER, is_older, versions_of
+from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.short_results import short
+from uedp_bench.leaderboard.table import to_csv
+from uedp_bench.registry import mechanisms
+from uedp_bench.results import Result
+from uedp_bench.version import ENGINE
+
+PRESENT = {
+    "engine": ENGINE,
+    "task": ["next-word", 10**6, {}],
+    "source": ["embedded", 10**6, {}],
+    "model": ["lstm-small", 10**6, {}],
+    "mechanism": [["user-dp", mechanisms.get("user-dp").version, {}]],
+    "attacks": [],
+}
+OLDER_IDENTITIES = {
+    "engine": {**PRESENT, "engine": ENGINE - 1},
+    "component": {**PRESENT, "mechanism": [["user-dp", 1, {}]]},
+    "no form": {**PRESENT, "engine": "2"},
+}
+
+
+def with_identity(result: Result, identity: object) -> Result:
+    return result.model_copy(update={"provenance": {**result.provenance, "identity": identity}})
+
+
+def recorded(result: Result) -> object:
+    return result.provenance.get("identity")
+
+
+def made(mechanism: str = "user-dp") -> Result:
+    return seeds(mechanism, 50.0)[0]
+
+
+@pytest.mark.parametrize("identity", OLDER_IDENTITIES.values(), ids=OLDER_IDENTITIES)
+def test_an_earlier_version_is_older_code(identity):
+    result = with_identity(made(), identity)
+    assert is_older(recorded(result))
+    assert is_older(recorded(short(result)))
+
+
+@pytest.mark.parametrize("mechanism", [PRESENT["mechanism"], [["a-strangers", 1, {}, "digest"]]])
+def test_present_versions_are_not(mechanism):
+    result = with_identity(made(), {**PRESENT, "mechanism": mechanism})
+    assert not is_older(recorded(result))
+    assert not is_older(recorded(short(result)))
+
+
+def test_rows_are_marked_where_a_board_has_both():
+    old = with_identity(made("uedp"), OLDER_IDENTITIES["engine"])
+    new = with_identity(made(), PRESENT)
+    rows = aggregate([old, new])
+    (utility, *_) = sheets(rows)
+    assert [cells[0].endswith(f"({OLDER})") for cells in utility.cells[:2]] == [
+        row.older_code for row in rows
+    ]
+    assert NOTE in utility.notes
+    lines = csv.DictReader(io.StringIO(to_csv(rows)))
+    assert sorted(line["older_code"] for line in lines) == ["false", "true"]
+    (present, *_) = sheets(aggregate([new]))
+    assert NOTE not in present.notes
+
+
+def test_nothing_is_marked_without_an_identity():
+    assert not is_older(recorded(made()))
+
+
+def test_versions_hold_no_parameters():
+    secret = {**PRESENT, "mechanism": [["user-dp", 2, {"sigma": "S"}]]}
+    assert "S" not in json.dumps(versions_of(secret))
