@@ -13,6 +13,7 @@ from uedp_bench.corpus import Spans
 from uedp_bench.errors import InputError
 from uedp_bench.statistics.span_scores import (
     SCHEMES,
+    _most_pairs,
     counts_by_type,
     span_counts,
     span_scores,
@@ -118,6 +119,43 @@ def test_overlapping_spans_of_one_side_count_once_each() -> None:
     gold = Spans.build(["Bank of England"], [(0, 0, 15, 0), (0, 8, 15, 1)])
     counts = span_counts(gold, Spans.build(["Bank of England"], [(0, 8, 15, 1)]), 1)
     assert counts.table().tolist() == [[2, 1, 1, 1, 1, 1]]
+
+
+SPANS = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=4
+)
+
+
+@given(SPANS, SPANS, st.permutations([0, 1, 2]))
+def test_counts_do_not_depend_on_how_types_are_numbered(
+    gold: list[tuple[int, int, int]], found: list[tuple[int, int, int]], order: list[int]
+) -> None:
+    def counts(numbers: list[int]) -> list[list[float]]:
+        sides = (
+            Spans.build(
+                ["Bank of England"], [(0, at, at + size, numbers[k]) for at, size, k in side]
+            )
+            for side in (gold, found)
+        )
+        return span_counts(*sides, 1).table().tolist()  # type: ignore[no-any-return]
+
+    assert counts([0, 1, 2]) == counts(order)
+
+
+@given(SPANS, SPANS)
+def test_best_pairing_is_that_of_brute_force(
+    gold: list[tuple[int, int, int]], found: list[tuple[int, int, int]]
+) -> None:
+    def most(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> int:
+        if not left:
+            return 0
+        (start, end), rest = left[0], left[1:]
+        met = [i for i, other in enumerate(right) if other[0] < end and start < other[1]]
+        return max(most(rest, right), *(1 + most(rest, right[:i] + right[i + 1 :]) for i in met), 0)
+
+    sides = [[(start, start + size) for start, size, _ in side] for side in (gold, found)]
+    ours = _most_pairs(*([(*piece, 0) for piece in side] for side in sides))
+    assert ours == most(*sides)
 
 
 def test_intervals_are_over_users() -> None:

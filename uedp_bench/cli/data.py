@@ -72,6 +72,7 @@ def describe_command(
     from uedp_bench.text import detection
     from uedp_bench.text.describe_data import describe, tables
     from uedp_bench.text.entities import DetectionParams
+    from uedp_bench.text.type_names import kinds_of_types
 
     load_plugins(plugin or [])
     values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
@@ -85,7 +86,11 @@ def describe_command(
     found = None
     if detector is not None and isinstance(params, DetectionParams):
         found = detection.detector_of(corpus, params)
-    agreed = None if layer is None else annotation_agreement.agreement(corpus, layer)
+    agreed = (
+        None
+        if layer is None
+        else annotation_agreement.agreement(corpus, layer, kinds=kinds_of_types)
+    )
     if as_json:
         measured = {} if found is None else {"detection": {**given, **found.to_dict()}}
         if agreed is not None:

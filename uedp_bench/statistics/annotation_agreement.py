@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import Corpus, Layer, Spans, or_alone
+from uedp_bench.corpus import Corpus, or_alone
 from uedp_bench.errors import InputError
 from uedp_bench.statistics.span_scores import (
     SpanCounts,
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from uedp_bench.results import Estimate
 
+Kinds = Callable[[tuple[str, ...]], Sequence[str]]
+"""Kinds of types by their names."""
+
 GOLD = "gold"
 """The layer that others are measured by."""
 
@@ -32,8 +36,9 @@ class Agreement:
 
     Attributes:
         rows, users: that both layers annotate completely, public rows left out.
-        scores: by scheme, of the types that both declare, with intervals over users.
-        by_type: sums of the counts of each of these types, spans of other types left out.
+        scores: by scheme, of all spans of both layers, with intervals over users. A span of a type
+            that the other layer lacks has no span of its own type there.
+        by_type: sums of the counts of each type of either layer, spans of other types left out.
     """
 
     rows: int
@@ -50,28 +55,34 @@ class Agreement:
         return {"rows": self.rows, "users": self.users, "scores": scores, "by_type": self.by_type}
 
 
-def agreement(corpus: Corpus, found: str, gold: str = GOLD) -> Agreement:
+def agreement(corpus: Corpus, found: str, gold: str = GOLD, *, kinds: Kinds = tuple) -> Agreement:
     """One layer of a corpus measured by another.
+
+    A type of `found` that `gold` lacks by name is the one type of `gold` of the same kind, if there
+    is one.
 
     Args:
         corpus: with both layers; rows that one of them does not annotate completely, and public
             ones, do not count.
         found: name of the layer that is measured.
         gold: name of the layer that it is measured by.
+        kinds: kinds of types (`text.type_names.kinds_of_types`); by default names alone.
 
     Raises:
         CapabilityError: if the corpus lacks one of them.
         InputError: if they have no type in common, or nothing is marked in `gold`.
     """
     sides = corpus.layer(gold), corpus.layer(found)
-    types = [name for name in sides[0].types if name in sides[1].types]
-    if not types:
+    names = _names(sides[0].types, sides[1].types, kinds)
+    if not {*names} & {*sides[0].types}:
         raise InputError(
             f"the layers {gold} ({', '.join(sides[0].types)}) and {found} "
             f"({', '.join(sides[1].types)}) have no type in common"
         )
     rows = np.flatnonzero(sides[0].rows & sides[1].rows & ~corpus.where("public"))
-    true, seen = (_of_types(layer, types).take(rows) for layer in sides)
+    types = list(dict.fromkeys((*sides[0].types, *names)))
+    true = sides[0].spans.take(rows)
+    seen = sides[1].spans.renumbered([types.index(name) for name in names]).take(rows)
     counts = span_counts(true, seen, len(rows))
     users = or_alone(corpus.users[rows])
     return Agreement(
@@ -85,12 +96,13 @@ def agreement(corpus: Corpus, found: str, gold: str = GOLD) -> Agreement:
     )
 
 
-def _of_types(layer: Layer, types: list[str]) -> Spans:
-    """The spans of these types, numbered as they are here."""
-    number = np.array([types.index(name) if name in types else -1 for name in layer.types])
-    kinds = number[layer.spans.type]
-    kept = np.flatnonzero(kinds >= 0)
-    return replace(layer.spans.chosen(kept), type=kinds[kept])
+def _names(gold: tuple[str, ...], found: tuple[str, ...], kinds: Kinds) -> list[str]:
+    """Names of the types of `found`: those that `gold` gives types of the same kind."""
+    of_gold, names = kinds(gold), []
+    for name, kind in zip(found, kinds(found), strict=True):
+        alike = [other for other, its in zip(gold, of_gold, strict=True) if its == kind]
+        names.append(alike[0] if name not in gold and len(alike) == 1 else name)
+    return names
 
 
 def _sums(counts: SpanCounts) -> dict[str, int]:

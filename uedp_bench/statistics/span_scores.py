@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -84,8 +85,10 @@ def span_counts(gold: Spans, predicted: Spans, rows: int) -> SpanCounts:
 
     Predicted spans choose from left to right among the gold spans that nobody has taken: one of the
     same boundaries, else the first that they overlap (for `type`: the one of their type whose
-    boundaries are nearest, else the first, which is then taken by a wrong type). One common
-    character (word) is an overlap; nervaluate asks for 1 % of the gold span.
+    boundaries are nearest, else the first, which is then taken by a wrong type). In a row where
+    spans of one side overlap, `type` counts the pairs of the best pairing, so that nothing depends
+    on how types are called. Equal spans of one type are one. One common character (word) is an
+    overlap; nervaluate asks for 1 % of the gold span.
 
     Args:
         gold: spans whose types are numbered as those of `predicted` are; offsets in characters or
@@ -243,7 +246,7 @@ def _by_row(spans: Spans, rows: int, side: str) -> list[list[_Piece]]:
                 f"of the {rows} rows"
             )
         pieces[row].append((start, end, kind))
-    return [sorted(row) for row in pieces]
+    return [sorted({*row}) for row in pieces]
 
 
 def _same(true: list[_Piece], found: list[_Piece]) -> tuple[int, int]:
@@ -276,6 +279,10 @@ def _overlap(true: list[_Piece], found: list[_Piece]) -> int:
 
 def _same_type(true: list[_Piece], found: list[_Piece]) -> int:
     """How many of `found` have a gold span of their own and of their type that they overlap."""
+    if _is_nested(true) or _is_nested(found):
+        kinds = {kind for *_, kind in true} & {kind for *_, kind in found}
+        sides = ([[p for p in row if p[2] == kind] for row in (true, found)] for kind in kinds)
+        return sum(_most_pairs(*both) for both in sides)
     free, hits = list(true), 0
     for start, end, kind in found:
         met = [gold for gold in free if _meets(gold, (start, end, kind))]
@@ -286,6 +293,32 @@ def _same_type(true: list[_Piece], found: list[_Piece]) -> int:
         elif met:
             free.remove(met[0])
     return hits
+
+
+def _is_nested(row: list[_Piece]) -> bool:
+    """True if two spans of one side overlap; they are in the order of their beginning."""
+    return any(one[1] > other[0] for one, other in pairwise(row))
+
+
+def _most_pairs(true: Sequence[_Piece], found: Sequence[_Piece]) -> int:
+    """Most pairs of a gold span and a predicted one that overlap, each span in one pair.
+
+    Spans are paired in the order of their ends, each with the free one of the other side that ends
+    first. All that are left end later, so that no other choice leaves them more to pair with.
+    """
+    pieces = sorted(
+        (end, start, side) for side, row in enumerate((true, found)) for start, end, _ in row
+    )
+    free, pairs = [True] * len(pieces), 0
+    for at, (end, _, side) in enumerate(pieces):
+        if not free[at]:
+            continue
+        for other in range(at + 1, len(pieces)):
+            if free[other] and pieces[other][2] != side and pieces[other][1] < end:
+                free[other] = False
+                pairs += 1
+                break
+    return pairs
 
 
 def _precision_recall_f1(sums: FloatArray) -> FloatArray:

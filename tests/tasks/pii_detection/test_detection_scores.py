@@ -67,3 +67,11 @@ def test_intervals_are_over_users() -> None:
         assert found.low is not None
         assert found.high is not None
         assert found.low < found.value < found.high, name
+
+
+@pytest.mark.parametrize("other", ["ALIAS", "ZALIAS"])
+def test_type_scores_do_not_depend_on_how_another_type_is_called(other: str) -> None:
+    found = [(0, 0, 7, 0), (0, 0, 7, 1), (1, 0, 7, 0), (1, 0, 7, 1)]
+    utility, _ = measured(found, (other, "PERSON"))
+    assert utility["recall_type"].value == pytest.approx(2 / 6)
+    assert utility["f1_type"].value == pytest.approx(2 * 2 / 10)
