@@ -133,12 +133,13 @@ class NextWord(Task[NextWordParams]):
         """See `Task`.
 
         Raises:
-            InputError: if there is nothing to train on, or public pre-training is asked for
-                without public text.
+            InputError: if there is nothing to train on, public pre-training is asked for without
+                public text, or the network sees the token that it is to predict.
         """
         if vocabulary is None:
             raise InputError("next-word needs a vocabulary")
         module = self._model().build(vocabulary, run.shared_seed("init"))
+        self._check_causal(module, vocabulary)
         stages = []
         missing = "the corpus has no public text: give source.public files, or set it to 0"
         if (before := public_stage(self.params, corpus, missing)) is not None:
@@ -238,6 +239,21 @@ class NextWord(Task[NextWordParams]):
         if not isinstance(self.model, LanguageModel):
             raise CapabilityError("next-word needs a language model (such as lstm-small)")
         return self.model
+
+    def _check_causal(self, module: nn.Module, vocabulary: Vocabulary) -> None:
+        """Refuses a network that sees the token that it is to predict.
+
+        Raises:
+            InputError: if a later token moves its predictions.
+        """
+        from uedp_bench.models.networks.probes import Probe
+
+        model = self._model()
+        name = f"the network of the model {model.name!r}"
+        probe = Probe(
+            name, module, lambda tokens, _: module(tokens), vocabulary, model.max_length()
+        )
+        probe.check_causal()
 
     def _learner(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -18,6 +18,8 @@ from uedp_bench.text.pretrained import readable
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from uedp_bench.models.networks.probes import Outputs, Probe
 
 _NETWORK, _WEIGHTS = "network", "weights.pt"
 
@@ -61,6 +63,7 @@ class Checkpoint(
     """
 
     name = "checkpoint"
+    version = 2
     source = "any model saved by the transformers library"
     Params = CheckpointParams
     vectorised = False
@@ -90,11 +93,7 @@ class Checkpoint(
 
     def max_length(self) -> int | None:
         """`max_length`, or fewer where the network or its tokenizer takes fewer."""
-        config = self._configuration
-        positions = getattr(config, "max_position_embeddings", None)
-        if positions is not None and config.model_type in _PAST_PADDING:
-            positions -= config.pad_token_id + 1
-        limits = [self.params.max_length, positions, self._tokenizer.model_max_length]
+        limits = [self.params.max_length, self._positions, self._tokenizer.model_max_length]
         return min((n for n in limits if n is not None and n > 0), default=None)
 
     def token_numbers(self) -> int:
@@ -104,11 +103,20 @@ class Checkpoint(
     # ---------------------------------------------------------------------- causal language models
 
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
-        """See `LanguageModel`; nothing is drawn."""
+        """See `LanguageModel`; nothing is drawn.
+
+        Raises:
+            InputError: if a prediction of the network changes with a later token.
+        """
         from uedp_bench.models.networks.causal_transformer import TransformerNetwork
         from uedp_bench.models.networks.whole_checkpoint import whole_network
 
-        return TransformerNetwork(self._fitting(whole_network(self._where, "causal"), vocabulary))
+        network = self._fitting(whole_network(self._where, "causal"), vocabulary)
+        module = TransformerNetwork(network)
+        probe = self._probe(module, lambda tokens, lengths: module(tokens), vocabulary)
+        probe.check_causal()
+        probe.check_rows()
+        return module
 
     def save_network(self, module: nn.Module, folder: Path) -> None:
         """In the library's own format."""
@@ -130,7 +138,10 @@ class Checkpoint(
             InputError: if the model has no head of BERT's kind, or reads rows in another way.
         """
         self._check_rows(vocabulary)
-        return _masked(self._where, self._fitting, vocabulary)
+        module: Any = _masked(self._where, self._fitting, vocabulary)
+        encoder = module.encoder
+        self._probe(module, lambda *rows: encoder.last_layer(*rows)[0], vocabulary).check_rows()
+        return cast("nn.Module", module)
 
     def save_masked(self, module: nn.Module, folder: Path) -> None:
         """In the library's own format."""
@@ -149,7 +160,9 @@ class Checkpoint(
         from uedp_bench.models.networks.whole_checkpoint import classifier_of
 
         module = classifier_of(self._where, self.params.labels)
-        self._fitting(module.network, self._check_rows(vocabulary))
+        read = self._check_rows(vocabulary)
+        self._fitting(module.network, read)
+        self._probe(module, module, read).check_rows()
         return module
 
     def save_encoder(self, module: nn.Module, folder: Path) -> None:
@@ -185,7 +198,9 @@ class Checkpoint(
         from uedp_bench.models.networks.whole_checkpoint import tagger_of
 
         module = tagger_of(self._where, self.params.labels)
-        self._fitting(module.network, self._check_rows(vocabulary))
+        read = self._check_rows(vocabulary)
+        self._fitting(module.network, read)
+        self._probe(module, lambda *rows: module.last_layer(*rows)[0], read).check_rows()
         return module
 
     def save_token_encoder(self, module: nn.Module, folder: Path) -> None:
@@ -217,6 +232,18 @@ class Checkpoint(
 
         return configuration(self._where)
 
+    @cached_property
+    def _positions(self) -> int | None:
+        from uedp_bench.models.networks.whole_checkpoint import positions
+
+        return positions(self._configuration)
+
+    def _probe(self, module: nn.Module, outputs: Outputs, vocabulary: Vocabulary) -> Probe:
+        from uedp_bench.models.networks.probes import Probe
+
+        name = f"checkpoint.pretrained {self._where!r}"
+        return Probe(name, module, outputs, vocabulary, self.max_length())
+
     def _fitting(self, network: Any, vocabulary: Vocabulary) -> Any:
         """The network, if it knows all tokens.
 
@@ -247,10 +274,6 @@ class Checkpoint(
                 "begin, text and end, as encoders of BERT's kind do"
             )
         return vocabulary
-
-
-_PAST_PADDING = ("roberta", "xlm-roberta", "camembert")
-"""Kinds of networks whose positions begin after that of padding."""
 
 
 def _masked(where: str, fitting: Any, vocabulary: Vocabulary) -> nn.Module:

@@ -96,6 +96,30 @@ def configuration(where: str) -> Any:
         return AutoConfig.from_pretrained(where, trust_remote_code=False)
 
 
+def positions(config: Any) -> int | None:
+    """Most tokens of a row by the configuration; None where it names no limit.
+
+    Networks of RoBERTa's kind count positions from the one after padding's, which their table of
+    positions shows.
+    """
+    from transformers import AutoModel
+
+    limit = getattr(config, "max_position_embeddings", None)
+    if limit is None:
+        return None
+    try:
+        with torch.device("meta"):  # shapes alone: no memory, no numbers
+            network = AutoModel.from_config(config)
+    except (ValueError, RuntimeError, TypeError):  # not a network of its own, without its head
+        return int(limit)
+    tables = [
+        getattr(module, "padding_idx", None)
+        for name, module in network.named_modules()
+        if name.endswith("position_embeddings")
+    ]
+    return int(limit) - max((at + 1 for at in tables if at is not None), default=0)
+
+
 def _may_be_left(name: str) -> bool:
     return any(part in name for part in _LEFT_OUT)
 
@@ -175,19 +199,32 @@ class CheckpointClassifier(PaddedTransformer):
         self.projection = Projection(layer.in_features, None, seed=0)
         self.width = layer.in_features
         self._positions = _takes_positions(network)
+        # The library finds the last token of a row by its padding token, or, in an encoder-decoder,
+        # by end tokens, of which it wants equally many in every row of a batch.
+        self._one_by_one = network.config.pad_token_id is None or network.config.is_encoder_decoder
         self._brought = head
         _put(network, layer, nn.Identity())
 
     def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, width); see `TextEncoder`. Seeds have nothing to do."""
         rows, longest = tokens.shape
-        positions = torch.arange(longest, device=tokens.device).expand(rows, -1)
-        inside = positions < lengths[:, None]
-        options = {"position_ids": positions} if self._positions else {}
-        found: Tensor = self.network(
-            input_ids=tokens, attention_mask=inside.long(), **options
-        ).logits
-        return found
+        if self._one_by_one and rows > 1:
+            each = zip(tokens, lengths.tolist(), strict=True)
+            return torch.cat([self._logits(row[None, :length]) for row, length in each])
+        inside = torch.arange(longest, device=tokens.device) < lengths[:, None]
+        if (padding := self.network.config.pad_token_id) is not None:
+            tokens = tokens.masked_fill(~inside, padding)
+        return self._logits(tokens, inside)
+
+    def _logits(self, tokens: Tensor, inside: Tensor | None = None) -> Tensor:
+        rows, longest = tokens.shape
+        mask = torch.ones_like(tokens) if inside is None else inside.long()
+        options = {}
+        if self._positions:
+            places = torch.arange(longest, device=tokens.device)
+            options["position_ids"] = places.expand(rows, -1)
+        logits: Tensor = self.network(input_ids=tokens, attention_mask=mask, **options).logits
+        return logits
 
     def head(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """See `BringsHead`."""

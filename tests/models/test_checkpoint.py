@@ -1,0 +1,118 @@
+"""Networks of other makers answer what transformers answers, or are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import uedp_bench as ub
+from tests.support import checkpoints as made
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.models.checkpoint import Checkpoint
+
+LONG = " ".join(made.WORDS)
+
+
+def corpus(labels: bool = False) -> Corpus:
+    texts = (*made.sentences(5, 0), LONG, "of", made.sentences(1, 1)[0])
+    more: dict[str, Any] = {}
+    if labels:
+        more = {"labels": np.arange(len(texts)) % 2, "label_names": ("neg", "pos")}
+    users, split = np.arange(len(texts)), np.zeros(len(texts), dtype=np.int64)
+    return Corpus(texts, {"user": users}, split, **more)
+
+
+def bert_kind(kind: str, config: str, folder: Path, **more: Any) -> Any:
+    """A fresh network of one layer with weights that matter."""
+    torch.manual_seed(1)
+    reads = made.tokenizer(pairs=True)
+    own = getattr(transformers, config)(
+        vocab_size=len(reads), **{**made.SIZES, "max_position_embeddings": 24}, pad_token_id=0,
+        id2label={0: "neg", 1: "pos"}, label2id={"neg": 0, "pos": 1}, **more,
+    )  # fmt: skip
+    model = getattr(transformers, kind)(own).eval()
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            torch.nn.init.normal_(weight, 0, 0.3)
+    made.saved(model, reads, folder)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"), [("BertLMHeadModel", "BertConfig"), ("RobertaForCausalLM", "RobertaConfig")]
+)
+def test_language_model_that_sees_the_next_token_is_refused(
+    kind: str, config: str, tmp_path: Path
+) -> None:
+    bert_kind(kind, config, tmp_path / "blind", is_decoder=True)
+    bert_kind(kind, config, tmp_path / "sighted", is_decoder=False)
+    release: Any = ub.load_checkpoint(tmp_path / "blind", corpus())
+    texts = list(corpus().texts[:2])
+    alone = release.token_logprobs(texts[:1])[0].logp
+    assert alone == pytest.approx(release.token_logprobs([*texts, LONG])[0].logp, abs=1e-4)
+    with pytest.raises(InputError, match=r"sighted.*reads the tokens that it is to predict"):
+        ub.load_checkpoint(tmp_path / "sighted", corpus())
+
+
+def theirs(folder: Path, texts: list[str], limit: int) -> np.ndarray[Any, Any]:
+    """Log-probabilities by transformers, one row at a time."""
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    reads = transformers.AutoTokenizer.from_pretrained(folder)
+    rows = []
+    with torch.no_grad():
+        for text in texts:
+            tokens = reads(text, return_tensors="pt")["input_ids"]
+            if tokens.shape[1] > limit:
+                tokens = torch.cat([tokens[:, : limit - 1], tokens[:, -1:]], dim=1)
+            rows.append(torch.log_softmax(model(input_ids=tokens).logits[0], dim=-1).numpy())
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("Roberta", 23), ("MPNet", 22), ("RobertaPreLayerNorm", 23), ("XLMRobertaXL", 23),
+     ("Data2VecText", 23), ("Longformer", 23), ("Bert", 24), ("Electra", 24)],
+)  # fmt: skip
+def test_classifiers_read_rows_up_to_their_last_position(
+    name: str, limit: int, tmp_path: Path
+) -> None:
+    more = {"attention_window": [8]} if name == "Longformer" else {}
+    bert_kind(f"{name}ForSequenceClassification", f"{name}Config", tmp_path, **more)
+    model = Checkpoint.create({"pretrained": str(tmp_path)})
+    assert model.max_length() == limit
+    release: Any = ub.load_checkpoint(tmp_path, corpus(labels=True), task="text-classification")
+    wanted = theirs(tmp_path, list(corpus().texts), limit)
+    assert release.class_logprobs(corpus(labels=True)) == pytest.approx(wanted, abs=1e-4)
+
+
+SMALL = {"n_layer": 1, "n_head": 2, "n_embd": 32, "n_positions": 24}
+BART = {
+    "d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64,
+    "decoder_start_token_id": 3, "forced_eos_token_id": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "padding"), [("GPT2", 0), ("GPT2", None), ("Bart", 0)])
+def test_classifiers_that_look_for_the_last_token_find_that_of_their_row(
+    kind: str, padding: int | None, tmp_path: Path
+) -> None:
+    sizes = SMALL if kind == "GPT2" else {**BART, "max_position_embeddings": 24}
+    marks = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": padding}
+    torch.manual_seed(1)
+    reads = made.tokenizer(pairs=True)
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=len(reads), **sizes, **marks, num_labels=2, id2label={0: "neg", 1: "pos"},
+        label2id={"neg": 0, "pos": 1},
+    )  # fmt: skip
+    model = getattr(transformers, f"{kind}ForSequenceClassification")(config).eval()
+    made.saved(model, reads, tmp_path)
+    release: Any = ub.load_checkpoint(tmp_path, corpus(labels=True), task="text-classification")
+    wanted = theirs(tmp_path, list(corpus().texts), 24)
+    assert release.class_logprobs(corpus(labels=True)) == pytest.approx(wanted, abs=1e-4)
