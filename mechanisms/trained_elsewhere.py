@@ -34,12 +34,15 @@ class TrainedElsewhereParams(DeclaredClaim):
 class TrainedElsewhere(TrainingMechanism[TrainedElsewhereParams]):
     """Releases the model `checkpoint` as somebody trained it, on rows of the split `train`.
 
-    Nothing is trained here, and nothing is known of how it was trained: what the user declares is
-    printed as a claim, and nothing is proven. Attacks that planted nothing before that training
-    have nothing to look for and are skipped; none may ask for models trained in the same way.
+    Every row of that split is a member: none becomes valid or test. Utility is that of the test
+    rows, or, where there are none, of the rows of held_out. Nothing is trained here, and nothing is
+    known of how it was trained: what the user declares is printed as a claim, and nothing is
+    proven. Attacks that planted nothing before that training have nothing to look for and are
+    skipped; none may ask for models trained in the same way.
     """
 
     name = "trained-elsewhere"
+    version = 2
     source = "a model of the user's own"
     Params = TrainedElsewhereParams
 

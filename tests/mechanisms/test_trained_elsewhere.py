@@ -77,7 +77,9 @@ def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
     claimed, proven = over.guarantees
     assert (claimed.accountant, claimed.epsilon, claimed.unit) == (DECLARED, 8.0, "user")
     assert proven.notion == "none" and "no event here" in proven.reason
+    assert over.diagnostics["scored_split"] == "test"
     corpus = ub.load_corpus("text", **over.spec.source.params)
+    assert int(corpus.where("train").sum()) == len(splits["train"])
     again = ub.attack(where / "40", corpus, "membership").metrics["auc"]
     assert again.value == pytest.approx(over.leakage["membership"]["auc"].value)
     assert "public-only" not in over.floors  # the model that came is no model before training
@@ -96,7 +98,9 @@ def test_a_classifier_answers_as_it_does_in_transformers_its_classes_found_by_na
     def label(text: str) -> str:
         return ("neg", "pos", "mixed")[zlib.crc32(text.encode()) % 3]  # to be learnt by heart
 
-    file = made.write_rows(where / "labelled.csv", rows_of(splits, label=label))
+    # Attackers of representations are chosen by rows of valid, which nobody cuts off members.
+    rows = rows_of({**splits, "valid": made.sentences(6, 9)}, label=label)
+    file = made.write_rows(where / "labelled.csv", rows)
     folder = where / "classifier"
     model, reads = made.encoder(folder, "SequenceClassification", ("mixed", "Pos", "neg"))
     batch = dict(reads(splits["train"], padding=True, return_tensors="pt"))
@@ -213,3 +217,32 @@ def test_what_was_trained_elsewhere_is_not_trained_here_nor_the_reverse(
 ) -> None:
     with pytest.raises(InputError, match=said):
         ub.run({"model": model, "mechanisms": [mechanism]}, out=tmp_path, workers=0)
+
+
+def test_members_stay_members_and_utility_is_of_other_rows(
+    where: Path, splits: dict[str, list[str]]
+) -> None:
+    members = {name: texts for name, texts in splits.items() if name != "test"}
+    file = made.write_rows(where / "two.csv", rows_of(members))
+    folder = made.causal(where / "heart", splits["train"], 40)
+    result = run(where, folder, file)
+    params = result.spec.source.params
+    corpus = ub.load_corpus("text", **params)
+    assert (params["valid"], params["test"]) == (0.0, 0.0)
+    assert int(corpus.where("train").sum()) == len(splits["train"])
+    assert result.diagnostics["scored_split"] == "held_out"
+    release: Any = ub.load_release(where / "runs" / result.id)
+    nats = -np.concatenate([one.logp for one in release.token_logprobs(splits["held_out"])])
+    words = sum(len(text.split()) + 1 for text in splits["held_out"])
+    assert result.utility["perplexity"].value == pytest.approx(np.exp(nats.sum() / words))
+
+
+def test_rows_of_train_alone_and_shares_of_them_are_refused(
+    where: Path, splits: dict[str, list[str]]
+) -> None:
+    folder = made.causal(where / "alone")
+    file = made.write_rows(where / "alone.csv", rows_of({"train": splits["train"]}))
+    with pytest.raises((InputError, AssertionError), match="rows of the split train alone"):
+        run(where, folder, file, attacks=[])
+    with pytest.raises(InputError, match=r"source.test is 0.2.*none may be cut off"):
+        run(where, folder, file, attacks=[], columns={"test": 0.2})

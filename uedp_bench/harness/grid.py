@@ -14,6 +14,7 @@ from uedp_bench.clients import Clients
 from uedp_bench.component import Component, parse_params
 from uedp_bench.errors import InputError, Problems, UnknownNameError, shown
 from uedp_bench.harness.spec import Ref, Spec, apply_setting, model_of, parse_spec
+from uedp_bench.harness.trained_before import with_whole_train
 from uedp_bench.mending import below, setting
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.selection import Selection
@@ -58,7 +59,8 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
         spec.seeds, tasks, sources, models, client_axes(spec), attacks, mechanisms
     )
     runs = [
-        RunSpec(task=task, source=source, model=model, mechanism=m, attacks=a, seed=seed,
+        RunSpec(task=task, source=with_whole_train(source, m, spec.source.params), model=model,
+                mechanism=m, attacks=a, seed=seed,
                 delta=spec.delta, noise_source=spec.noise_source, clients=clients,
                 selection=_selection(spec, m))
         for seed, task, source, model, clients, a, m in grid

@@ -71,6 +71,12 @@ def planted_in(attack: Attack[Any], corpus: Corpus, seed: int) -> Planted | None
 def _by_splits(
     attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, seed: int
 ) -> PlantedCorpus:
+    if not data.corpus.where("test", "held_out").any():
+        raise InputError(
+            "the source has rows of the split train alone, on which the model was trained, and "
+            "utility on them would be that of training text: mark rows that it was not trained on "
+            "as test or held_out in the split_column"
+        )
     planted: dict[str, Planted] = {}
     unplanted: dict[str, str] = {}
     for attack in attacks:

@@ -11,6 +11,7 @@ from uedp_bench.errors import PluginError
 from uedp_bench.harness.components import Components
 from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import Protected, with_inputs
+from uedp_bench.harness.trained_before import scored_rows
 from uedp_bench.release import Release
 from uedp_bench.results import Estimate
 from uedp_bench.run_context import Run
@@ -38,7 +39,11 @@ class Scored:
 def score(ready: Prepared, made: Protected) -> Scored:
     """The utility of what was made on the test rows of the planted corpus."""
     parts, there, run = ready.parts, ready.there, ready.run
-    release, rows = with_inputs(parts, made.release, there.data.scored(there.corpus), run)
+    rows = there.data.scored(there.corpus)
+    if parts.pipeline.elsewhere is not None:
+        run.note(scored_split="test" if rows.where("test").any() else "held_out")
+        rows = scored_rows(rows)
+    release, rows = with_inputs(parts, made.release, rows, run)
     found = utility_of(parts.task, release, rows)
     floor = _public_only(parts, made.trained.floor, rows, run)
     return Scored(release, found.metrics, found.details, floor)
