@@ -80,7 +80,9 @@ class LanguageModelRelease(TrainedRelease):
     def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
         """See `Scorer`.
 
-        A text past the model's limit is scored in windows, each from a begin token of its own.
+        A text past the model's limit is scored in windows, each from a begin token of its own. A
+        model that was trained elsewhere sees, in each but the first, as many tokens of the text
+        before as are half of a window: nobody here cut the rows that it was trained on.
 
         Raises:
             UedpBenchError: if a log-probability is NaN.
@@ -88,11 +90,9 @@ class LanguageModelRelease(TrainedRelease):
         targets = encode_targets(texts, self.vocabulary, self.preprocessing)
         limit = self.model.max_length()
         width = None if limit is None else limit - 1
-        windows = [
-            row[at : at + (width or len(row))]
-            for row in targets
-            for at in range(0, len(row), width or len(row))
-        ]
+        context = width // 2 if width and self.model.trained_elsewhere else 0
+        cuts = [(row, cut) for row in targets for cut in windows_of(len(row), width, context)]
+        windows = [row[start:end] for row, (start, _, end) in cuts]
         rows = TextRows.build(windows, self.vocabulary)
         logp, mean, std = (np.empty(len(rows.flat)) for _ in range(3))
         correct = np.empty(len(rows.flat), dtype=bool)
@@ -104,10 +104,20 @@ class LanguageModelRelease(TrainedRelease):
                 spans = [np.arange(rows.offsets[i], rows.offsets[i + 1]) for i in chosen]
                 at = np.concatenate(spans)
                 logp[at], mean[at], std[at], correct[at] = values
+        counts = np.concatenate([
+            np.arange(start, end) >= first for _, (start, first, end) in cuts
+        ]) if cuts else np.zeros(0, dtype=bool)  # fmt: skip
         ends = np.cumsum([len(row) for row in targets])[:-1]
-        parts = [np.split(values, ends) for values in (logp, mean, std)]
-        hits = np.split(correct, ends)
+        parts = [np.split(values[counts], ends) for values in (logp, mean, std)]
+        hits = np.split(correct[counts], ends)
         return [TokenScores(*values) for values in zip(*parts, hits, strict=True)][: len(texts)]
+
+    def row_losses(self, corpus: Corpus) -> FloatArray:
+        """See `RowScorer`; of a model that was trained elsewhere, of rows past its limit too."""
+        if not self.model.trained_elsewhere or self.max_tokens is not None:
+            return super().row_losses(corpus)
+        scores = self.token_logprobs(corpus.texts)
+        return np.array([-score.logp.mean() for score in scores], dtype=np.float64)
 
     def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> FloatArray:
         """See `Completer`; the end token is not counted, and texts are joined as they stand.
@@ -287,6 +297,24 @@ class LanguageModelRelease(TrainedRelease):
         start = self._fitting_prefix(prefix, tail)
         rows = self._rows_at_once(len(start) + tail)
         return Continuations(self.module, self._tensor(np.array([start])), rows)
+
+
+def windows_of(length: int, width: int | None, context: int) -> list[tuple[int, int, int]]:
+    """Windows of a row: where each starts, its first token that counts, and where it ends.
+
+    Args:
+        length: tokens of the row; each counts in one window.
+        width: most tokens of a window; None for any number.
+        context: tokens of each window but the first that count in the one before; fewer than
+            `width`.
+    """
+    windows, first = [], 0
+    while first < length:
+        start = max(0, first - context)
+        end = length if width is None else min(length, start + width)
+        windows.append((start, first, end))
+        first = end
+    return windows
 
 
 def _scores(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import transformers
 
 import uedp_bench as ub
 from tests.support import checkpoints as made
+from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
+from uedp_bench.harness.named_files import content_of
 from uedp_bench.models.checkpoint import Checkpoint
 
 LONG = " ".join(made.WORDS)
@@ -50,12 +53,17 @@ def bert_kind(kind: str, config: str, folder: Path, **more: Any) -> Any:
 def test_language_model_that_sees_the_next_token_is_refused(
     kind: str, config: str, tmp_path: Path
 ) -> None:
-    bert_kind(kind, config, tmp_path / "blind", is_decoder=True)
+    model = bert_kind(kind, config, tmp_path / "blind", is_decoder=True)
     bert_kind(kind, config, tmp_path / "sighted", is_decoder=False)
     release: Any = ub.load_checkpoint(tmp_path / "blind", corpus())
     texts = list(corpus().texts[:2])
     alone = release.token_logprobs(texts[:1])[0].logp
     assert alone == pytest.approx(release.token_logprobs([*texts, LONG])[0].logp, abs=1e-4)
+    tokens = [2, *made.tokenizer(pairs=True)(texts[0], add_special_tokens=False)["input_ids"], 3]
+    with torch.no_grad():
+        logs = torch.log_softmax(model(input_ids=torch.tensor([tokens])).logits[0], dim=-1)
+    wanted = logs[torch.arange(len(tokens) - 1), torch.tensor(tokens[1:])]
+    assert alone == pytest.approx(wanted.numpy(), abs=1e-4)
     with pytest.raises(InputError, match=r"sighted.*reads the tokens that it is to predict"):
         ub.load_checkpoint(tmp_path / "sighted", corpus())
 
@@ -116,3 +124,85 @@ def test_classifiers_that_look_for_the_last_token_find_that_of_their_row(
     release: Any = ub.load_checkpoint(tmp_path, corpus(labels=True), task="text-classification")
     wanted = theirs(tmp_path, list(corpus().texts), 24)
     assert release.class_logprobs(corpus(labels=True)) == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["GPT2LMHeadModel", "MptForCausalLM"])
+def test_long_rows_are_scored_in_windows(kind: str, tmp_path: Path) -> None:
+    sizes = {
+        "GPT2LMHeadModel": {**SMALL, "n_positions": 8},
+        "MptForCausalLM": {"d_model": 32, "n_layers": 1, "n_heads": 2, "max_seq_len": 8},
+    }[kind]
+    torch.manual_seed(1)
+    reads = made.tokenizer(pairs=True)
+    own = getattr(
+        transformers, kind.replace("LMHeadModel", "Config").replace("ForCausalLM", "Config")
+    )
+    model = getattr(transformers, kind)(own(vocab_size=len(reads), **sizes)).eval()
+    made.saved(model, reads, tmp_path)
+    release: Any = ub.load_checkpoint(tmp_path, corpus())
+    logp = release.token_logprobs([LONG])[0].logp
+    begin, tokens = release.vocabulary.begin, [*reads(LONG, add_special_tokens=False)["input_ids"]]
+    tokens.append(release.vocabulary.end)
+    assert len(logp) == len(tokens)
+    with torch.no_grad():
+        # Windows of 7 targets; 3 of each but the first were scored before.
+        for start, first, end in [(0, 0, 7), (4, 7, 11), (8, 11, 15)]:
+            seen = torch.tensor([[begin, *tokens[start : end - 1]]])
+            logs = torch.log_softmax(model(input_ids=seen).logits[0], dim=-1)
+            wanted = [float(logs[at - start, tokens[at]]) for at in range(first, end)]
+            assert logp[first:end] == pytest.approx(wanted, abs=1e-4)
+    row = int(np.argmax([len(text) for text in corpus().texts]))
+    assert release.row_losses(corpus())[row] == pytest.approx(-logp.mean())
+
+
+def adapted(folder: Path, base: Path) -> Any:
+    """A LoRA adapter of the base, saved apart from it; the merged network."""
+    peft = pytest.importorskip("peft")
+    network = transformers.AutoModelForCausalLM.from_pretrained(base)
+    config = peft.LoraConfig(r=2, target_modules=["c_attn"], task_type="CAUSAL_LM")
+    model = peft.get_peft_model(network, config)
+    for name, weight in model.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.normal_(weight, 0, 0.3)
+    model.save_pretrained(folder)
+    return model.merge_and_unload().eval()
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_saved_adapters_are_merged_into_their_network(beside: bool, tmp_path: Path) -> None:
+    base = made.causal(tmp_path / "base")
+    folder = base if beside else tmp_path / "adapter"
+    merged = adapted(folder, base)
+    release: Any = ub.load_checkpoint(folder, corpus())
+    text = corpus().texts[0]
+    tokens = torch.tensor([[1, *made.tokenizer(pairs=False)(text)["input_ids"], 1]])
+    with torch.no_grad():
+        logs = torch.log_softmax(merged(input_ids=tokens).logits[0], dim=-1)
+    wanted = logs[torch.arange(tokens.shape[1] - 1), tokens[0, 1:]].numpy()
+    assert release.token_logprobs([text])[0].logp == pytest.approx(wanted, abs=1e-4)
+    release.save(tmp_path / "saved")
+    again = type(release).load(tmp_path / "saved")
+    assert again.token_logprobs([text])[0].logp == pytest.approx(wanted, abs=1e-4)
+
+
+def test_adapters_without_their_network_or_of_another_kind_are_named(tmp_path: Path) -> None:
+    base = made.causal(tmp_path / "base")
+    adapted(tmp_path / "adapter", base)
+    config = tmp_path / "adapter" / "adapter_config.json"
+    content = json.loads(config.read_text())
+    for change, message in (
+        ({"base_model_name_or_path": "someone/else"}, r"adapter of 'someone/else'.*no folder here"),
+        ({"peft_type": "LOHA"}, r"kind 'LOHA'"),
+        ({"megatron_config": {"x": 1}, "megatron_core": "antigravity"}, r"kind 'LORA'"),
+    ):
+        config.write_text(json.dumps({**content, **change}))
+        with pytest.raises(InputError, match=message):
+            ub.load_checkpoint(tmp_path / "adapter", corpus())
+
+
+def test_identity_of_adapters_is_that_of_their_network_too(tmp_path: Path) -> None:
+    base = made.causal(tmp_path / "base")
+    adapted(tmp_path / "adapter", base)
+    first = content_of(str(tmp_path / "adapter"), MayBePath())
+    base.rename(tmp_path / "elsewhere")
+    assert content_of(str(tmp_path / "adapter"), MayBePath()) != first

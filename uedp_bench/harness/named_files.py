@@ -12,6 +12,7 @@ from typing import Any, get_args
 from uedp_bench.component import Component, MayBePath
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import open_regular, shown_path
+from uedp_bench.text.pretrained import adapter_base
 
 MOST_FILES = 10_000
 """Files in a folder that a parameter names, at most; all of them are read."""
@@ -61,6 +62,9 @@ def content_of(value: Any, mark: MayBePath) -> Any:
         return value
     path = Path(value).resolve()
     found = _digest_of_files(path)
+    base = adapter_base(path)
+    if base is not None and Path(base) != path and _exists(Path(base)):
+        found = f"{found}{_digest_of_files(Path(base).resolve())}"
     if mark.of_a_run and path.name == RELEASE and (result := path.parent / RESULT).is_file():
         # Guarantees compose what the result says: two records of one release are two inputs.
         return hashlib.sha256(f"{found}\0{_digest_of_files(result)}".encode()).hexdigest()[:16]

@@ -223,8 +223,14 @@ class Checkpoint(
     def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
-        with readable(self._where, "checkpoint.pretrained"):
-            return AutoTokenizer.from_pretrained(self._where, trust_remote_code=False)
+        from uedp_bench.models.networks.saved_adapters import base_folder
+
+        where, field = self._where, "checkpoint.pretrained"
+        base = base_folder(where, field)
+        if base is not None and not (Path(where) / "tokenizer_config.json").is_file():
+            where = base
+        with readable(where, field):
+            return AutoTokenizer.from_pretrained(where, trust_remote_code=False)
 
     @cached_property
     def _configuration(self) -> Any:

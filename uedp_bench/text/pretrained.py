@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -10,6 +11,24 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from uedp_bench.errors import InputError, MissingExtraError
+
+ADAPTER = "adapter_config.json"
+"""File of a folder in which peft saved adapters."""
+
+
+def adapter_base(folder: Path) -> str | None:
+    """The network that saved adapters change, by its folder or hub id; None for no adapters.
+
+    A network in the folder itself is the one.
+    """
+    try:
+        content = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if (folder / "config.json").is_file():
+        return str(folder)
+    base = content.get("base_model_name_or_path") if isinstance(content, dict) else None
+    return str(base) if base else None
 
 
 @contextmanager
@@ -25,6 +44,11 @@ def readable(where: str, field: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:  # each library has types of its own for a damaged file
+        if (base := adapter_base(Path(where))) not in (None, where):
+            raise InputError(
+                f"{field} {where!r} holds adapters of {base!r}, and not a whole model: merge them "
+                "with peft's merge_and_unload, and save the whole model"
+            ) from error
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             f"{field} {where!r} is neither a readable local directory nor a model that the hub "

@@ -15,6 +15,7 @@ from uedp_bench.at_once import at_once
 from uedp_bench.models.networks import gpt2_blocks
 from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.packed_tree import PackedRow, packed_rows
+from uedp_bench.models.networks.pooled_transformer import starts_past_padding
 from uedp_bench.models.networks.products import FasterProducts
 from uedp_bench.models.networks.token_tree import (
     LOGITS_AT_ONCE,
@@ -30,8 +31,8 @@ class TransformerNetwork(nn.Module):
     """Logits of tokens, right-padded, under the causal mask.
 
     The wrapped network stays in evaluation mode, so that no dropout is ever drawn. Position ids
-    are given for every row: ids of one row for all would give per-example gradients of the
-    position embedding a batch of one.
+    that count from 0 are given for every row: ids of one row for all would give per-example
+    gradients of the position embedding a batch of one.
 
     Args:
         network: a causal language model of `transformers`.
@@ -40,7 +41,9 @@ class TransformerNetwork(nn.Module):
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.network: Any = _one_function_gelu(network.eval())
-        self._positions = "position_ids" in inspect.signature(network.forward).parameters
+        takes = "position_ids" in inspect.signature(network.forward).parameters
+        # Networks of RoBERTa's kind count from the position after padding's, and do so themselves.
+        self._positions = takes and not starts_past_padding(network.base_model)
 
     def train(self, mode: bool = True) -> TransformerNetwork:
         """Sets the mode of this module, not of the wrapped network."""

@@ -119,10 +119,15 @@ class PooledTransformer(PaddedTransformer):
 
 def counts_from_zero(network: Any) -> bool:
     """True if the network takes position ids that start at 0 (RoBERTa's start past padding's)."""
+    takes = "position_ids" in inspect.signature(network.forward).parameters
+    return takes and not starts_past_padding(network)
+
+
+def starts_past_padding(network: Any) -> bool:
+    """True if the positions of a network's rows begin after the one that padding has."""
     embeddings = getattr(network, "embeddings", None)
     table = getattr(embeddings, "position_embeddings", None)
-    takes = "position_ids" in inspect.signature(network.forward).parameters
-    return takes and getattr(table, "padding_idx", None) is None
+    return getattr(table, "padding_idx", None) is not None
 
 
 @torch.no_grad()

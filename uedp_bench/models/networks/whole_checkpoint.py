@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.models.networks.pooled_transformer import PaddedTransformer, Projection
+from uedp_bench.models.networks.saved_adapters import base_folder, with_adapters
 from uedp_bench.models.networks.word_transformer import WordTransformer
 from uedp_bench.text.pretrained import no_progress_bars, readable
 
@@ -53,7 +54,7 @@ _NEAR = 1e-4
 def whole_network(where: str, kind: Kind) -> Any:
     """The network of a folder or hub id, on the CPU, in evaluation mode.
 
-    Code that comes with a model is never run.
+    Code that comes with a model is never run. Saved LoRA adapters are merged into their network.
 
     Raises:
         InputError: if it cannot be read, is of another kind, or its weights are not those of its
@@ -61,6 +62,8 @@ def whole_network(where: str, kind: Kind) -> Any:
     """
     import transformers
 
+    if (base := base_folder(where, FIELD)) is not None:
+        return with_adapters(where, base, lambda folder: whole_network(folder, kind), FIELD)
     config = configuration(where)
     _check_kind(where, config, kind)
     auto = getattr(transformers, _KINDS[kind].auto)
@@ -92,6 +95,7 @@ def configuration(where: str) -> Any:
     """The configuration of a folder or hub id."""
     from transformers import AutoConfig
 
+    where = base_folder(where, FIELD) or where
     with readable(where, FIELD):
         return AutoConfig.from_pretrained(where, trust_remote_code=False)
 
@@ -104,7 +108,9 @@ def positions(config: Any) -> int | None:
     """
     from transformers import AutoModel
 
-    limit = getattr(config, "max_position_embeddings", None)
+    names = ("max_position_embeddings", "max_seq_len")
+    limits = [getattr(config, name, None) for name in names]
+    limit = next((each for each in limits if each is not None), None)
     if limit is None:
         return None
     try:
