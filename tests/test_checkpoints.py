@@ -15,6 +15,7 @@ from toy import toy_run
 
 from uedp_bench import checkpoints
 from uedp_bench.checkpoints import Checkpoints, Pace
+from uedp_bench.files.sealed_files import sealed_file
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.run_context import Diary, Run
 from uedp_bench.saved_state import StateError, restoring, state_of
@@ -202,6 +203,19 @@ def test_a_damaged_checkpoint_is_none(tmp_path: Path, name: str, damage: bytes) 
     assert "damaged" in run.checkpoints.said[0]
 
 
+@pytest.mark.parametrize("place", [0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
+def test_a_flipped_bit_starts_anew(tmp_path: Path, place: float) -> None:
+    expected = train(run_in(tmp_path / "run"))
+    file = tmp_path / "run" / "000-loop.pt"
+    content = bytearray(file.read_bytes())
+    content[int(place * (len(content) - 1))] ^= 1
+    file.write_bytes(content)
+    run = run_in(tmp_path / "run")
+    assert same(train(run), expected)
+    assert run.checkpoints.resumed == 0
+    assert "damaged" in run.checkpoints.said[0]
+
+
 def test_a_checkpoint_of_an_older_form_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +248,8 @@ def test_a_file_that_would_run_something_is_not_read(tmp_path: Path) -> None:
             return Path.touch, (tmp_path / "touched",)
 
     train(run_in(tmp_path / "run"))
-    torch.save({"step": 1, "evil": Evil()}, tmp_path / "run" / "000-loop.pt")
+    with sealed_file(tmp_path / "run" / "000-loop.pt") as out:
+        torch.save({"step": 1, "evil": Evil()}, out)
     run = run_in(tmp_path / "run")
     train(run)
     assert not (tmp_path / "touched").exists()

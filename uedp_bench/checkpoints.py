@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.files.json_files import FormError, file_text
-from uedp_bench.files.output_folder import new_file, private_folder, write_json
+from uedp_bench.files.output_folder import private_folder, write_json
+from uedp_bench.files.sealed_files import sealed_file, unsealed
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.saved_state import Restore, StateError, digest_of, restoring, state_of
 from uedp_bench.transcript import Message
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from uedp_bench.run_context import Diary, Run
 
 _HEADER = "run.json"
-_FORMAT = 2  # of all files; raised when `_diary`, or what `_Training.state` has, changes its form
+_FORMAT = 3  # of all files; raised when `_diary`, or what `_Training.state` has, changes its form
 _MOST_SHARE = 20.0
 """Writing takes at most one part in so many of the time of a training."""
 
@@ -261,7 +262,7 @@ class _Training:
         """Writes a file that others see whole or not at all, for its owner alone."""
         import torch
 
-        with new_file(self.file, private=True) as out:
+        with sealed_file(self.file, private=True) as out:
             torch.save(dict(state), out)
 
     def restore(self) -> tuple[int, float, int]:
@@ -277,7 +278,7 @@ class _Training:
         import torch
 
         try:
-            found = torch.load(self.file, weights_only=True)
+            found = torch.load(unsealed(self.file), weights_only=True)
             step, seconds, begun = int(found["step"]), float(found["seconds"]), found["begun"]
             diary, parts, bits = found["diary"], found["parts"], found["torch"]
             known = found["initial"] == self.initial
@@ -286,8 +287,11 @@ class _Training:
             raise StateError("it is damaged") from error
         if not known:
             raise StateError("the training is not the one that was written down")
-        restores = [_in_place(part, parts[name], name) for name, part in self._parts.items()]
-        told = restoring(None, diary)()
+        try:
+            restores = [_in_place(part, parts[name], name) for name, part in self._parts.items()]
+            told = restoring(None, diary)()
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise StateError("it has another form") from error
         if not _same_form(told, _diary(self.run.diary)):
             raise StateError("another version of the program wrote it")
         for restore in restores:

@@ -80,10 +80,27 @@ def test_a_process_is_sent_the_path_and_not_the_texts(stored: StoredTexts) -> No
 
 def test_a_file_that_is_gone_is_said(stored: StoredTexts, tmp_path: Path) -> None:
     sent = pickle.dumps(stored)
-    (file,) = (tmp_path / "texts").iterdir()
+    (file,) = (tmp_path / "texts").glob("*.arrow")
     file.unlink()
     with pytest.raises(UedpBenchError, match="gone from the cache"):
         pickle.loads(sent)[0]  # noqa: S301
+
+
+@pytest.mark.parametrize("damage", ["flipped bit", "other digest", "no digest"])
+def test_a_damaged_store_is_written_anew(stored: StoredTexts, tmp_path: Path, damage: str) -> None:
+    (file,) = (tmp_path / "texts").glob("*.arrow")
+    if damage == "flipped bit":
+        content = bytearray(file.read_bytes())
+        content[content.index(b"text 500")] ^= 1
+        file.write_bytes(content)
+    elif damage == "other digest":
+        file.with_suffix(".sha256").write_text("0" * 64)
+    else:
+        file.with_suffix(".sha256").unlink()
+    parts = iter([pa.array(TEXTS)])
+    again = StoredTexts(TextPool((stored_texts(["test"], len(TEXTS), lambda: parts).block,)))
+    assert again == TEXTS
+    assert not list(parts)
 
 
 def test_texts_of_two_memories_join() -> None:

@@ -118,6 +118,18 @@ def test_a_reference_that_was_cut_short_is_trained_again(tmp_path, trainings):
     assert json.loads(done.read_text())["mechanism"] == "none"
 
 
+def test_a_reference_with_a_flipped_bit_is_trained_again(tmp_path, trainings):
+    run, corpus = made(runs()[0], tmp_path)
+    first = scores(run.retrain(some(corpus), mechanism="none", seed=1), corpus)
+    (weights,) = tmp_path.glob("retrain-*/release/weights.pt")
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 64
+    weights.write_bytes(content)
+    again = scores(run.retrain(some(corpus), mechanism="none", seed=1), corpus)
+    assert len(trainings) == 2
+    assert np.array_equal(first, again)
+
+
 def test_who_asks_at_the_same_time_waits_for_the_first(tmp_path, trainings, monkeypatch):
     counting = Retraining._train
 

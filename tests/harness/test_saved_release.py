@@ -12,6 +12,7 @@ from tiny import NOISELESS, plugged, runs
 
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import PluginError
+from uedp_bench.files.sealed_files import DamagedFileError, seal_folder
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.saved_release import check_saved, load_release, save_release
@@ -139,8 +140,16 @@ def test_the_harness_keeps_how_the_weights_moved(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="it is no Updates any more"):
         check_saved(LoadsUpdated(), tmp_path / "plain", release, corpus)
     np.save(tmp_path / "moved" / "update.npy", np.zeros(3, dtype=np.float32))
+    seal_folder(tmp_path / "moved")
     with pytest.raises(PluginError, match="asked as Updates, its answers differ by up to 2"):
         check_saved(LoadsUpdated(), tmp_path / "moved", release, corpus)
+
+
+def test_a_release_that_changed_on_the_disk_is_refused(tmp_path: Path) -> None:
+    save_release(Updated(1.0), tmp_path)
+    (tmp_path / "release.json").write_text("2.0")
+    with pytest.raises(DamagedFileError, match=r"release\.json"):
+        load_release(LoadsUpdated(), tmp_path)
 
 
 def test_a_capability_of_a_stranger_is_asked_its_own_question(

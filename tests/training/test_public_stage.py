@@ -13,6 +13,7 @@ import pytest
 import torch
 from learners import NetworkLearner, flat, run_of
 
+from uedp_bench.files.sealed_files import sealed_file
 from uedp_bench.learner import Schedule
 from uedp_bench.run_context import Run
 from uedp_bench.training import public_stage
@@ -79,10 +80,23 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, damage: bytes) -> None:
     assert len(file.read_bytes()) > 100
 
 
+def test_a_file_with_a_flipped_bit_is_replaced(tmp_path: Path) -> None:
+    expected = flat(train_public(PLAN, NetworkLearner(8), run_in(tmp_path)))
+    (file,) = kept(tmp_path)
+    content = bytearray(file.read_bytes())
+    for place in range(0, len(content), len(content) // 20):
+        content[place] ^= 64
+        file.write_bytes(content)
+        trained = flat(train_public(PLAN, NetworkLearner(8), run_in(tmp_path)))
+        assert torch.equal(trained, expected)
+        content = bytearray(file.read_bytes())
+
+
 def test_a_file_of_another_network_is_not_taken(tmp_path: Path) -> None:
     train_public(PLAN, NetworkLearner(8), run_in(tmp_path))
     (file,) = kept(tmp_path)
-    torch.save({"weights": {}, "seconds": 1.0, "counts": {}, "series": {}}, file)
+    with sealed_file(file) as out:
+        torch.save({"weights": {}, "seconds": 1.0, "counts": {}, "series": {}}, out)
     run = run_in(tmp_path)
     train_public(PLAN, NetworkLearner(8), run)
     assert run.public_stages is not None

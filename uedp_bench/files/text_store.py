@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from uedp_bench.files.cache_folder import cache_folder
 from uedp_bench.files.cell_values import NOT_TEXT
+from uedp_bench.files.output_folder import write_atomically
 from uedp_bench.files.stored_texts import STATE, TEXT, HeldTexts, MappedTexts
 
 GOOD, NULL, BLANK, NO_TEXT = 0, 1, 2, 3
@@ -112,10 +113,19 @@ def _write(path: Path, arrays: Iterator[Any]) -> None:
             for array in arrays:
                 text, state = _checked(array)
                 writer.write_batch(pa.record_batch([text, pa.array(state)], schema=schema))
+        _sum(path).unlink(missing_ok=True)
+        with Path(part).open("rb") as file:
+            digest = digest_of_file(file)
         Path(part).replace(path)
+        write_atomically(_sum(path), digest, private=True)
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
+
+
+def _sum(path: Path) -> Path:
+    """File with the digest of a store: Arrow has no checksums of its own."""
+    return path.with_suffix(".sha256")
 
 
 def _read(path: Path, rows: int) -> CheckedTexts | None:
@@ -123,12 +133,15 @@ def _read(path: Path, rows: int) -> CheckedTexts | None:
     import pyarrow as pa
 
     try:
+        with path.open("rb") as file:
+            if digest_of_file(file) != _sum(path).read_text(encoding="ascii"):
+                return None
         with pa.memory_map(str(path)) as file:
             table = pa.ipc.open_file(file).read_all()
             if table.column_names != [TEXT, STATE] or len(table) != rows:
                 return None
             states = table.column(STATE).to_numpy()
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         return None
     return CheckedTexts(MappedTexts(path), states)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -17,6 +18,7 @@ from uedp_bench import registry
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.files.output_folder import private_folder, write_json
+from uedp_bench.files.sealed_files import DamagedFileError
 from uedp_bench.harness.components import spec_of
 from uedp_bench.harness.identity import component_identity
 from uedp_bench.harness.impossible_pairs import expected
@@ -65,12 +67,27 @@ class Retraining:
         folder = self._cache / self._key(chosen, mechanism, seed)
         private_folder(folder.parent)  # these models are trained on private rows
         with FileLock(f"{folder}.lock"):
-            if not (folder / "done.json").is_file():
+            kept = self._kept(folder)
+            if kept is None:
                 self._train(chosen, mechanism, seed, folder)
-            cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
+                kept = self._kept(folder)
+        if kept is None:
+            raise OSError(f"{folder.name} is not what was written to it")
+        cost, release = kept
         # Shared by several runs, and what each of them would have cost alone.
         self._run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
-        return load_release(self._parts.task, folder / "release")
+        return release
+
+    def _kept(self, folder: Path) -> tuple[dict[str, Any], Release] | None:
+        """Cost and release of a model that was trained before; None for none, or a damaged one."""
+        if not (folder / "done.json").is_file():
+            return None
+        try:
+            cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
+            return cost, load_release(self._parts.task, folder / "release")
+        except (DamagedFileError, ValueError):
+            shutil.rmtree(folder)
+            return None
 
     def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path) -> None:
         start, run, parts = time.perf_counter(), self._run, self._parts

@@ -11,6 +11,7 @@ import numpy as np
 
 from uedp_bench.asking import protected_rows
 from uedp_bench.errors import PluginError
+from uedp_bench.files.sealed_files import check_folder, seal_folder
 from uedp_bench.release import PublishedOnly, Release, RowScorer, Updates, declared_capabilities
 from uedp_bench.served_release import served_again
 
@@ -36,10 +37,16 @@ def save_release(release: Release, folder: Path) -> None:
     release.save(folder)
     if isinstance(release, Updates):
         np.save(folder / UPDATE, release.update)
+    seal_folder(folder)
 
 
 def load_release(task: Task[Any], folder: Path) -> Release:
-    """The release that `save_release` wrote."""
+    """The release that `save_release` wrote.
+
+    Raises:
+        DamagedFileError: if a file is not what was written.
+    """
+    check_folder(folder)
     release = served_again(task.load(folder), folder)
     if (folder / UPDATE).is_file():
         return release.showing(update=np.load(folder / UPDATE, allow_pickle=False))

@@ -20,7 +20,7 @@ from filelock import FileLock
 from torch import nn
 
 from uedp_bench.checkpoints import Checkpoints, remove
-from uedp_bench.files.output_folder import new_file
+from uedp_bench.files.sealed_files import sealed_file, unsealed
 from uedp_bench.learner import Learner, Schedule
 from uedp_bench.run_context import Run
 from uedp_bench.training.plain import train_plain
@@ -85,7 +85,7 @@ def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool =
         checkpoints = stages.checkpoints(left)
         module, done = _trained(schedule, learner, run, checkpoints)
         stages.saved(checkpoints.earlier_seconds)
-        with new_file(file) as out:
+        with sealed_file(file) as out:
             torch.save({"weights": module.state_dict(), **done}, out)
         remove(left)
     return module
@@ -120,7 +120,7 @@ def _read(file: Path, learner: Learner, run: Run) -> nn.Module | None:
 
     module = copy.deepcopy(learner.module)
     try:
-        found = torch.load(file, map_location="cpu", weights_only=True)
+        found = torch.load(unsealed(file), map_location="cpu", weights_only=True)
         done = {name: found[name] for name in ("seconds", "counts", "series")}
         module.load_state_dict(found["weights"])
         _tell(run, done)
