@@ -88,6 +88,18 @@ def test_lines_that_cost_no_bytes_are_limited(
     assert len(read_table(file, "text.path", Layout(kind))) in (0, 1)
 
 
+def test_a_list_that_unpacks_to_much_more_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json.gz"
+    file.write_bytes(gzip.compress(b"[" + b"{}," * 2**24 + b"{}]"))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="unpacks to more than 200 times its size"):
+            read_table(file, "text.path")
+        assert tracemalloc.get_traced_memory()[1] < 2**28
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize(
     ("content", "packer"),
     [

@@ -113,8 +113,21 @@ class _Unpacked(gzip.GzipFile):
         super().__init__(fileobj=raw)
         self._where, self._most = where, max(MOST_UNPACKED, MOST_RATIO * size)
 
+    def read(self, size: int | None = -1) -> bytes:
+        """Reads piece by piece, so that no more than the most that is allowed is ever unpacked.
+
+        Raises:
+            InputError: see `read1`.
+        """
+        pieces: list[bytes] = []
+        left = 2**62 if size is None or size < 0 else size
+        while left > 0 and (piece := self.read1(min(left, 2**20))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
+
     def read1(self, size: int = -1) -> bytes:
-        """As `TextIOWrapper` reads.
+        """Reads what is at hand, as `TextIOWrapper` does line by line.
 
         Raises:
             InputError: past the most that text unpacks to.
