@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -50,12 +51,13 @@ def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
     assert data["task"]["name"] == "next-word"
     said = "\n".join((*found.found, *found.guesses))
     for line in ("semicolons, cp1252", "160 rows of 50 users", "English", "--user COLUMN",
-                 "1 rows with a blank 'Mail Body'", "--public FILE", "dp-sgd"):  # fmt: skip
+                 "1 row whose 'Mail Body' or 'Sent From' is blank", "--public FILE",
+                 "dp-sgd"):  # fmt: skip
         assert line in said, line
-    names = [m if isinstance(m, str) else m["name"] for m in data["mechanisms"]]
-    assert names == ["public-only", "noiseless", "dp-sgd"]
+    titles = [part.title for part in found.suggestion.mechanisms]
+    assert titles == ["public-only", "noiseless", "deidentify + noiseless", "dp-sgd"]
     # Every run passes all checks before training.
-    assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 9
+    assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 12
 
 
 def test_a_crowd_gets_a_mechanism_for_users_with_the_noise_that_is_needed(
@@ -71,7 +73,7 @@ def test_a_crowd_gets_a_mechanism_for_users_with_the_noise_that_is_needed(
         assert dict(planned.params) | {"noise_multiplier": 1.25} == part["params"]
         assert (planned.name, target) == (part["name"], Target(8.0, 1e-5))
     assert data["delta"] == 1e-5
-    assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 12
+    assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 15
 
 
 def test_tags_and_classes_choose_the_task(tmp_path: Path) -> None:
@@ -122,7 +124,8 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
         spec_of(reviews(tmp_path, rows=10))
     for name, content, message in (
         ("empty.csv", b"  \n", "is empty"),
-        ("sheet.csv", b"PK\x03\x04\0\0\0", "is no text"),
+        ("sheet.csv", b"PK\x03\x04\0\0\0", "is packed by zip"),
+        ("image.csv", b"GIF89a\0\x01\0\0", "is no text"),
         ("short.csv.gz", gzip.compress(b"text,user\n" * 99, mtime=0)[:-12], "damaged or cut short"),
         ("numbers.csv", b"a,b\n1,2\n3,4\n", "no column holds text"),
     ):
@@ -149,6 +152,16 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
         ("a.jsonl.gz", gzip.compress(b'{"a": 1}\n', mtime=0), ("jsonl", "utf-8", None, True)),
         ("a.txt", b"One, two.\nThree, four.\n", ("lines", "utf-8", None, True)),
         ("a.txt", b"Ann B-PER\ncame O\n\nBo B-PER\nsat O\n", ("conll", "utf-8", None, False)),
+        ("a.tsv", b"Ann\tB-PER\ncame\tO\n\nBo\tB-PER\nsat\tO\n", ("conll", "utf-8", None, False)),
+        ("a.txt", b"Ann PER\ncame O\n\nBo PER\nsat O\n\n" * 3, ("conll", "utf-8", None, False)),
+        ("a.txt", b"Ann S-PER\ncame -\nin O\n\n" * 3, ("conll", "utf-8", None, False)),
+        ("a.txt", b"# id = 1\n1 Ann B-P\n\n1 Bo O\n2 a O\n", ("conll", "utf-8", None, False)),
+        ("a.txt", b"[1/03/21] Ann: one\n[2/03/21] Bo: two\n", ("lines", "utf-8", None, True)),
+        ("a.jsonl", b'[\n{"a": 1}\n]', ("json", "utf-8", None, False)),
+        ("a.csv", b"x,y\n" + b"1,23456789\n" * 20 + b"4,\0a\n", ("csv", "utf-8", ",", True)),
+        ("a.csv", "x,y\n1,two\n".encode("utf-16-be"), ("csv", "utf-16-be", ",", True)),
+        ("a.csv", "x,y\n1,two\n".encode("utf-32"), ("csv", "utf-32", ",", True)),
+        ("a.csv", "x,y\n1,two\n".encode("utf-32-le"), ("csv", "utf-32-le", ",", True)),
         ("a.bio", b"-DOCSTART- O\n\nAnn B-PER\ncame O\n\nBo O\n", ("conll", "utf-8", None, True)),
     ],
 )
@@ -157,6 +170,105 @@ def test_how_a_file_is_written(tmp_path: Path, name: str, content: bytes, said) 
     file.write_bytes(content)
     found = look_at(file)
     assert (found.file_format, found.encoding, found.delimiter, found.by_ending) == said
+
+
+def table(**columns: list[object]) -> dict[str, list[object]]:
+    texts: list[object] = [f"some words of a text {row}" for row in range(40)]
+    return {"text": texts, **columns}
+
+
+def test_who_wrote_is_no_property_of_a_person() -> None:
+    handles = [f"h{row % 25}" for row in range(40)]
+    zones = ["Paris" if row % 2 else "Rome" for row in range(40)]
+    roles, _ = roles_of(table(user_timezone=zones, name=handles), {})
+    assert (roles.of["user"], roles.others["user"]) == ("name", ("user_timezone",))
+    roles, _ = roles_of(table(product_name=zones, user_location=zones), {})
+    assert roles.of["user"] == "user_location"  # of no other is more known
+    assert "user" not in roles_of(table(product_name=zones), {})[0].of
+
+
+def test_no_row_is_dropped_for_a_guessed_user() -> None:
+    ids = [f"h{row % 9}" for row in range(40)]
+    gaps = [None if row % 3 else f"h{row % 9}" for row in range(40)]
+    roles, _ = roles_of(table(author=[*gaps[:1], None, *ids[2:]], handle=ids), {})
+    assert (roles.of["user"], roles.others["user"]) == ("handle", ("author",))
+    for missing in (None, "", float("nan")):
+        roles, _ = roles_of(table(author=[missing, *ids[1:]]), {})
+        assert "user" not in roles.of
+        assert roles.refused["user"] == ("author", "1 row with text has no value there")
+    blank_too = table(author=[None, *ids[1:]])
+    blank_too["text"][0] = " "  # which is left out for its text
+    assert roles_of(blank_too, {})[0].of["user"] == "author"
+
+
+def test_a_column_that_was_not_taken_is_named() -> None:
+    for name, values, reason in (
+        ("user", ["me"] * 40, "it has one value"),
+        ("user", list(range(40)), "no value stands there twice"),
+        ("label", ["a", "b"] * 19 + ["a", "c"], "'c' stands in 1 of the rows"),
+        ("label", list(range(40)), "40 values"),
+    ):
+        roles, _ = roles_of(table(**{name: values}), {})
+        assert name not in roles.of
+        assert reason in roles.refused[name][1]  # type: ignore[index]
+
+
+def test_decimals_and_dates_are_values() -> None:
+    users = [Decimal(row % 9) for row in range(40)]
+    assert roles_of(table(user=users), {})[0].of["user"] == "user"
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        {"start": 0, "end": 3, "entity_type": "PERSON", "score": 1.0},
+        {"start_position": 0, "end_position": 3, "entity_type": "PERSON"},
+        {"start": 0, "end": 3, "label": "PERSON"},
+        [0, 3, "PERSON"],
+    ],
+)
+def test_spans_of_other_tools_are_seen(span: object) -> None:
+    roles, _ = roles_of(table(found=[[span], [], *[None] * 38]), {})
+    assert roles.of["entities"] == "found"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("0\tfirst of all texts\n1\tthe second text\n", "no header: its first row has '0'"),
+        ("a text of more than six words it is\tx\nsome text\ty\n", "no header: .*, a text"),
+        ("good\tone\nbad\ttwo\ngood\tone more\ngood\tthree\nbad\tx\nbad\ty\n", "2 rows below"),
+        ("user\ttext\nu1\tone\nuser\ttext\nu2\ttwo\n", "header again in row 2"),
+    ],
+)
+def test_a_first_row_of_data_is_no_header(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "a.tsv").write_text(content)
+    with pytest.raises(InputError, match=said):
+        spec_of(tmp_path / "a.tsv")
+
+
+def test_quotes_that_are_text_are_proposed(tmp_path: Path) -> None:
+    rows = [f"u{row % 60}\tthe words of row {row}" for row in range(120)]
+    rows[10], rows[20] = 'u1\t"I came', 'u2\tI left"'
+    (tmp_path / "a.tsv").write_text("\n".join(["user\ttext", *rows]) + "\n")
+    found, data = spec_of(tmp_path / "a.tsv")
+    assert data["source"]["params"]["quoting"] == "none"
+    assert "120 rows of 60 users" in "\n".join(found.found)
+    assert "source.quoting" in "\n".join(found.guesses)
+
+
+def test_entities_bring_a_row_without_them(tmp_path: Path) -> None:
+    spans = [{"start": 0, "end": 3, "entity_type": "PERSON"}]
+    file = tmp_path / "a.jsonl"
+    lines = ({"text": f"Ann came home on day {row}", "names": spans} for row in range(120))
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _, data = spec_of(file, task="next-word")
+    assert ["deidentify", "noiseless"] in [
+        [part if isinstance(part, str) else part["name"] for part in row]
+        for row in data["mechanisms"]
+        if isinstance(row, list)
+    ]
+    assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 12
 
 
 def test_columns_of_lists_and_spans_are_known() -> None:

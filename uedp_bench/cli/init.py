@@ -94,7 +94,7 @@ def init_command(
     except OSError as error:
         raise InputError(f"--out {target} cannot be written: {error.strerror}") from None
     command = f"uedp-bench run {shlex.quote(name)} --out {shlex.quote(folder)}"
-    names = ", ".join(part.name for part in spec.suggestion.mechanisms)
+    names = ", ".join(part.title for part in spec.suggestion.mechanisms)
     echo(f"wrote {target}: {names}; seeds 1, 2, 3")
     echo(f"next: {command} --dry-run    what would happen, and how long it takes")
     echo(f"      {command}")

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from uedp_bench.errors import InputError, UnknownNameError
+from uedp_bench.errors import InputError, UnknownNameError, shown
+from uedp_bench.files.cell_values import is_blank
+from uedp_bench.tasks.sources.reading.annotations import span_fields
 from uedp_bench.tasks.sources.reading.splits import ALIASES
 
 Role = Literal["text", "user", "label", "split", "entities", "tokens", "tags"]
@@ -20,7 +22,9 @@ NAMES: dict[Role, tuple[str, ...]] = {
              "document", "msg", "subject"),
     "user": ("user", "author", "from", "sender", "speaker", "who", "nick", "handle", "customer",
              "account", "person", "owner", "patient", "client", "writer", "employee", "member",
-             "username", "userid", "authorid"),
+             "username", "userid", "authorid", "login", "nickname", "poster", "reviewer",
+             "commenter", "uploader", "contributor", "participant", "respondent", "uid",
+             "screenname", "displayname", "fullname", "email", "name"),
     "label": ("label", "class", "category", "topic", "sentiment", "stars", "rating", "intent",
               "target", "score", "genre", "spam", "emotion", "stance", "polarity"),
     "split": ("split", "part", "partition", "set", "fold", "subset"),
@@ -28,11 +32,26 @@ NAMES: dict[Role, tuple[str, ...]] = {
 }  # fmt: skip
 """Names that people give to such columns, in lower case."""
 
+PROPERTIES = frozenset({
+    "timezone", "zone", "location", "country", "city", "state", "place", "lang", "language",
+    "locale", "followers", "friends", "age", "gender", "sex", "race", "birth", "birthday", "date",
+    "time", "created", "updated", "joined", "ip", "agent", "device", "platform", "bio",
+    "description", "url", "link", "image", "avatar", "type", "verified", "status", "role", "count",
+    "number", "total", "karma", "score", "rank", "color", "utc", "offset",
+})  # fmt: skip
+"""Words in the name of a column that holds a property of a user, and not who it is."""
+
+BLANK_WORDS = frozenset({"", "nan", "null", "none", "n/a", "na", "nil", "<na>", "-", "unknown"})
+"""Texts that other programs write where there is no value, in lower case."""
+
 MOST_CLASSES, LEAST_OF_CLASS = 20, 8
 """Classes of a label column, and rows of each."""
 
 LONG_NAME = 6
 """Words of a value that names a person, at most."""
+
+LIKE_A_ROLE = 0.5
+"""Least likeness of a name of a column to a role that is worth a word."""
 
 LOOKED_AT = 20_000
 """Rows from which roles are guessed."""
@@ -68,16 +87,28 @@ class Roles:
     Attributes:
         of: column by role.
         others: what else might hold it, best first, by role.
+        refused: column that is called like a role and was not taken, and why.
     """
 
     of: Mapping[Role, str]
     others: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
+    refused: Mapping[Role, tuple[str, str]] = field(default_factory=dict)
+
+
+def _is_single(value: Any) -> bool:
+    """True for a value that a text can be made of: a text, number, truth, date or decimal."""
+    return not isinstance(value, bytes | bytearray | Mapping | Sequence) or isinstance(value, str)
+
+
+def is_missing(value: Any) -> bool:
+    """True for a value that no user can be told by: as `is_blank`, and NaN."""
+    return is_blank(value) or (isinstance(value, float) and value != value)
 
 
 def facts_of(name: str, values: Sequence[Any]) -> ColumnFacts:
     """Looks at a column."""
     seen = [value for value in values[:LOOKED_AT] if value is not None and value != ""]
-    texts = [str(value) for value in seen if isinstance(value, str | int | float | bool)]
+    texts = [str(value) for value in seen if _is_single(value)]
     counts = Counter(texts)
     sized = max(len(texts), 1)
     return ColumnFacts(
@@ -106,16 +137,24 @@ def _kind_of(value: Any) -> str:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return "text"
-    if isinstance(value, str | int | float | bool):
+    if _is_single(value):
         return "text"
-    items = list(value) if isinstance(value, list | tuple) or hasattr(value, "tolist") else None
-    if items is None:
+    if not isinstance(value, list | tuple):
         return "other"
+    items = list(value)
     if not items:
         return "empty"
-    if all(isinstance(item, Mapping) and {"start", "end", "type"} <= item.keys() for item in items):
+    if all(map(_is_span, items)):
         return "spans"
     return "lists" if all(isinstance(item, str) for item in items) else "other"
+
+
+def _is_span(item: Any) -> bool:
+    try:
+        start, end, kind = span_fields(item)
+    except (LookupError, TypeError):
+        return False
+    return type(start) is type(end) is int and isinstance(kind, str)
 
 
 def roles_of(
@@ -133,6 +172,7 @@ def roles_of(
     known = {name: facts_of(name, values) for name, values in columns.items()}
     found: dict[Role, str] = {}
     others: dict[Role, tuple[str, ...]] = {}
+    refused: dict[Role, tuple[str, str]] = {}
     for role, name in given.items():
         if name == "none":
             continue
@@ -147,14 +187,54 @@ def roles_of(
             continue
         free = [one for one in known.values() if one.name not in found.values()]
         ranked = _ranked(role, free)
+        if role == "user":
+            # No row is dropped for a user who was guessed.
+            gaps = {name: _without(columns, name, found) for name in ranked}
+            full = [name for name in ranked if not gaps[name]]
+            if ranked and not full:
+                count = gaps[ranked[0]]
+                rows = "1 row with text has" if count == 1 else f"{count:,} rows with text have"
+                refused[role] = (ranked[0], f"{rows} no value there")
+            ranked = [*full, *(name for name in ranked if gaps[name])] if full else []
         if ranked:
             found[role] = ranked[0]
             others[role] = tuple(ranked[1:4])
+        elif role not in refused and (why := _why_not(role, free)) is not None:
+            refused[role] = why
     if "text" not in found and "tokens" not in found:
         raise InputError(
             f"init: no column holds text; columns: {', '.join(known) or 'none'}: name it by --text"
         )
-    return Roles(found, others), known
+    return Roles(found, others, refused), known
+
+
+def _without(columns: Mapping[str, Sequence[Any]], name: str, roles: Mapping[Role, str]) -> int:
+    """Rows with a text that have no value in a column."""
+    text = roles.get("tokens", roles.get("text", name))
+    return sum(
+        is_missing(value) and not is_missing(other)
+        for value, other in zip(columns[name], columns[text], strict=True)
+    )
+
+
+def _why_not(role: Role, free: Sequence[ColumnFacts]) -> tuple[str, str] | None:
+    """The column that is called like a role and cannot have it, and why."""
+    if role not in ("user", "label"):
+        return None
+    named = [(_named(role, one.name), one) for one in free if one.kind == "text" and one.commonest]
+    score, one = max(named, key=lambda pair: pair[0], default=(0.0, None))
+    if one is None or score < LIKE_A_ROLE:
+        return None
+    if one.distinct == 1:
+        return one.name, "it has one value"
+    if role == "user":
+        if one.commonest[0][1] == 1:
+            return one.name, "no value stands there twice, so every row is a user of its own"
+        return one.name, "it holds texts, or is blank in most rows"
+    if one.distinct > MOST_CLASSES:
+        return one.name, f"it has {one.distinct:,} values; {MOST_CLASSES} classes are taken"
+    value, count = one.commonest[-1]
+    return one.name, f"{shown(value)} stands in {count} of the rows; {LEAST_OF_CLASS} are needed"
 
 
 def _tokens_and_tags(lists: list[str], columns: Mapping[str, Sequence[Any]]) -> tuple[str, str]:
@@ -198,7 +278,7 @@ def _score(role: Role, one: ColumnFacts) -> float:
         repeats = one.distinct > 1 and one.commonest[0][1] > 1
         return named if repeats and one.words <= LONG_NAME and one.filled > 0.5 else 0.0
     few = 2 <= one.distinct <= MOST_CLASSES and min(n for _, n in one.commonest) >= LEAST_OF_CLASS
-    return named if few and one.words <= LONG_NAME else 0.0
+    return named * one.filled if few and one.words <= LONG_NAME else 0.0
 
 
 def _named(role: Role, name: str) -> float:
@@ -209,9 +289,9 @@ def _named(role: Role, name: str) -> float:
     if word in names:
         return 1.0 - 0.01 * names.index(word)
     parts = set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
-    return (
-        0.7 if parts & {*names} else (0.4 if any(n in whole for n in names if len(n) > 3) else 0.0)
-    )
+    within = {*names} - {"name", "email"}  # of a product, a file
+    like = 0.7 if parts & within else 0.4 * any(n in whole for n in within if len(n) > 3)
+    return like * (0.3 if role == "user" and parts & PROPERTIES else 1.0)
 
 
 def classes_without_a_name(known: Mapping[str, ColumnFacts], taken: Sequence[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import json
@@ -15,12 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.errors import InputError
+from uedp_bench.files.delimited_files import DELIMITERS, Dialect, Quoting, read_records
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.files.tables import FORMATS as TABLES
 from uedp_bench.files.tables import ending_of
-from uedp_bench.files.text_files import GZIP_MAGIC, open_text
+from uedp_bench.files.text_files import (
+    GZIP_MAGIC,
+    UTF_8,
+    encoding_of_mark,
+    open_text,
+    refuse_packed,
+)
+from uedp_bench.tasks.sources.reading.tag_schemes import looks_tagged
 from uedp_bench.tasks.sources.reading.token_files import ENDINGS as TOKEN_FILES
-from uedp_bench.tasks.sources.reading.token_files import FileFormat
+from uedp_bench.tasks.sources.reading.token_files import FileFormat, is_comment
 
 FORMATS: dict[str, FileFormat] = {**TABLES, **dict.fromkeys(sorted(TOKEN_FILES), "conll")}
 """What a file is, by its ending."""
@@ -28,10 +35,10 @@ FORMATS: dict[str, FileFormat] = {**TABLES, **dict.fromkeys(sorted(TOKEN_FILES),
 LOOKED_AT = 2**20
 """Bytes of a file from which its format is guessed; its encoding is checked on all of it."""
 
-DELIMITERS = ",;\t|"
-_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_TAG = re.compile(r"O|[BIESLU]-\S+")
-_LEAST_TAGGED = 0.9
+MOST_NULLS = 0.01
+"""Share of null characters in a text, at most; what has more is no text."""
+
+_LIST = re.compile(r"\[\s*([{\]]|\Z)")
 _DELIMITED = ("csv", "tsv")
 
 
@@ -44,6 +51,7 @@ class FileFacts:
         file_format: what it is.
         encoding: of its text, by Python's name.
         delimiter: between fields, of csv and tsv; None elsewhere.
+        quoting: of csv and tsv, where it is not the standard one.
         by_ending: the ending says the same format, so that a spec need not name it.
         documents: a file of tokens marks documents.
         width: columns of a file of tokens; 0 elsewhere.
@@ -53,6 +61,7 @@ class FileFacts:
     file_format: FileFormat
     encoding: str = "utf-8"
     delimiter: str | None = None
+    quoting: Quoting | None = None
     by_ending: bool = True
     documents: bool = False
     width: int = 0
@@ -67,6 +76,8 @@ class FileFacts:
             found["encoding"] = self.encoding
         if self.delimiter not in (None, "\t" if self.file_format == "tsv" else ","):
             found["delimiter"] = self.delimiter
+        if self.quoting is not None:
+            found["quoting"] = self.quoting
         return found
 
     @property
@@ -77,8 +88,9 @@ class FileFacts:
         kinds = {"jsonl": "an object a line", "json": "a list of objects", "lines": "a text a line",
                  "conll": f"{self.width} columns, a token a line"}  # fmt: skip
         kind = kinds.get(self.file_format, self.file_format)
+        quotes = ", quotes are text" if self.quoting == "none" else ""
         written = "" if self.file_format == "parquet" else f", {self.encoding}"
-        return f"{kind}{between}{written}"
+        return f"{kind}{between}{quotes}{written}"
 
 
 def look_at(path: Path) -> FileFacts:
@@ -96,22 +108,24 @@ def look_at(path: Path) -> FileFacts:
                 start = unpacked.read(LOOKED_AT)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise InputError(f"{where} is damaged or cut short ({error})") from error
-    if not start.strip():
+    if not start.strip(b" \t\r\n"):
         raise InputError(f"{where} is empty")
+    refuse_packed(start, where)
     named = _named(path)
     if start[:4] == b"PAR1":
         return FileFacts(path, "parquet", by_ending=named == "parquet")
     encoding = _encoding(path, start)
     text = start.decode("utf-8-sig" if encoding == "utf-8" else encoding, errors="ignore")
-    if "\0" in text:
+    if text.count("\0") > MOST_NULLS * len(text):
         raise InputError(
             f"{where} is no text: {', '.join(sorted(set(FORMATS)))} are read; save a spreadsheet "
             "or a document as csv first"
         )
     lines = [line for line in text.splitlines()[:2000] if line.strip()]
     found, delimiter = _format_of(text, lines, named)
+    quoting = None if delimiter is None else _quoting(path, encoding, delimiter)
     return FileFacts(
-        path, found, encoding, delimiter, found == named,
+        path, found, encoding, delimiter, quoting, found == named,
         documents=found == "conll" and "-DOCSTART-" in text,
         width=len(_cells(lines[-1])) if found == "conll" else 0,
     )  # fmt: skip
@@ -122,9 +136,9 @@ def _named(path: Path) -> str | None:
 
 
 def _encoding(path: Path, start: bytes) -> str:
-    for mark, name in _MARKS.items():
-        if start.startswith(mark):
-            return name
+    marked = encoding_of_mark(start) or _wide_encoding(start)
+    if marked is not None:
+        return marked
     for name in ("utf-8", "cp1252"):
         try:
             with open_text(path, "init", encoding=name) as text:
@@ -138,14 +152,43 @@ def _encoding(path: Path, start: bytes) -> str:
     return "latin-1"
 
 
+def _wide_encoding(start: bytes) -> str | None:
+    """UTF-16 or UTF-32 without a mark: most characters have null bytes at the same places."""
+    for name, size, places in (
+        ("utf-32-le", 4, (1, 2, 3)),
+        ("utf-32-be", 4, (0, 1, 2)),
+        ("utf-16-le", 2, (1,)),
+        ("utf-16-be", 2, (0,)),
+    ):
+        parts = [start[at:4096:size] for at in range(size)]
+        nulls = [part.count(0) / max(len(part), 1) for part in parts]
+        if all((share > 0.9) if at in places else share < 0.1 for at, share in enumerate(nulls)):
+            return name
+    return None
+
+
+def _quoting(path: Path, encoding: str, delimiter: str) -> Quoting | None:
+    """`none` for a file whose quotes are text: it can only, or as well, be read so."""
+    encoding = UTF_8 if encoding == "utf-8" else encoding
+    for quoting in (None, "none"):
+        records = read_records(path, "init", Dialect(delimiter, quoting), encoding=encoding)
+        try:
+            for _ in records:
+                pass
+        except InputError:
+            continue
+        return quoting
+    return None  # the source names the line
+
+
 def _format_of(text: str, lines: list[str], named: str | None) -> tuple[FileFormat, str | None]:
     """What the text is, and what stands between fields."""
     first = lines[0].lstrip()
     if first.startswith("{") and _is_object(first):
         return "jsonl", None
-    if first.startswith("["):
+    if first.startswith("[") and (named == "json" or _LIST.match(text.lstrip())):
         return "json", None
-    if named not in _DELIMITED and _is_tagged(text, lines):
+    if _is_tagged(text, lines):
         return "conll", None
     usual = "\t" if named == "tsv" else ","
     delimiter = _delimiter(lines, usual)
@@ -174,10 +217,14 @@ def _is_tagged(text: str, lines: list[str]) -> bool:
     """A token a line, its tag last, and blank lines between sentences."""
     if not re.search(r"\n[ \t]*\r?\n", text.strip()):
         return False
-    rows = [_cells(line) for line in lines[:-1] if not line.startswith("-DOCSTART-")]
+    rows = [
+        _cells(line)
+        for line in lines[:-1]
+        if not line.startswith("-DOCSTART-") and not is_comment(line)
+    ]
     if not rows or min(map(len, rows)) < 2 or len(set(map(len, rows))) > 1:
         return False
-    return sum(bool(_TAG.fullmatch(row[-1])) for row in rows) >= _LEAST_TAGGED * len(rows)
+    return looks_tagged([row[-1] for row in rows])
 
 
 def _delimiter(lines: list[str], usual: str) -> str | None:

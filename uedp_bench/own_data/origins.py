@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from uedp_bench import registry
-from uedp_bench.errors import InputError
-from uedp_bench.files.cell_values import is_blank
+from uedp_bench.errors import InputError, shown
+from uedp_bench.files.cell_values import is_blank, texts_of
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.own_data.column_roles import (
+    BLANK_WORDS,
     ColumnFacts,
     Role,
     Roles,
@@ -19,6 +21,7 @@ from uedp_bench.own_data.column_roles import (
     roles_of,
 )
 from uedp_bench.own_data.file_facts import FORMATS, FileFacts, look_at
+from uedp_bench.own_data.headers import check_header
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT
 from uedp_bench.tasks.sources.reading.splits import ALIASES
 from uedp_bench.tasks.sources.text import TextFileParams, read_columns
@@ -110,11 +113,18 @@ def _of_file(path: Path, file: Path, given: Mapping[Role, str]) -> Origin:
     found = (f"{file.name}: {facts.words}",)
     if facts.file_format == "conll":
         return _of_tokens(params, facts, found)
+    if facts.delimiter is not None:
+        check_header(columns, file.name)
     roles, known = roles_of(columns, given)
     reading = _Reading(params)
+    if facts.quoting == "none":
+        reading.guesses.append(
+            "quotes are text: each line is a row by itself (source.quoting: standard reads them as "
+            "quoting)"
+        )
     _take_text(reading, roles, known, columns)
     _take_users(reading, roles, known, given)
-    labelled = _take_labels(reading, roles, known, given)
+    labelled = _take_labels(reading, roles, known, columns, given)
     if "split" in roles.of and path == file:
         params["split_column"] = roles.of["split"]
         reading.guesses.append(f"{_column('split', roles)} says which rows train (--split none)")
@@ -165,9 +175,10 @@ def _take_text(
     )
     if blank:
         reading.params["skip_blank"] = True
+        what = "1 row" if blank == 1 else f"{blank:,} rows"
         reading.guesses.append(
-            f"{blank:,} rows with a blank {' or '.join(map(repr, asked))} are left out "
-            "(source.skip_blank: false refuses them)"
+            f"{what} whose {' or '.join(map(repr, asked))} is blank or has a null character: left "
+            "out (source.skip_blank: false refuses them)"
         )
 
 
@@ -185,6 +196,13 @@ def _take_users(
             f"user: the column {name!r}; who wrote a row is the person to protect "
             f"(--user COLUMN{others}, or none: every row a user of its own)"
         )
+        blanks = sum(n for value, n in known[name].commonest if value.lower() in BLANK_WORDS)
+        if blanks:
+            values = [value for value, _ in known[name].commonest if value.lower() in BLANK_WORDS]
+            reading.guesses.append(
+                f"{blanks:,} rows are of the user {' or '.join(map(shown, values))}: is that a "
+                "person, or no value?"
+            )
         return
     taken = {*roles.of.values()}
     repeat = [
@@ -194,7 +212,14 @@ def _take_users(
         and one.commonest[0][1] > 1 and one.distinct > 1
     ]  # fmt: skip
     hint = f"; columns whose values repeat: {', '.join(repeat[:MOST_OTHERS])}" if repeat else ""
-    why = "as you said" if given.get("user") == "none" else "no column is called like a user"
+    why = "no column is called like a user"
+    if given.get("user") == "none":
+        why = "as you said"
+    elif "user" in roles.refused:
+        name, reason = roles.refused["user"]
+        why = (
+            f"for the column {name!r} was not taken: {reason} (--user {shlex.quote(name)} insists)"
+        )
     reading.guesses.append(f"every row counts as a user of its own, {why} (--user COLUMN{hint})")
 
 
@@ -202,18 +227,27 @@ def _take_labels(
     reading: _Reading,
     roles: Roles,
     known: Mapping[str, ColumnFacts],
+    columns: Mapping[str, Sequence[Any]],
     given: Mapping[Role, str],
 ) -> bool:
     """True if a column of classes is called so, or the user named it."""
     if "label" in roles.of:
         name = roles.of["label"]
-        classes = sorted(value for value, _ in known[name].commonest)
+        where = f"init: column {shown(name)}"
+        classes = sorted({value for value in texts_of(columns[name], where) if value})
         reading.params |= {"label_column": name, "label_names": classes}
         reading.guesses.append(
             f"label: the column {name!r} with {len(classes)} classes (--label COLUMN"
             f"{_others('label', roles)}, or none)"
         )
         return True
+    if "label" in roles.refused and given.get("label") != "none":
+        name, reason = roles.refused["label"]
+        reading.guesses.append(
+            f"the column {name!r} is called like a label and was not taken: {reason} (--label "
+            f"{shlex.quote(name)} insists)"
+        )
+        return False
     few = classes_without_a_name(known, [*roles.of.values()])
     if few and given.get("label") != "none":
         reading.guesses.append(

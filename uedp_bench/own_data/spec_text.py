@@ -85,9 +85,21 @@ def _block(key: str, part: Part) -> list[str]:
 
 def _item(part: Part) -> list[str]:
     said = [line for says in part.says for line in _comment(says, 2)]
+    if part.before:
+        return [*said, *_composed(part)]
     if not part.params:
         return [*said, f"  - {part.name}"]
     return [*said, *_folded(part.name, part.params)]
+
+
+def _composed(part: Part) -> list[str]:
+    """Mechanisms that act one after the other."""
+    out = []
+    for at, each in enumerate((*part.before, part)):
+        lines = _folded(each.name, each.params) if each.params else [f"  - {each.name}"]
+        lines = [f"  {line}" for line in lines]
+        out += lines if at else [f"  - {lines[0].lstrip()}", *lines[1:]]
+    return out
 
 
 def _folded(name: str, params: Mapping[str, Any]) -> list[str]:

@@ -29,17 +29,26 @@ PUBLIC_STEPS, PUBLIC_BATCH = 150, 64
 """Steps of training on public rows, at least, and rows of one; a model that has not begun to learn
 from public text learns nothing under noise."""
 
+LEAST_ENGLISH = 0.5
+"""Share of rows in English from which English names are looked for."""
+
 MANY = 100_000
 """From so many users or records on, delta is smaller than one in as many."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A component of a spec, and what a comment says of it."""
+    """A component of a spec, what a comment says of it, and mechanisms that act before it."""
 
     name: str
     params: Mapping[str, Any]
     says: tuple[str, ...]
+    before: tuple[Part, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Names of all that acts, in order."""
+        return " + ".join((*(part.name for part in self.before), self.name))
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,7 @@ def suggest(task: str, corpus: Corpus, found: Measured, sizes: Sizes) -> Suggest
     )
     delta = 1e-5 if stats.rows < MANY else 1e-6
     mechanisms, none = _mechanisms(task, stats, sizes, delta, public=found.public > 0)
+    mechanisms = _with_deidentified(mechanisms, corpus, found)
     model, learnt = _learnt(task, sizes, found.public)
     return Suggestion(
         learnt, model, mechanisms, attacks, delta, stats, (*left_out, *unplanted, *none)
@@ -207,6 +217,26 @@ def _mechanisms(
     said = f"all rows of one user of {stats.users:,} are protected"
     found.append(_private("user-dp", user, delta, said, "users", stats.users))
     return tuple(found), ()
+
+
+def _with_deidentified(
+    mechanisms: tuple[Part, ...], corpus: Corpus, found: Measured
+) -> tuple[Part, ...]:
+    """The same with a row for text without its entities, behind that without protection."""
+    if corpus.entity_types:
+        params, what = {}, "entities are replaced by their types"
+    elif found.languages.get("English", 0.0) >= LEAST_ENGLISH:
+        params = {"detector": "names"}
+        what = (
+            "English first names, with the last name behind them, are replaced; detector: presidio "
+            "and spacy find more, and need a pipeline"
+        )
+    else:
+        return mechanisms
+    at = next(place for place, part in enumerate(mechanisms) if part.name == "noiseless")
+    plain = mechanisms[at]
+    row = Part(plain.name, plain.params, (what,), before=(Part("deidentify", params, ()),))
+    return (*mechanisms[: at + 1], row, *mechanisms[at + 1 :])
 
 
 def _private(

@@ -198,7 +198,7 @@ def _lettered(
         hint = f"; did you mean {near!r}?" if near else ""
         family = name or "a letter and a type"
         raise TagError(
-            tag, f"is no tag of others in the column ({family}): it must be {allowed}{hint}"
+            tag, f"does not fit the others of the column ({family}): it must be {allowed}{hint}"
         )
     if name is None:
         known = ", ".join(f"{key} ({' '.join(sorted(one))})" for key, one in FAMILIES.items())
