@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.corpus.normal_form import normal_id
 from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.files.cell_values import texts_of
@@ -103,8 +104,9 @@ def _read(
     ids = texts_of(columns[id_column], f"{where}, column {shown(id_column)}")
     texts = texts_of(columns[text_column], f"{where}, column {shown(text_column)}")
     found: dict[str, str] = {}
-    for row, (given, text) in enumerate(zip(ids, texts, strict=True), start=1):
-        if given is None or not given.strip():
+    for row, (written, text) in enumerate(zip(ids, texts, strict=True), start=1):
+        given = None if written is None else normal_id(written)
+        if not given:
             raise InputError(f"{where}: row {row} has no id in the column {shown(id_column)}")
         if given in found:
             raise InputError(

@@ -32,8 +32,10 @@ def normal_id(value: Any) -> str:
     Args:
         value: text or number, as a file gives it.
     """
-    if isinstance(value, Decimal) or (isinstance(value, float) and value.is_integer()):
-        value = f"{value:f}"
+    if isinstance(value, Decimal) and value.is_finite():
+        value = f"{value.normalize() + 0:f}"
+    elif isinstance(value, float) and value.is_integer():
+        value = f"{value + 0.0:f}"  # of two zeros there is one
     text = unicodedata.normalize("NFC", without_ignorables(str(value))).strip()
     whole = _WHOLE_FLOAT.fullmatch(text)
     return whole[1] if whole else text

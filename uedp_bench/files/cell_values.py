@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from uedp_bench.errors import InputError, shown
@@ -35,9 +36,18 @@ def texts_of(values: Sequence[Any], where: str) -> list[str | None]:
             )
         if value != value:
             raise InputError(f"{where}, row {row}: NaN; leave out the value where there is none")
-        found.append(str(value))
+        found.append(_text_of(value))
     check_texts(found, where)
     return found
+
+
+def _text_of(value: Any) -> str:
+    """A value as text: a number is one text, whatever type a file gives its column."""
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value.normalize() + 0:f}"
+    if isinstance(value, float) and value.is_integer():
+        return f"{value + 0.0:.0f}"  # of two zeros there is one
+    return str(value)
 
 
 def is_blank(value: Any) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from uedp_bench.errors import InputError, shown
 from uedp_bench.files.arrow_columns import ArrowColumns, ArrowPart, HeldPart
 from uedp_bench.files.tables import Columns, FileColumns
 
@@ -58,3 +60,31 @@ def place_of(columns: Columns, row: int, owner: str, word: int = 0) -> str:
         where, line = columns.place(row)
         return f"{where}, line {line}"
     return f"{owner}: row {row + 1}"
+
+
+def check_one_type(columns: Columns, name: str, owner: str) -> None:
+    """Refuses a column of ids of which one file gives some as numbers and others as texts.
+
+    Nobody knows then if 7 and "7" are one. Over several files the value decides.
+
+    Raises:
+        InputError: naming a row of each type.
+    """
+    if not isinstance(columns, FileColumns):
+        return
+    first: dict[str, tuple[str, int]] = {}
+    for row, (value, place) in enumerate(zip(columns[name], columns.places, strict=True)):
+        if value is None:
+            continue
+        kind, before = first.setdefault(place[0], (_kind_of(value), row))
+        if kind != _kind_of(value):
+            raise InputError(
+                f"{place_of(columns, row, owner)}, column {shown(name)}: {shown(value)} is a "
+                f"{_kind_of(value)}, and {shown(columns[name][before])} in line "
+                f"{columns.places[before][1]} is a {kind}; write all ids of a column alike"
+            )
+
+
+def _kind_of(value: Any) -> str:
+    kinds = {str: "text", int: "number", float: "number", bool: "truth"}
+    return kinds.get(type(value), type(value).__name__)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.corpus import Facts
+from uedp_bench.corpus import Facts, normal_id
 from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.files.cell_values import NOT_TEXT
 from uedp_bench.files.printable import plain
@@ -32,7 +32,7 @@ def read_records(path: Path, users: Sequence[str], owner: str) -> tuple[Facts, .
         InputError: naming file and line, for a line of another form, or a user who is there twice
             or has no row.
     """
-    ids = {name: user for user, name in enumerate(users)}
+    ids = {normal_id(name): user for user, name in enumerate(users)}
     found: dict[int, Facts] = {}
     lines: dict[int, int] = {}
     with open_text(path, f"{owner}.records") as text:
@@ -41,9 +41,9 @@ def read_records(path: Path, users: Sequence[str], owner: str) -> tuple[Facts, .
                 continue
             where = f"{owner}.records: {shown_path(path)}, line {number}"
             record = _record(line, where)
-            user = ids.get(str(record["user"]))
+            user = ids.get(normal_id(record["user"]))
             if user is None:
-                near = nearest(str(record["user"]), ids)
+                near = nearest(normal_id(record["user"]), ids)
                 hint = f"; did you mean {near!r}?" if near else ""
                 raise InputError(f"{where}: no row is of the user {shown(record['user'])}{hint}")
             if user in found:
