@@ -58,8 +58,13 @@ from uedp_bench.component import MayBePath as MayBePath
 from uedp_bench.component import Params as Params
 from uedp_bench.corpus._columns import Facts as Facts
 from uedp_bench.corpus.alignment import Alignment as Alignment
+from uedp_bench.corpus.names import Names as Names
 from uedp_bench.corpus.normal_form import normal_id as normal_id
 from uedp_bench.corpus.normal_form import normal_surface as normal_surface
+from uedp_bench.corpus.public_numbers import named_users as named_users
+from uedp_bench.corpus.public_numbers import owner_numbers as owner_numbers
+from uedp_bench.corpus.public_numbers import row_numbers as row_numbers
+from uedp_bench.corpus.public_numbers import user_numbers as user_numbers
 from uedp_bench.corpus.rewriting import Edit as Edit
 from uedp_bench.corpus.rewriting import Piece as Piece
 from uedp_bench.corpus.rewriting import Rewriting as Rewriting

@@ -1,8 +1,8 @@
 """Clients of a federation: which rows each of them holds, for any source.
 
-Which client holds a row is drawn once, in the open, by a seed of its own. A user (or a row) draws
-its own number and no client has a quota: that somebody comes or goes moves nobody else, which is
-what parallel composition over clients needs (`docs/proofs.md`, sections 12 and 15).
+Which client holds a row is drawn once, in the open, by a seed of its own: by a keyed hash of its
+user's name, or of its own. No client has a quota, and that somebody comes or goes moves nobody
+else, which is what parallel composition over clients needs (`docs/proofs.md`, sections 12 and 15).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.corpus import Corpus, FloatArray, IntArray, owner_numbers, row_numbers
 from uedp_bench.errors import InputError
 from uedp_bench.randomness.streams import shared_stream
 
@@ -57,8 +57,10 @@ class Clients(BaseModel):
         """
         if self.alpha is None:
             return np.full((kinds, self.count), 1.0 / self.count)
-        drawn: FloatArray = self._rng("shares").dirichlet(np.full(self.count, self.alpha), kinds)
-        return drawn
+        stream = shared_stream(self.seed, "clients", "shares")
+        rng = np.random.Generator(np.random.PCG64(stream))
+        shares: FloatArray = rng.dirichlet(np.full(self.count, self.alpha), kinds)
+        return shares
 
     def public_shares(self, corpus: Corpus) -> tuple[float, ...]:
         """What each client holds of the rows, as far as it follows from constants alone.
@@ -70,8 +72,8 @@ class Clients(BaseModel):
     def deal(self, corpus: Corpus) -> Corpus:
         """The corpus with a group "client": for each row the number of the client that holds it.
 
-        A row of the source goes where its user's number says, or its own. A row that an attack
-        planted always goes to its user's client.
+        A row of the source goes where its user's public number says, or its own. A row that an
+        attack planted always goes to its user's client.
 
         Args:
             corpus: with everything planted.
@@ -84,22 +86,15 @@ class Clients(BaseModel):
                 "clients: the source has clients of its own; leave clients out of the spec"
             )
         shares = self.shares(_kinds(corpus, self))
-        whole = _client(self._numbers("user", corpus.users), shares.mean(axis=0)[None])
-        alone = self._numbers("row", corpus.origin)
+        by_user = owner_numbers(corpus, self.seed, "clients", "user")
+        whole = _client(by_user, shares.mean(axis=0)[None])
+        alone = row_numbers(corpus, self.seed, "clients", "row")
         planted = corpus.origin < 0
         by_row = _client(alone, shares[_kind_of(corpus, self)])
         with_user = corpus.users >= 0
         stays = with_user if self.by == "user" else with_user & planted
         found = np.where(stays, whole, by_row)
         return replace(corpus, groups={**corpus.groups, CLIENT: found})
-
-    def _numbers(self, of: str, ids: IntArray) -> FloatArray:
-        """(rows,) a uniform number for each id, the same whoever else is there."""
-        drawn: FloatArray = self._rng(of).random(int(ids.max(initial=-1)) + 1)
-        return np.append(drawn, 0.0)[ids]  # -1 is nobody, and its number is 0
-
-    def _rng(self, what: str) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(shared_stream(self.seed, "clients", what)))
 
 
 NO_CLIENTS = (

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self, final
 from pydantic import Field, field_validator, model_validator
 
 from uedp_bench.component import Component, P, Params, at
-from uedp_bench.corpus import Corpus
+from uedp_bench.corpus import Corpus, with_names
 from uedp_bench.errors import PluginError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.text.annotation.automatic import AnnotationParams, annotate
@@ -164,7 +164,7 @@ class Source(Component[P]):
                 f"the source {self.name!r} has parameters of the type "
                 f"{type(self.params).__name__}, which does not derive from SourceParams"
             )
-        corpus = add_public(self.read(), self.params)
+        corpus = add_public(with_names(self.read()), self.params)
         return corpus if self.params.annotate is None else annotate(corpus, self.params.annotate)
 
     def documented(self) -> CorpusStats | None:

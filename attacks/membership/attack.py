@@ -21,7 +21,7 @@ from uedp_bench.attacks.membership.reference_model import language_scores
 from uedp_bench.attacks.membership.score_metrics import report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
-from uedp_bench.corpus import distinct
+from uedp_bench.corpus import distinct, user_numbers
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.release import Classifier, LabelOnly, RowScorer, Scorer
@@ -107,22 +107,25 @@ class Membership(Attack[MembershipParams]):
     planted_type = PlantedMembership
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedMembership]:
-        """Holds out whole users, uniformly, and draws equally many members from the rest.
+        """Holds out whole users, by public numbers of theirs, and draws equally many members.
 
-        Rows of the held-out users in `valid` are held out too; their test rows stay.
+        The share holds on average; `held_out_users` is a quota, which guarantees assume. Rows of
+        the held-out users in `valid` are held out too; their test rows stay.
 
         Raises:
             InputError: if the train split has too few users.
         """
         p, train = self.params, corpus.where("train")
         users = distinct(corpus.users[train & (corpus.users >= 0)])
-        size = max(p.held_out_users, int(p.held_out_fraction * len(users)))
+        # Who is held out must not depend on who else is there: numbers of their own decide.
+        numbers = user_numbers(corpus, int(rng.integers(2**63)), self.name)[users]
+        size = max(p.held_out_users, int((numbers < p.held_out_fraction).sum()))
         if len(users) < 2 * size:
             raise InputError(
                 f"membership: the train split has {len(users)} users; holding out {size} (at "
                 f"least held_out_users = {p.held_out_users}) and as many members needs {2 * size}"
             )
-        drawn = rng.permutation(users)[: 2 * size]
+        drawn = users[np.argsort(numbers)][: 2 * size]
         out, members = np.sort(drawn[:size]), np.sort(drawn[size:])
         planted = _judged(corpus, (members, out), train)
         moved = corpus.where("train", "valid") & np.isin(corpus.users, out)

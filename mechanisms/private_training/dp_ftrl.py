@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.banded_factorization import BandedFactorization
 from uedp_bench.accounting.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Protected
+from uedp_bench.corpus import owner_numbers
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
@@ -29,7 +31,7 @@ from uedp_bench.mechanisms.private_training.users import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.corpus import Corpus, Index
     from uedp_bench.learner import Learner
     from uedp_bench.run_context import Run
     from uedp_bench.training.participation import Participation
@@ -82,7 +84,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
     """Cohorts take part in turns; the noise of a round takes off part of that of rounds before."""
 
     name = "dp-ftrl"
-    version = 1
+    version = 2
     unit = "user"
     fresh_noise = True
     source = "Choquette-Choo et al. 2023 (arXiv:2306.08153), sections 3 and 4"
@@ -141,7 +143,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
             Federation(
                 rounds=p.rounds,
                 units=units,
-                sampler=self._sampler(corpus.users[units.rows[units.offsets[:-1]]], schedule, run),
+                sampler=self._sampler(corpus, units, schedule, run),
                 local=p.local("mean"),
                 bound=p.bound(p.clip, p.noise_multiplier, users / schedule.separation),
                 noise=BandedNoise(coefficients, p.noise_multiplier),
@@ -168,13 +170,14 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
             population=users,
         )
 
-    def _sampler(self, ids: IntArray, schedule: Participation, run: Run) -> Sampler:
+    def _sampler(self, corpus: Corpus, units: Index, schedule: Participation, run: Run) -> Sampler:
         from uedp_bench.training.participation import CyclicCohorts, Guarded
 
         cohorts = schedule.separation
-        # One draw for each id, in their order: that somebody comes or goes moves nobody else.
-        drawn = run.shared(self.name, "cohorts").integers(cohorts, size=int(ids.max()) + 1)
-        return Guarded(CyclicCohorts(drawn[ids], cohorts), schedule, len(ids))
+        # A number of each user's own: that somebody comes or goes moves nobody else (C8).
+        numbers = owner_numbers(corpus, run.seed, self.name, "cohorts")
+        drawn = np.floor(numbers[units.rows[units.offsets[:-1]]] * cohorts).astype(np.int64)
+        return Guarded(CyclicCohorts(drawn, cohorts), schedule, len(units))
 
     def _coefficients(self, cohorts: int) -> tuple[float, ...]:
         from uedp_bench.training.banded_toeplitz import least_error

@@ -21,7 +21,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.parallel import Parallel
 from uedp_bench.accounting.published_systems import federated_ner_claim
 from uedp_bench.clients import clients_of
-from uedp_bench.corpus import FloatArray, Index, IntArray
+from uedp_bench.corpus import Index, IntArray, owner_numbers, row_numbers
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
@@ -127,6 +127,7 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
     """
 
     name = "federated-dp-sgd"
+    version = 2
     unit = "record"
     fresh_noise = True
     source = "Jana, Biemann 2021, section 3"
@@ -219,13 +220,13 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
     def _round_of_row(self, corpus: Corpus, run: Run) -> IntArray:
         """(rows,) the only round that uses a row, by a number that the row draws; -1 for none.
 
-        What an attack planted has no number in the source, and goes by that of its user.
+        What an attack planted goes by the number of its user.
         """
         p = self.params
         drawn = np.where(
             corpus.origin >= 0,
-            _numbers(run.shared(self.name, "rounds"), corpus.origin),
-            _numbers(run.shared(self.name, "rounds of users"), corpus.users),
+            row_numbers(corpus, run.seed, self.name, "rounds"),
+            owner_numbers(corpus, run.seed, self.name, "rounds of users"),
         )
         found: IntArray = np.floor(drawn / (p.data_per_round or 1.0)).astype(np.int64)
         return np.where(found < p.rounds, found, -1)
@@ -278,12 +279,6 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
             assumptions += INCREMENTAL
         event = Parallel(parts=tuple(parts))
         return (PrivacyEvent(unit="record", event=event, assumptions=assumptions),)
-
-
-def _numbers(rng: np.random.Generator, ids: IntArray) -> FloatArray:
-    """(rows,) a uniform number for each id, the same whoever else is there."""
-    drawn: FloatArray = rng.random(int(ids.max(initial=-1)) + 1)
-    return np.append(drawn, 0.0)[ids]  # -1 is nobody, and its number is 0
 
 
 def _by_round(

@@ -87,7 +87,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     """Poisson-sampled sentences, per-sentence clipping, noise calibrated to the group."""
 
     name = "uedp-group"
-    version = 2
+    version = 3
     unit = "user-entity"
     fresh_noise = True
     data_set = ("sentences_per_user",)
@@ -120,7 +120,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         from uedp_bench.training.sampling import PoissonSampler
 
         p, units = self.params, users_of(corpus)
-        capped = capped_units(units, p.sentences_per_user, run.shared(self.name, "cap"))
+        capped = capped_units(units, p.sentences_per_user, corpus)
         rows, users = np.sort(capped.rows), self._users(run.stats)
         run.note(sentences_dropped_by_cap=len(units.rows) - len(rows))
         # A public constant: the expected number of sentences of a round, at most.

@@ -127,7 +127,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
     """Poisson-sampled users, one- or two-level clipping, noise for a protected spread."""
 
     name = "uedp-spread"
-    version = 2
+    version = 3
     unit = "user-entity"
     fresh_noise = True
     data_set = ("sentences_per_user",)
@@ -155,7 +155,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
         from uedp_bench.training.federated import train_federated
 
         p, everything = self.params, users_of(corpus)
-        units = capped_units(everything, p.sentences_per_user, run.shared(self.name, "cap"))
+        units = capped_units(everything, p.sentences_per_user, corpus)
         run.note(sentences_dropped_by_cap=len(everything.rows) - len(units.rows))
         users = public_users(p, run.stats, self.name)
         trained = train_federated(self._federation(units, users), learner, run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from uedp_bench.clients import clients_of
-from uedp_bench.corpus import Corpus, FloatArray, Index
+from uedp_bench.corpus import Corpus, FloatArray, Index, row_numbers
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, PublicUnits
 
@@ -119,23 +119,24 @@ def capped_weights(counts: np.ndarray, cap: int) -> FloatArray:
     return np.minimum(counts / cap, 1.0)
 
 
-def capped_units(index: Index, cap: int | None, rng: np.random.Generator) -> Index:
+def capped_units(index: Index, cap: int | None, corpus: Corpus) -> Index:
     """Keeps at most `cap` rows of every unit, chosen uniformly, in their old order.
 
-    The data set that a guarantee speaks of is the capped one. Every row has a key of its own, and
-    a unit keeps the rows with its smallest keys: which rows a unit keeps is independent of the
-    number and the content of the rows of all others.
+    The data set that a guarantee speaks of is the capped one. A unit keeps the rows with the
+    smallest public numbers, which depend on their names alone: which rows a unit keeps depends on
+    nobody else's, and is the same in every run.
 
     Args:
         index: unit -> its rows.
         cap: a public constant; None keeps all rows.
-        rng: draws one key a row.
+        corpus: whose rows these are.
     """
     if cap is None:
         return index
     counts = index.counts
     unit = np.repeat(np.arange(len(index)), counts)
-    order = np.lexsort((rng.random(len(unit)), unit))
+    numbers = row_numbers(corpus, 0, "cap")[index.rows]
+    order = np.lexsort((numbers, unit))
     rank = np.arange(len(unit)) - np.repeat(index.offsets[:-1], counts)
     kept = np.sort(order[rank < cap])
     offsets = np.concatenate([[0], np.cumsum(np.minimum(counts, cap))])

@@ -45,6 +45,12 @@ class AGNewsParams(DetectionParams, SplitParams, SourceParams):
     )
 
 
+DEALT = (
+    "neighbours differ in whole simulated users: rows were dealt among them by place in the file"
+)
+"""Assumption of guarantees."""
+
+
 class AGNews(Source[AGNewsParams]):
     r"""News items of four topics, as csv (class, title, description) or jsonl (label, text).
 
@@ -83,11 +89,12 @@ class AGNews(Source[AGNewsParams]):
         corpus = Corpus(
             texts=tuple(text for _, text in items),
             groups={"user": user},
-            split=cut_missing_splits(user, np.concatenate(split), self.params, self.name),
+            split=np.concatenate(split),
             labels=np.array([label - 1 for label, _ in items], dtype=np.int64),
             label_names=LABELS,
+            quotas=(DEALT,),
         )
-        return add_entities(corpus, self.params)
+        return add_entities(cut_missing_splits(corpus, self.params, self.name), self.params)
 
     def _files(self) -> dict[str, Path]:
         path = require_path(self.params.path, self.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import at
-from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans
+from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans, with_documents
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.source import Source, SourceParams
@@ -26,6 +27,9 @@ FILES: dict[str, tuple[str, ...]] = {
     "valid": ("devel.tsv", "dev.tsv", "dev.bio", "valid.conll"),
     "test": ("test.tsv", "test.bio", "test.conll"),
 }
+
+RUNS = "neighbours differ in whole simulated users: a user is a run of sentences in the file"
+"""Assumption of guarantees."""
 
 _TAG = re.compile(rf"O|[BI]-(?:{'|'.join(TYPES)})")
 
@@ -82,27 +86,31 @@ class BC5CDR(Source[BC5CDRParams]):
         splits: list[int] = []
         mentions: list[Mention] = []
         swapped = {"train": "valid", "valid": "train"} if self.params.train_on == "devel" else {}
+        marked = True
         for split in FILES:
             names = FILES[swapped.get(split, split)]
             file = find_file(self.params.path, names, self.name)
             first = max(users, default=-1) + 1
-            for user, tokens, tags in self._sentences(file):
+            sentences, documents = self._sentences(file)
+            marked &= documents
+            for user, tokens, tags in sentences:
                 for start, end, kind in iob_spans(places_of(tokens), tags):
                     mentions.append((len(texts), start, end, TYPES.index(kind)))
                 texts.append(" ".join(tokens))
                 users.append(first + user)
                 splits.append(SPLITS.index(split))
         ids = np.array(users, dtype=np.int64)
-        return Corpus(
+        corpus = Corpus(
             texts=tuple(texts),
             groups={"user": ids, "document": ids},
             split=np.array(splits, dtype=np.int64),
             entities=Spans.build(texts, mentions),
             entity_types=TYPES,
         )
+        return with_documents(corpus) if marked else replace(corpus, quotas=(RUNS,))
 
-    def _sentences(self, file: Path) -> list[tuple[int, list[str], list[str]]]:
-        """User (from 0 in its file), tokens and tags of each sentence."""
+    def _sentences(self, file: Path) -> tuple[list[tuple[int, list[str], list[str]]], bool]:
+        """User (from 0 in its file), tokens and tags of each sentence; True if files mark users."""
         columns = read_tokens(file, (), f"{self.name}.path")
         found = []
         size = self.params.sentences_per_user
@@ -119,4 +127,4 @@ class BC5CDR(Source[BC5CDRParams]):
             found.append((user, tokens, tags))
         if not found:
             raise InputError(f"{self.name}.path: {shown_path(file)} holds no sentence")
-        return found
+        return found, documents is not None

@@ -13,10 +13,17 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.component import at
-from uedp_bench.corpus import BoolArray, Corpus, IntArray, dense_ids
+from uedp_bench.corpus import (
+    BoolArray,
+    Corpus,
+    IntArray,
+    keyed_uniform,
+    named_users,
+    names_of_ids,
+    normal_id,
+)
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
-from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
 from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
@@ -78,6 +85,13 @@ class BlogAuthorshipParams(TopicParams, DetectionParams, SplitParams, SourcePara
         return self
 
 
+DRAWN = (
+    "neighbours have the same bloggers: of all those in the file, the number that `users` asks for "
+    "was kept"
+)
+"""Assumption of guarantees."""
+
+
 class Blogger(NamedTuple):
     """One blogger: id, index into `GENDERS`, age in years, posts with single spaces."""
 
@@ -135,20 +149,22 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
                 + " and a blogger of the ages wanted"
             )
         ids = np.array([blogger.id for blogger in bloggers])
-        user = dense_ids(np.repeat(ids, counts)[rows].tolist())
+        user, user_names = named_users(np.repeat(ids, counts)[rows].tolist())
         genders = np.repeat([blogger.gender for blogger in bloggers], counts)
         split = np.full(len(rows), TRAIN, dtype=np.int64)
         names = () if topics is None else tuple(f"topic {n}" for n in range(params.topics))
         corpus = Corpus(
             texts=tuple(texts[row] for row in rows.tolist()),
             groups={"user": user},
-            split=cut_missing_splits(user, split, params, self.name),
+            split=split,
             labels=None if topics is None else topics[rows],
             label_names=names,
             attributes={"gender": genders[rows], "age": ages[rows]},
             attribute_names={"gender": GENDERS, "age": AGES},
+            user_names=user_names,
+            quotas=() if params.users is None else (DRAWN,),
         )
-        return add_entities(corpus, params)
+        return add_entities(cut_missing_splits(corpus, params, self.name), params)
 
     def _topics(self, texts: list[str]) -> tuple[BoolArray, IntArray | None]:
         """Which texts are kept, and the topic of each; both (texts,). None without topics."""
@@ -179,10 +195,9 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
             bloggers = self._with_enough(bloggers, self.params.rows_per_user)
         most = self.params.users
         if most is not None and most < len(bloggers):
-            rng = np.random.Generator(
-                np.random.PCG64(shared_stream(self.params.seed, "source", "users"))
-            )
-            chosen = np.sort(rng.choice(len(bloggers), size=most, replace=False))
+            names = names_of_ids("user", [blogger.id for blogger in bloggers])
+            numbers = keyed_uniform(names.array, self.params.seed, "source", "users")
+            chosen = np.sort(np.argsort(numbers, kind="stable")[:most])
             bloggers = [bloggers[at] for at in chosen.tolist()]
         return bloggers if self.params.rows_per_user is not None else [*map(self._rows, bloggers)]
 
@@ -235,7 +250,7 @@ def _blogger(line: str, where: str) -> Blogger:
         age = int(str(record["age"]))
         gender = GENDERS.index(str(record["gender"]).strip().lower())
         clean = tuple(" ".join(html.unescape(post).split()) for post in posts)
-        return Blogger(str(record["id"]), gender, age, clean)
+        return Blogger(normal_id(record["id"]), gender, age, clean)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{where} is not an object with id, gender ({' or '.join(GENDERS)}), age (a whole "

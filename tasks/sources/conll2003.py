@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.corpus import SPLITS, Corpus, Spans
+from uedp_bench.corpus import SPLITS, Corpus, Spans, with_documents
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.mechanism import CorpusStats
@@ -93,13 +93,14 @@ class CoNLL2003(Source[CoNLL2003Params]):
                 splits.append(SPLITS.index(split))
             documents += last + 1
         user = np.array(users, dtype=np.int64)
-        return Corpus(
+        corpus = Corpus(
             texts=tuple(texts),
             groups={"user": user, "document": user},
             split=np.array(splits, dtype=np.int64),
             entities=Spans.build(texts, mentions),
             entity_types=types,
         )
+        return with_documents(corpus)
 
     def documented(self) -> CorpusStats | None:
         """The published sizes, if the training file is the whole published one."""

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.corpus import SPLITS, Corpus, with_lone_rows
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.mechanism import CorpusStats
@@ -79,7 +79,7 @@ class DPNLPAG(Source[DPNLPAGParams]):
             attributes={name: present[:, at].copy() for at, name in enumerate(PERSONS)},
             attribute_names=dict.fromkeys(PERSONS, PRESENCE),
         )
-        return add_entities(corpus, self.params)
+        return add_entities(with_lone_rows(corpus), self.params)
 
     def documented(self) -> CorpusStats | None:
         """The published sizes, if the training block has them and no detector adds entities."""

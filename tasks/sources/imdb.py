@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from uedp_bench.corpus import Corpus, dense_ids
+from uedp_bench.corpus import Corpus, named_users
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.jsonl import class_ids, find_splits, read_records, read_splits
@@ -61,15 +61,16 @@ class IMDB(Source[IMDBParams]):
         files = find_splits(self.params.path, self.name)
         records, split = read_splits(files, FIELDS, self.name)
         labels, movies, texts = zip(*records, strict=True)
-        user = dense_ids(movies)
+        user, names = named_users(movies)
         corpus = Corpus(
             texts=tuple(break_lines(text, self.params.line_breaks) for text in texts),
             groups={"user": user},
-            split=cut_missing_splits(user, split, self.params, self.name),
+            split=split,
             labels=class_ids(labels, LABELS, self.name, "label"),
             label_names=LABELS,
+            user_names=names,
         )
-        return add_entities(corpus, self.params)
+        return add_entities(cut_missing_splits(corpus, self.params, self.name), self.params)
 
     def documented(self) -> CorpusStats | None:
         """The published sizes, if all of the published training file is trained on.

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.corpus import SPLITS, Corpus, dense_ids
+from uedp_bench.corpus import SPLITS, Corpus, named_users
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.source import Source, SourceParams
@@ -82,15 +82,16 @@ class Newsgroups(Source[NewsgroupsParams]):
                     f"the split {name} is left"
                 )
         rows = np.flatnonzero(kept).tolist()
-        user = dense_ids([author(records[row][1]) for row in rows])
+        user, names = named_users([author(records[row][1]) for row in rows])
         corpus = Corpus(
             texts=tuple(texts[row] for row in rows),
             groups={"user": user},
-            split=cut_missing_splits(user, split[kept], self.params, self.name),
+            split=split[kept],
             labels=class_ids([records[row][0] for row in rows], GROUPS, self.name, "group"),
             label_names=GROUPS,
+            user_names=names,
         )
-        return add_entities(corpus, self.params)
+        return add_entities(cut_missing_splits(corpus, self.params, self.name), self.params)
 
     def documented(self) -> CorpusStats | None:
         """The sizes of the published training file, if all of it is trained on.

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.corpus import SPLITS, Corpus, IntArray, dense_ids
+from uedp_bench.corpus import SPLITS, Corpus, IntArray, named_users
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.mechanism import CorpusStats
@@ -68,12 +68,14 @@ class OpinionLexicon(Source[OpinionLexiconParams]):
                 f"opinion-lexicon: none of {len(words)} words is in train "
                 f"(valid={self.params.valid}, test={self.params.test}, seed={self.params.seed})"
             )
+        users, names = named_users(words)
         return Corpus(
             texts=words,
-            groups={"user": dense_ids(words)},
+            groups={"user": users},
             split=split,
             labels=labels,
             label_names=LABELS,
+            user_names=names,
         )
 
     def documented(self) -> CorpusStats | None:
@@ -83,7 +85,7 @@ class OpinionLexicon(Source[OpinionLexiconParams]):
             return None
         train = self._splits(words) == TRAIN
         return CorpusStats(
-            users=len(np.unique(dense_ids(words)[train])),
+            users=len(np.unique(named_users(words)[0][train])),
             rows=int(train.sum()),
             sensitive_rows=0,
             entities=0,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.corpus import SPLITS, Corpus, dense_ids
+from uedp_bench.corpus import SPLITS, Corpus, named_users
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.source import Source, SourceParams
@@ -79,15 +81,30 @@ class ParallelText(Source[ParallelTextParams]):
             found = read_pairs(*sides, parameter)
             pairs += found
             split += [SPLITS.index(name)] * len(found)
-            documents += self._documents(sides[0], len(found), name)
+            documents += self._documents(sides[0], len(found))
         if SPLITS.index("train") not in split:
             raise InputError(
                 f"{parameter}: {shown_path(p.path)} has no train.{p.source_language} and "
                 f"train.{p.target_language}"
             )
-        named = dense_ids([name or "" for name in documents])
-        users = np.where([name is not None for name in documents], named, -1)
-        return parallel_corpus(pairs, split, users.tolist(), parameter, clean=p.clean)
+        blank = self._named_by_content(pairs, split, documents)
+        users, names = named_users(documents)
+        corpus = parallel_corpus(pairs, split, users.tolist(), parameter, clean=p.clean)
+        names.of_content = blank
+        return replace(corpus, user_names=names)
+
+    @staticmethod
+    def _named_by_content(
+        pairs: Sequence[Pair], split: Sequence[int], documents: list[str | None]
+    ) -> bool:
+        """Names documents of one line, whose name is blank, by what they say; True if any is."""
+        before: Counter[str] = Counter()
+        for row, name in enumerate(documents):
+            if name == "":
+                content = "\n".join((SPLITS[split[row]], *pairs[row]))  # no name has a line break
+                documents[row] = f"{content}\n{before[content]}"
+                before[content] += 1
+        return bool(before)
 
     def _files(self, split: str) -> tuple[Path, Path] | None:
         """Both files of a split; None where it has none.
@@ -108,7 +125,7 @@ class ParallelText(Source[ParallelTextParams]):
                 return there[0], there[1]
         return None
 
-    def _documents(self, text: Path, lines: int, split: str) -> list[str | None]:
+    def _documents(self, text: Path, lines: int) -> list[str | None]:
         """(lines,) name of the document of each line; None where there is no file of documents.
 
         A name stands for one document in all splits. A blank line is a document of its own.
@@ -123,7 +140,7 @@ class ParallelText(Source[ParallelTextParams]):
                 f"{self.name}.path: {shown_path(file)} names the documents of {len(found)} lines, "
                 f"and {shown_path(text)} has {lines}"
             )
-        return [document or f"{split} line {at}" for at, document in enumerate(found)]
+        return [*found]
 
 
 def _plain_or_packed(path: Path) -> Path | None:

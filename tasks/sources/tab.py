@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.corpus import Corpus, Facts, Layer, Mention, Spans
+from uedp_bench.corpus import Corpus, Facts, Layer, Mention, Spans, with_documents
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import shown_path
@@ -114,7 +114,7 @@ class TAB(Source[TABParams]):
         ]
         masked = [each for each, (*_, of) in zip(by_type, found, strict=True)
                   if of in self.params.identifiers]  # fmt: skip
-        return Corpus(
+        corpus = Corpus(
             texts=tuple(texts),
             groups={"user": users},
             split=split,
@@ -126,6 +126,7 @@ class TAB(Source[TABParams]):
             },
             records=tuple(case.facts for case in cases),
         )
+        return with_documents(corpus)
 
     def _files(self) -> list[Path]:
         path = require_path(self.params.path, self.name)

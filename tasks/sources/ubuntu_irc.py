@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import at
-from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids
+from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids, named_users
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.source import Source, SourceParams
@@ -96,16 +96,18 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
             )
         messages = [message for part in kept.values() for message in part]
         texts = tuple(message.text for message in messages)
+        users, names = named_users([message.nick for message in messages])
         counts = [len(part) for part in kept.values()]
         corpus = Corpus(
             texts=texts,
             groups={
-                "user": dense_ids([message.nick for message in messages]),
+                "user": users,
                 "document": dense_ids([message.log for message in messages]),
             },
             split=np.repeat([SPLITS.index(split) for split in kept], counts),
             entities=Spans.build(texts, _addressed(texts, nicks)),
             entity_types=(NICK,),
+            user_names=names,
         )
         return add_entities(corpus, self.params)
 

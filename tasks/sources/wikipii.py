@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.corpus import SPLITS, Corpus, Layer, Mention, Spans
+from uedp_bench.corpus import SPLITS, Corpus, Layer, Mention, Spans, names_of_ids
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.files.text_files import MOST_RATIO, MOST_UNPACKED
@@ -77,7 +77,8 @@ class WikiPII(Source[WikiPIIParams]):
         owners: list[tuple[int, int]] = []
         mentions: list[Mention] = []
         types = self.params.types
-        for user, (split, name, page) in enumerate(self._pages()):
+        pages = self._pages()
+        for user, (split, name, page) in enumerate(pages):
             for sentence in read_sentences(page, f"{self.name}.path: {name}"):
                 marks = [
                     (len(texts), start, end, types.index(kind))
@@ -100,6 +101,7 @@ class WikiPII(Source[WikiPIIParams]):
             entities=spans,
             entity_types=types,
             layers={AUTOMATIC: Layer(spans, types, np.ones(len(texts), dtype=bool))},
+            user_names=names_of_ids("user", [_page_name(name) for _, name, _ in pages]),
         )
 
     def _pages(self) -> list[tuple[int, str, str]]:
@@ -125,6 +127,13 @@ class WikiPII(Source[WikiPIIParams]):
                 f"{', '.join(FOLDERS)}"
             )
         return [(split, name, text) for (split, _, name), text in sorted(found)]
+
+
+def _page_name(path: str) -> str:
+    """Path of a page from the folder of its split on, wherever that folder is."""
+    parts = PurePosixPath(path).parts
+    first = next(at for at, part in enumerate(parts) if part in FOLDERS)
+    return "/".join(parts[first:])
 
 
 def read_sentences(page: str, where: str) -> Iterator[Sentence]:

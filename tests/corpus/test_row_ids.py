@@ -40,9 +40,10 @@ def test_another_text_or_user_has_another_id() -> None:
     assert first[3] == f"{first[1]}-1"  # the same user said it twice
 
 
-def test_ids_follow_rows_and_do_not_enter_fingerprints() -> None:
+def test_ids_follow_rows_and_enter_fingerprints() -> None:
     named = corpus(ids=("a", "b", "c", "d", "e"))
     assert named.take(np.array([4, 0])).ids == ("e", "a")
     assert concatenate(named, named).ids == (*"abcde", *"abcde")
     assert concatenate(named, corpus()).ids is None
-    assert named.fingerprint == corpus().fingerprint
+    # Public choices are keyed by them: other ids are another run.
+    assert named.fingerprint != corpus().fingerprint

@@ -263,6 +263,7 @@ def test_every_column_of_the_table_is_declared():
         "label_names",
         "attribute_names",
         "detector",
+        "quotas",
     }  # what rows have in common
     assert {field.name for field in fields(Corpus)} - held == {column.name for column in COLUMNS}
     assert set(CONTENT) < {column.name for column in COLUMNS}

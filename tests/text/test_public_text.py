@@ -226,7 +226,7 @@ def test_settings_are_chosen_on_users_of_valid_alone():
     assert len(after) == 20  # nobody else's row is there
     assert not after.where("valid").any()
     assert after.origin.tolist() == list(range(20))
-    more = add_public(before, SourceParams(tune_on_valid=0.8)).only("test")
+    more = add_public(before, SourceParams(tune_on_valid=0.6)).only("test")
     assert scored < set(more.users)
     assert SourceParams(tune_on_valid=0.4).selects
 

@@ -7,11 +7,24 @@ private attributes of its author, and the split that it is in.
 
 from uedp_bench.corpus._columns import Facts
 from uedp_bench.corpus.alignment import Alignment
+from uedp_bench.corpus.names import Names, names_of_ids
 from uedp_bench.corpus.normal_form import (
     normal_id,
     normal_spelling,
     normal_surface,
     without_ignorables,
+)
+from uedp_bench.corpus.public_numbers import (
+    keyed_uniform,
+    named_users,
+    owner_numbers,
+    row_names,
+    row_numbers,
+    user_names,
+    user_numbers,
+    with_documents,
+    with_lone_rows,
+    with_names,
 )
 from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_ids import row_ids
@@ -43,6 +56,7 @@ __all__ = [
     "Layer",
     "LostSpans",
     "Mention",
+    "Names",
     "Piece",
     "Rewriting",
     "Spans",
@@ -50,12 +64,23 @@ __all__ = [
     "concatenate",
     "dense_ids",
     "distinct",
+    "keyed_uniform",
+    "named_users",
+    "names_of_ids",
     "normal_id",
     "normal_spelling",
     "normal_surface",
     "or_alone",
+    "owner_numbers",
     "replaced_texts",
     "row_ids",
+    "row_names",
+    "row_numbers",
     "some_texts",
+    "user_names",
+    "user_numbers",
+    "with_documents",
+    "with_lone_rows",
+    "with_names",
     "without_ignorables",
 ]

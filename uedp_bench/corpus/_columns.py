@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from uedp_bench.corpus.names import Names
 from uedp_bench.corpus.row_index import BoolArray, IntArray
 from uedp_bench.corpus.spans import Layer, LostSpans, Spans
 from uedp_bench.errors import InputError
@@ -277,6 +278,43 @@ class LayersColumn(Kind):
             name: Layer(LostSpans(publisher, f"the spans of layer {name}"), layer.types, nowhere)
             for name, layer in value.items()
         }
+
+
+class RowNames(Kind):
+    """Stable names of rows. Whoever has ids is told apart by them in fingerprints, not by these."""
+
+    def check(self, value: Names, name: str, rows: int) -> None:
+        """Nothing: names are not computed before they are needed."""
+
+    def take(self, value: Names, rows: IntArray, users: IntArray) -> Names:
+        return value.take(rows)
+
+    def join(self, first: Names, second: Names, texts: Texts) -> Names:
+        return first.followed_by(second)
+
+    def blank(self, value: Names, rows: BoolArray, users: IntArray) -> Names:
+        return value
+
+    def digest(self, value: Names, digest: hashlib._Hash) -> None:
+        """Nothing: they follow from ids, or from the content."""
+
+
+class UserNames(RowNames):
+    """Stable names of users by id; who has no row left keeps its own."""
+
+    def take(self, value: Names, rows: IntArray, users: IntArray) -> Names:
+        return value
+
+    def join(self, first: Names, second: Names, texts: Texts) -> Names:
+        """Ids of users are shared: the second's names begin where the first's end."""
+        return Names(
+            lambda: np.concatenate([first.array, second.array[len(first.array) :]]),
+            of_content=first.of_content or second.of_content,
+        )
+
+    def digest(self, value: Names, digest: hashlib._Hash) -> None:
+        if not value.of_content:
+            digest.update(value.array.tobytes() + b"|")
 
 
 class UserColumn(Kind):

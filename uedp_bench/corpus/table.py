@@ -16,12 +16,15 @@ from uedp_bench.corpus._columns import (
     Facts,
     Kind,
     LayersColumn,
+    RowNames,
     SpansColumn,
     TextColumn,
     Texts,
     UserColumn,
+    UserNames,
 )
 from uedp_bench.corpus.alignment import Alignment
+from uedp_bench.corpus.names import Names
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, Mention, Spans
 from uedp_bench.errors import CapabilityError, InputError, nearest
@@ -61,7 +64,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("vectors", ArrayColumn(0.0, whole=False)),
     Column("origin", ArrayColumn(-1, seen=False)),
     Column("records", UserColumn(), content=True),
-    Column("ids", TextColumn(seen=False)),
+    Column("ids", TextColumn()),
+    Column("row_names", RowNames()),
+    Column("user_names", UserNames()),
 )
 """All columns, in the order in which a fingerprint looks at them. New ones come last."""
 
@@ -90,6 +95,13 @@ class Corpus:
         records: facts by user id, such as what a register knows of each person, or None. Users
             without rows, and those beyond its end, have none.
         ids: (rows,) what the source calls each row, or None: `row_ids` names every row.
+        row_names: stable names of rows, by which public choices are made
+            (`corpus.public_numbers`); a row that is planted or rewritten keeps its own. None until
+            `Source.load` gives them.
+        user_names: the same of users, by id. None where ids are the users' names, as in generated
+            text: then a user's id must depend on nobody else.
+        quotas: sentences on public choices that could not be made unit by unit, each of which a
+            guarantee about these rows assumes.
 
     Raises:
         InputError: if arrays do not have one entry a row, or "user" is missing.
@@ -111,6 +123,9 @@ class Corpus:
     layers: Mapping[str, Layer] = field(default_factory=dict)
     records: tuple[Facts, ...] | None = None
     ids: Sequence[str] | None = None
+    row_names: Names | None = None
+    user_names: Names | None = None
+    quotas: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rows = len(self.texts)
@@ -334,5 +349,6 @@ def concatenate(first: Corpus, second: Corpus) -> Corpus:
         sides = getattr(first, column.name), getattr(second, column.name)
         there = all(side is not None for side in sides)
         both[column.name] = column.kind.join(*sides, texts) if there else None
+    both["quotas"] = tuple(dict.fromkeys((*first.quotas, *second.quotas)))
     joined: Corpus = replace(first, **both)
     return joined

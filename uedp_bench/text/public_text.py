@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.corpus import SPLITS, Corpus, FloatArray, Spans, concatenate, distinct
+from uedp_bench.corpus import (
+    SPLITS,
+    Corpus,
+    Spans,
+    concatenate,
+    distinct,
+    names_of_ids,
+    owner_numbers,
+    user_names,
+    user_numbers,
+)
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.text.simple_sentences import simple_sentences
@@ -77,8 +86,8 @@ def _valid_alone(corpus: Corpus, scored: float) -> Corpus:
     kept = np.flatnonzero(corpus.where("valid", "public"))
     corpus = replace(corpus.take(kept), origin=np.arange(len(kept)))
     valid = corpus.where("valid")
-    drawn = np.append(_hashed(b"tune", corpus.user_count) < scored, False)  # rows of nobody train
-    test = valid & drawn[corpus.users]
+    there = corpus.users >= 0  # rows of nobody train
+    test = valid & there & (owner_numbers(corpus, 0, "tune") < scored)
     if not test.any() or not (valid & ~test).any():
         users = distinct(corpus.users[valid & (corpus.users >= 0)])
         raise InputError(
@@ -112,33 +121,27 @@ def _of_length(corpus: Corpus, params: SourceParams) -> Corpus:
 
 
 def _sample(corpus: Corpus, share: float) -> Corpus:
-    """The rows of a share of the users, drawn by the hash of their number."""
+    """The rows of a share of the users, drawn by the hash of their name; those of nobody stay."""
     if share == 1:
         return corpus
-    drawn = np.append(_hashed(b"sample", corpus.user_count) < share, True)  # rows of nobody stay
-    kept = corpus.take(np.flatnonzero(drawn[corpus.users]))
+    drawn = (owner_numbers(corpus, 0, "sample") < share) | (corpus.users < 0)
+    kept = corpus.take(np.flatnonzero(drawn))
     for split in ("train", "test"):
         if corpus.where(split).any() and not kept.where(split).any():
             raise InputError(f"source.sample={share} leaves no row in {split!r}; take more")
     return replace(kept, origin=np.arange(len(kept)))
 
 
-def _hashed(what: bytes, users: int) -> FloatArray:
-    """(users,) numbers in [0, 1) that depend on a user's number alone."""
-    digests = (hashlib.sha256(b"%s %d" % (what, user)).digest() for user in range(users))
-    return np.array([int.from_bytes(digest[:4], "big") / 2**32 for digest in digests])
-
-
 def _share(corpus: Corpus, share: float) -> Corpus:
-    """With a share of the training users, drawn by the hash of their number, made public."""
+    """With a share of the training users, drawn by the hash of their name, made public."""
     if share == 0:
         return corpus
-    hashed = _hashed(b"public", corpus.user_count)
+    numbers = user_numbers(corpus, 0, "public")
     elsewhere = np.zeros(corpus.user_count, dtype=bool)
     there = corpus.users >= 0
     elsewhere[corpus.users[there & ~corpus.where("train", "public")]] = True
-    drawn = (hashed < share) & ~elsewhere
-    moved = corpus.where("train") & np.where(there, drawn[corpus.users], False)
+    drawn = (numbers < share) & ~elsewhere
+    moved = corpus.where("train") & there & np.append(drawn, False)[corpus.users]
     if not moved.any():
         raise InputError(
             f"source.public_share={share} draws no training user who has no valid or test row; "
@@ -214,7 +217,11 @@ def _append(corpus: Corpus, texts: list[str]) -> Corpus:
     rows = len(texts)
     nobody = np.full(rows, -1, dtype=np.int64)
     silent = corpus.take(np.zeros(rows, dtype=np.int64)).blank(np.ones(rows, dtype=bool))
-    users = corpus.user_count + np.arange(rows) // ROWS_PER_USER
+    number = np.arange(rows) // ROWS_PER_USER
+    users = corpus.user_count + number
+    # Nobody whom a guarantee speaks of: places in the files are names enough.
+    own = names_of_ids("public row", range(rows))
+    authors = names_of_ids("public user", range(int(number[-1]) + 1))
     more = replace(
         silent,
         texts=tuple(texts),
@@ -223,6 +230,8 @@ def _append(corpus: Corpus, texts: list[str]) -> Corpus:
         labels=None if corpus.labels is None else nobody,
         attributes=dict.fromkeys(corpus.attributes, nobody),
         ids=None if corpus.ids is None else ("",) * rows,
+        row_names=None if corpus.row_names is None else own,
+        user_names=None if corpus.user_names is None else user_names(corpus).followed_by(authors),
     )
     without = replace(corpus, entities=Spans.none())  # else ids would be made anew
     return replace(

@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import chain
+from operator import ne
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,26 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import at
-from uedp_bench.corpus import SPLITS, BoolArray, Corpus, Facts, IntArray, Spans, StoredTexts
+from uedp_bench.corpus import (
+    SPLITS,
+    BoolArray,
+    Corpus,
+    Facts,
+    IntArray,
+    Names,
+    Spans,
+    StoredTexts,
+    names_of_ids,
+    normal_id,
+    with_documents,
+    with_lone_rows,
+)
 from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.errors import InputError, Problems, nearest, shown
 from uedp_bench.files.arrow_columns import ArrowColumns
 from uedp_bench.files.cell_values import is_blank, refuse_no_texts, texts_of
 from uedp_bench.files.coded_values import Coded
-from uedp_bench.files.tables import Columns, taken
+from uedp_bench.files.tables import Columns, FileColumns, taken
 from uedp_bench.files.text_store import BLANK, GOOD, NO_TEXT, NULL, States
 from uedp_bench.mending import setting
 from uedp_bench.source import SourceParams
@@ -30,10 +45,11 @@ from uedp_bench.tasks.sources.reading.annotations import (
     Words,
     read_annotation,
 )
-from uedp_bench.tasks.sources.reading.file_columns import place_of
+from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, check_one_type, place_of
 from uedp_bench.tasks.sources.reading.records import read_records
 from uedp_bench.tasks.sources.reading.splits import (
     TRAIN,
+    CutBy,
     SplitParams,
     cut_missing_splits,
     split_index,
@@ -149,7 +165,8 @@ def corpus_of_columns(
     words = _words(columns, params, owner)
     texts = words.texts if isinstance(words.texts, StoredTexts) else tuple(words.texts)
     ids = _ids(columns, params, owner, kept)
-    users, split = _users(columns, params, owner), _split(columns, params, owner)
+    users, user_names = _users(columns, params, owner)
+    split = _split(columns, params, owner)
     known = dict(declared or {})
     if params.label_column is not None and params.label_names:
         known[params.label_column] = params.label_names
@@ -170,7 +187,7 @@ def corpus_of_columns(
     corpus = Corpus(
         texts=texts,
         groups={"user": users},
-        split=cut_missing_splits(users, split, params, owner, labels),
+        split=split,
         entities=Spans.build(texts, entities.mentions),
         entity_types=entities.types,
         labels=labels,
@@ -180,8 +197,16 @@ def corpus_of_columns(
         targets=_targets(columns, params, split, owner),
         layers={name: annotated[name].layer(texts) for name in params.layer_columns},
         records=_records(columns, params, owner),
-        ids=ids,
+        ids=None if params.id_column is None else ids,
+        user_names=user_names,
     )
+    if params.user_column is None:
+        corpus = with_lone_rows(corpus)
+    elif isinstance(columns, FileColumns) and columns.by_word and params.user_column == DOCUMENT:
+        corpus = with_documents(corpus)
+    by: CutBy = "row" if params.label_column == params.user_column is not None else "user"
+    # Numbers of rows are ids for other tools, and no names: they count the rows before.
+    corpus = replace(cut_missing_splits(corpus, params, owner, by=by), ids=ids)
     gold = params.entities_column is not None
     return add_entities(corpus, params, gold=gold)
 
@@ -354,22 +379,26 @@ def _refuse_blank(blank: BoolArray, name: str, owner: str) -> None:
 
 
 def _coded(columns: Columns, name: str, owner: str, *, filled: bool = True) -> Coded:
-    """A column as numbers of its values; none of them is null or blank if it is to be `filled`."""
+    """A column as numbers of its ids (`normal_id`); if it is to be `filled`, none is blank."""
     where = f"{owner}: column {shown(name)}"
     if isinstance(columns, ArrowColumns):
         found = columns.coded(name, where)
     else:
+        check_one_type(columns, name, owner)
         found = Coded.of(texts_of(columns[name], where))
+    found = found.renamed([*map(normal_id, found.values)])
     if filled:
         blank = [at for at, value in enumerate(found.values) if not value.strip()]
         _refuse_blank(found.where(blank, null=True), name, owner)
     return found
 
 
-def _users(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
+def _users(columns: Columns, params: ColumnParams, owner: str) -> tuple[IntArray, Names | None]:
+    """Users of rows and their names; every row is one of its own where no column says it."""
     if params.user_column is None:
-        return np.arange(_rows(columns, params), dtype=np.int64)
-    return _coded(columns, params.user_column, owner).codes
+        return np.arange(_rows(columns, params), dtype=np.int64), None
+    coded = _coded(columns, params.user_column, owner)
+    return coded.codes, names_of_ids("user", coded.values)
 
 
 def _ids(
@@ -381,7 +410,10 @@ def _ids(
     """
     if params.id_column is None:
         return None if kept is None else tuple(map(str, kept))
-    ids = _filled(columns, params.id_column, owner)
+    written = _filled(columns, params.id_column, owner)
+    if not isinstance(columns, ArrowColumns):
+        check_one_type(columns, params.id_column, owner)
+    ids = tuple(map(normal_id, written))
     first: dict[str, int] = {}
     for row, name in enumerate(ids):
         before = first.setdefault(name, row)
@@ -391,7 +423,7 @@ def _ids(
                 f"{place_of(columns, row, owner)}, column {shown(params.id_column)}: the id "
                 f"{shown(name)} {twice}; every row needs an id of its own"
             )
-    return ids
+    return ids if any(map(ne, ids, written)) else written  # those of a large file stay in it
 
 
 def _split(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
@@ -409,7 +441,7 @@ def _classes(
     """Ids (rows,) of a column's values, -1 for null, and the names that they number."""
     found = _coded(columns, name, owner, filled=False)
     names = declared.get(name) or tuple(sorted(found.values))
-    index = {value: at for at, value in enumerate(names)}
+    index = {normal_id(value): at for at, value in enumerate(names)}
     unknown = [at for at, value in enumerate(found.values) if value not in index]
     if unknown:
         row = int(found.where(unknown).argmax())

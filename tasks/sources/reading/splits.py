@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import Params
-from uedp_bench.corpus import SPLITS, IntArray, distinct
+from uedp_bench.component import Params, at
+from uedp_bench.corpus import (
+    SPLITS,
+    BoolArray,
+    Corpus,
+    FloatArray,
+    owner_numbers,
+    row_numbers,
+    with_names,
+)
 from uedp_bench.errors import InputError, shown
-from uedp_bench.randomness.streams import shared_stream
+
+CutBy = Literal["user", "row"]
+"""What moves to another split."""
+
+QUOTA = (
+    "neighbours have the same rows in the split {0!r}: its share left it empty, so that the user "
+    "with the nearest number was moved"
+)
+"""Assumption of guarantees about a corpus of few users."""
 
 TRAIN = SPLITS.index("train")
 ALIASES: dict[str, str] = {
@@ -33,13 +52,21 @@ class SplitParams(Params):
         default=0.1,
         ge=0,
         lt=1,
-        description="share of the training users who become the split valid, if the data has none",
+        description="share of the training users who become the split valid, if the data has none: "
+        "each by a hash of its name, so that the share holds on average",
     )
     test: float = Field(
         default=0.1,
         ge=0,
         lt=1,
         description="share of the training users who become the split test, if the data has none",
+    )
+    cut_by: CutBy | None = Field(
+        default=None,
+        exclude_if=at(None),
+        description="what becomes valid and test: whole users (user), or rows by themselves (row), "
+        "as where the users are the classes; by default users, and rows where label_column is the "
+        "user_column",
     )
     seed: int = Field(
         default=0, ge=0, description="seed of everything that the source draws at random"
@@ -59,99 +86,71 @@ def split_index(name: object, where: str) -> int:
 
 
 def cut_missing_splits(
-    users: IntArray,
-    split: IntArray,
-    params: SplitParams,
-    owner: str,
-    classes: IntArray | None = None,
-) -> IntArray:
-    """The splits of rows after whole training users moved to the splits that were missing.
+    corpus: Corpus, params: SplitParams, owner: str, *, by: CutBy = "user"
+) -> Corpus:
+    """The corpus after training users, or rows, moved to the splits that were missing.
 
-    No class loses its last training user. Where that leaves too few users to move, as it does where
-    the classes are the users, the same shares of every user's rows of a class move instead.
+    Each moves by a public number of its own (`corpus.public_numbers`), whoever else is there, so
+    that shares are binomial. Where a share leaves a split empty, as it may among few users, the one
+    whose number is nearest moves, and guarantees say that they assume it (`Corpus.quotas`).
 
     Args:
-        users: (rows,) user of each row.
-        split: (rows,) index into `SPLITS`.
-        params: shares of the users, and the seed that chooses them.
-        owner: the source, for the message.
-        classes: (rows,) label of each row, -1 for none; None where rows have no label.
-
-    Returns:
-        (rows,) index into `SPLITS`; a share above 0 is at least one user, or one row.
+        corpus: its split, its users and their names, and its labels.
+        params: shares of the users, and the seed of the numbers.
+        owner: the source, for messages.
+        by: what moves, unless the parameters say it.
 
     Raises:
-        InputError: if nobody is left to train on, or too few rows to cut anything off.
+        InputError: if nobody is left to train on, or the users are the classes, which would have no
+            training row.
     """
-    wanted = {"valid": params.valid, "test": params.test}
     missing = {
         SPLITS.index(name): share
-        for name, share in wanted.items()
-        if share > 0 and not np.any(split == SPLITS.index(name))
+        for name, share in {"valid": params.valid, "test": params.test}.items()
+        if share > 0 and not np.any(corpus.split == SPLITS.index(name))
     }
-    rng = np.random.Generator(np.random.PCG64(shared_stream(params.seed, "source", "splits")))
-    train = split == TRAIN
-    everyone = rng.permutation(distinct(users[train]))
-    counts = [max(1, round(share * len(everyone))) for share in missing.values()]
-    if sum(counts) >= len(everyone):
-        raise InputError(
-            f"{owner}: {len(everyone)} training users are too few to cut off "
-            f"{' and '.join(SPLITS[at] for at in missing) or 'anything'} "
-            f"(valid={params.valid}, test={params.test}) and still train"
-        )
-    if classes is not None:
-        everyone = _spare(everyone, users[train], classes[train])
-    if sum(counts) > len(everyone):
-        pairs = users if classes is None else users * (classes.max() + 2) + classes
-        return _rows_of_each(pairs, split, missing, rng, owner)
-    out = split.copy()
-    for at, chosen in zip(missing, np.split(everyone, np.cumsum(counts)), strict=False):
-        out[np.isin(users, chosen) & train] = at
-    return out
-
-
-def _spare(everyone: IntArray, users: IntArray, classes: IntArray) -> IntArray:
-    """The users, in their order, that can all move and leave every class a user."""
-    pairs = np.unique(np.stack([users, classes], axis=1)[classes >= 0], axis=0)
-    of_user: dict[int, list[int]] = {}
-    for user, kind in pairs.tolist():
-        of_user.setdefault(user, []).append(kind)
-    left = np.bincount(pairs[:, 1])
-    spare = []
-    for user in everyone.tolist():
-        mine = of_user.get(user, [])
-        if (left[mine] > 1).all():
-            left[mine] -= 1
-            spare.append(user)
-    return np.array(spare, dtype=np.int64)
-
-
-def _rows_of_each(
-    keys: IntArray,
-    split: IntArray,
-    shares: dict[int, float],
-    rng: np.random.Generator,
-    owner: str,
-) -> IntArray:
-    """Splits after the given shares of each key's training rows moved; one row stays at least."""
-    rows = np.flatnonzero(split == TRAIN)
-    rows = rows[np.lexsort([rng.random(len(rows)), keys[rows]])]  # shuffled within each key
-    _, first, of_row, counts = np.unique(
-        keys[rows], return_index=True, return_inverse=True, return_counts=True
-    )
-    place = np.arange(len(rows)) - first[of_row]
-    # Each key has an offset of its own: shares hold on average, also where a key has few rows.
-    at = (place + rng.random(len(counts))[of_row]) / counts[of_row]
-    at[place == counts[of_row] - 1] = 1.0
-    out, low = split.copy(), 0.0
-    for kind, share in shares.items():
-        moved = rows[(low <= at) & (at < low + share)]
-        if not len(moved):
-            raise InputError(
-                f"{owner}: without {share:.0%} of the users some class would have no training row, "
-                f"and the {len(rows)} rows of {len(counts)} users by class are too few to cut off "
-                f"{SPLITS[kind]}: set {SPLITS[kind]} to 0, or name a split_column"
-            )
+    corpus = with_names(corpus)
+    if not missing:
+        return corpus
+    by = params.cut_by or by
+    train = corpus.split == TRAIN
+    if by == "user":
+        _check_classes(corpus, train, owner)
+        numbers = owner_numbers(corpus, params.seed, "source", "splits")
+    else:
+        numbers = row_numbers(corpus, params.seed, "source", "splits")
+    out, low, quotas = corpus.split.copy(), 0.0, list(corpus.quotas)
+    for kind, share in missing.items():
+        moved = (out == TRAIN) & (low <= numbers) & (numbers < low + share)
+        if not moved.any() and (out == TRAIN).any():
+            moved = (out == TRAIN) & (numbers == _nearest(numbers[out == TRAIN], low))
+            quotas.append(QUOTA.format(SPLITS[kind]))
         out[moved] = kind
         low += share
-    return out
+    if not (out == TRAIN).any() or not all((out == kind).any() for kind in missing):
+        raise InputError(
+            f"{owner}: {len(np.unique(numbers[train]))} training {by}s are too few to cut off "
+            f"{' and '.join(SPLITS[kind] for kind in missing)} "
+            f"(valid={params.valid}, test={params.test}) and still train"
+        )
+    return replace(corpus, split=out, quotas=tuple(quotas))
+
+
+def _nearest(numbers: FloatArray, low: float) -> float:
+    """The number that follows `low` first; after 1 comes 0."""
+    return float(numbers[((numbers - low) % 1.0).argmin()])
+
+
+def _check_classes(corpus: Corpus, train: BoolArray, owner: str) -> None:
+    """Refuses to move whole users where each is a class of its own."""
+    if corpus.labels is None:
+        return
+    there = train & (corpus.labels >= 0)
+    pairs = np.unique(np.stack([corpus.users[there], corpus.labels[there]]), axis=1)
+    sizes = [len(np.unique(one)) for one in pairs]
+    if len(pairs[0]) == sizes[0] == sizes[1] > 2:
+        raise InputError(
+            f"{owner}: every user is a class of its own, and one who moves to another split leaves "
+            f"its class without a training row: set {owner}.cut_by=row, or name a split_column",
+            mends=("source.cut_by=row",),
+        )

@@ -94,8 +94,7 @@ def test_a_classifier_that_remembers_is_caught_and_rmia_is_the_headline(lab):
     assert found.metrics["auc"].value == tables["rmia"]["auc"]["value"]
     assert found.metrics["tpr_at_1pct_fpr"].value == tables["rmia"]["tpr_at_1pct_fpr"]
     assert tables["rmia"]["auc"]["low"] > tables["loss"]["auc"]["high"] > 0.6
-    words = found.metrics["auc_bag_of_words"]
-    assert words.low <= 0.5 <= words.high
+    assert found.metrics["auc_bag_of_words"].value == pytest.approx(0.5, abs=0.06)
     assert found.details["shadows"]["population_rows"] == 200
 
 

@@ -107,8 +107,8 @@ def _others(data: Sequence[Sentence], user: int) -> set[int]:
 
 
 def test_the_bound_is_attained_where_all_of_a_group_share_a_cohort() -> None:
-    def one(self: DPFTRL, ids: np.ndarray, schedule: Any, run: Any) -> Any:
-        return Guarded(CyclicCohorts(np.zeros(len(ids), int), schedule.separation), schedule, 6)
+    def one(self: DPFTRL, corpus: Any, units: Any, schedule: Any, run: Any) -> Any:
+        return Guarded(CyclicCohorts(np.zeros(len(units), int), schedule.separation), schedule, 6)
 
     # With the entity everybody pulls one way, without it the other way; the user has it alone.
     data = [s for s in WORST if s.user > 0 or s.mentions]

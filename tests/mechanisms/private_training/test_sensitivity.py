@@ -196,8 +196,7 @@ def test_group_at_most_n_plus_e_sentences_disappear_and_nothing_else_changes(
         "sentences_per_user": cap, "server_optimizer": "sgd",
     })  # fmt: skip
     learner = learner_of(data)
-    cap_rng = run_of(learner).shared("uedp-group", "cap")
-    kept = np.sort(capped_units(users_of(learner.corpus), cap, cap_rng).rows).tolist()
+    kept = np.sort(capped_units(users_of(learner.corpus), cap, learner.corpus).rows).tolist()
     staying = [i for i in kept if data[i].user != user and entity not in data[i].mentions]
     if not staying:
         return

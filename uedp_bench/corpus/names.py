@@ -1,0 +1,101 @@
+"""Stable names of rows and users, as digests: what public randomness is keyed by.
+
+A name depends on nobody else: it is that of the data (a user's id, a row's id), or else the content
+of the row itself. So whatever is drawn by it (`uedp_bench.corpus.public_numbers`) stays as it is
+when others come or go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.corpus.normal_form import normal_id
+from uedp_bench.corpus.row_index import IntArray
+
+NameArray = NDArray[np.uint8]
+"""(names, 16) digests, in which no two names are known to agree."""
+
+WIDTH = 16
+"""Bytes of a name."""
+
+
+class Names:
+    """Names in the order of rows, or of user ids; computed when they are first needed.
+
+    Args:
+        make: gives the names (names, 16).
+        of_content: some of them are made of what rows say, so that a unit whose content is replaced
+            has another one.
+    """
+
+    def __init__(self, make: Callable[[], NameArray], *, of_content: bool) -> None:
+        self._make: Callable[[], NameArray] | None = make
+        self._array: NameArray | None = None
+        self.of_content = of_content
+
+    @property
+    def array(self) -> NameArray:
+        """(names, 16) the digests."""
+        if self._array is None and self._make is not None:
+            self._array, self._make = self._make(), None
+        if self._array is None:
+            raise RuntimeError("names are neither computed nor can they be")
+        return self._array
+
+    def take(self, rows: IntArray) -> Names:
+        """Names of some rows."""
+        return Names(lambda: self.array[rows], of_content=self.of_content)
+
+    def followed_by(self, other: Names) -> Names:
+        """These names, then those of `other`."""
+        return Names(
+            lambda: np.concatenate([self.array, other.array]),
+            of_content=self.of_content or other.of_content,
+        )
+
+    def __getstate__(self) -> tuple[NameArray, bool]:
+        return self.array, self.of_content
+
+    def __setstate__(self, state: tuple[NameArray, bool]) -> None:
+        self._make = None
+        self._array, self.of_content = state
+
+
+def digest_of(*parts: str | bytes) -> bytes:
+    """The digest (16 bytes) of a name of several parts, the first of which says its kind."""
+    hashed = blake2b(digest_size=WIDTH)
+    for part in parts:
+        content = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        hashed.update(len(content).to_bytes(8, "little") + content)
+    return hashed.digest()
+
+
+def as_array(digests: Iterable[bytes]) -> NameArray:
+    """(names, 16) some digests."""
+    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, WIDTH)
+
+
+def names_of_ids(kind: str, ids: Iterable[object], *, of_content: bool = False) -> Names:
+    """Names made of ids in their normal form (`normal_id`).
+
+    Args:
+        kind: of what they are names, "user" or "row".
+        ids: texts or numbers, as the data have them.
+        of_content: the ids are themselves made of content, as a digest of a document is.
+    """
+    return Names(
+        lambda: as_array(digest_of(kind, normal_id(one)) for one in ids), of_content=of_content
+    )
+
+
+def each_once(digests: Iterable[bytes]) -> Iterable[bytes]:
+    """The digests, of which equal ones are told apart by how often they came before."""
+    before: dict[bytes, int] = {}
+    for digest in digests:
+        times = before.get(digest, 0)
+        before[digest] = times + 1
+        yield digest_of(digest, str(times)) if times else digest

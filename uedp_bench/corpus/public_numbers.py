@@ -1,0 +1,189 @@
+"""Public random numbers of rows and users, by their stable names: the law of public choices.
+
+Whatever decides about a unit without being secret (its split, client, cohort, round, whether it is
+sampled, held out or public, which rows a cap keeps) compares such a number with a threshold. The
+number is a keyed hash of the unit's own name, so that it is the same whoever else is there:
+neighbouring files stay neighbours (`docs/proofs.md`, C6, C8, C9). No position in a file, no
+permutation and no quota of those present decides about anybody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import repeat
+
+import numpy as np
+
+from uedp_bench.corpus.names import (
+    NameArray,
+    Names,
+    as_array,
+    digest_of,
+    each_once,
+    names_of_ids,
+)
+from uedp_bench.corpus.normal_form import normal_id
+from uedp_bench.corpus.row_index import FloatArray, IntArray
+from uedp_bench.corpus.table import SPLITS, Corpus
+
+
+def keyed_uniform(names: NameArray, seed: int, *use: str | int) -> FloatArray:
+    """(names,) numbers in [0, 1): a keyed hash of each name (BLAKE2b, 53 bits).
+
+    Args:
+        names: (names, 16) see `Names`.
+        seed: public.
+        use: what the numbers decide; those of other uses are independent.
+    """
+    key = digest_of("public number", json.dumps([seed, *use]))
+    data = np.ascontiguousarray(names).tobytes()
+    width = names.shape[1]
+    hashed = b"".join(
+        blake2b(data[at : at + width], digest_size=8, key=key).digest()
+        for at in range(0, len(data), width)
+    )
+    bits = np.frombuffer(hashed, dtype="<u8") >> np.uint64(11)
+    return np.asarray(bits * 2.0**-53, dtype=np.float64)
+
+
+def row_numbers(corpus: Corpus, seed: int, *use: str | int) -> FloatArray:
+    """(rows,) the public number of each row."""
+    return keyed_uniform(row_names(corpus).array, seed, *use)
+
+
+def user_numbers(corpus: Corpus, seed: int, *use: str | int) -> FloatArray:
+    """(users,) the public number of each user, by id; users without rows have one too."""
+    return keyed_uniform(user_names(corpus).array[: corpus.user_count], seed, *use)
+
+
+def owner_numbers(corpus: Corpus, seed: int, *use: str | int) -> FloatArray:
+    """(rows,) the public number of each row's user; a row without one has its own."""
+    alone = corpus.users < 0
+    numbers = np.append(user_numbers(corpus, seed, *use), 0.0)[corpus.users]
+    if alone.any():
+        own = row_names(corpus).array[alone]
+        numbers[alone] = keyed_uniform(own, seed, *use, "alone")
+    return numbers
+
+
+def with_names(corpus: Corpus) -> Corpus:
+    """The corpus with names that stay whatever is done to it; those that it has are kept."""
+    return replace(corpus, row_names=row_names(corpus), user_names=corpus.user_names)
+
+
+def row_names(corpus: Corpus) -> Names:
+    """(rows,) names of rows: ids where the source has them, else content and occurrence.
+
+    Of rows of equal content, which nobody can tell apart, the first is the first, and so on.
+    """
+    if corpus.row_names is not None:
+        return corpus.row_names
+    if corpus.ids is not None:
+        return names_of_ids("row", corpus.ids)
+    return Names(lambda: as_array(each_once(_contents(corpus))), of_content=True)
+
+
+def user_names(corpus: Corpus) -> Names:
+    """(users,) names of users by id; their numbers where the source gives no names."""
+    count, names = corpus.user_count, corpus.user_names
+    if names is None:
+        return names_of_ids("user", range(count))
+
+    def long_enough() -> NameArray:
+        known = names.array
+        more = [digest_of("user number", str(user)) for user in range(len(known), count)]
+        return np.concatenate([known, as_array(more)]) if more else known
+
+    return Names(long_enough, of_content=names.of_content)
+
+
+def with_lone_rows(corpus: Corpus) -> Corpus:
+    """The corpus, every row of which is a user of its own, with users named as their rows.
+
+    Args:
+        corpus: whose users are numbered as its rows are.
+    """
+    bare = replace(corpus, user_names=Names(lambda: as_array([]), of_content=True))
+    names = row_names(bare)
+    return replace(corpus, row_names=names, user_names=names)
+
+
+def with_documents(corpus: Corpus) -> Corpus:
+    """The corpus, whose users are documents without names, with users named by what they say.
+
+    Of documents of equal content, which nobody can tell apart, the first is the first, and so on.
+    A document that loses a row has another name, and its rows keep theirs.
+    """
+
+    def names() -> NameArray:
+        own = Names(lambda: as_array([]), of_content=True)
+        rows = [*_contents(replace(corpus, user_names=own))]
+        users = range(corpus.user_count)
+        whole = (digest_of(*(rows[row] for row in corpus.rows_of_user[user])) for user in users)
+        return as_array(each_once(whole))
+
+    return replace(corpus, user_names=Names(names, of_content=True))
+
+
+def named_users(names: Sequence[str | None]) -> tuple[IntArray, Names]:
+    """Numbers (rows,) of users, dense from 0, and their names; names of one normal form are one.
+
+    Args:
+        names: (rows,) id of each row's user; None for nobody, whose number is -1.
+    """
+    normal = {name: normal_id(name) for name in dict.fromkeys(names) if name is not None}
+    number: dict[str, int] = {}
+    for name in normal.values():
+        number.setdefault(name, len(number))
+    ids = np.array([-1 if n is None else number[normal[n]] for n in names], dtype=np.int64)
+    return ids, names_of_ids("user", tuple(number))
+
+
+def _contents(corpus: Corpus) -> Iterator[bytes]:
+    """Digest of everything that the data say of each row; no number of a class or of a position.
+
+    The user is a part of it, unless its name is itself made of what its rows say.
+    """
+    blocks = [np.array([_short(name) for name in SPLITS])[corpus.split]]
+    if corpus.user_names is None:
+        blocks.append(corpus.users.astype("<i8").view("V8"))
+    elif not corpus.user_names.of_content:
+        names = np.concatenate([user_names(corpus).array, np.zeros((1, 16), dtype=np.uint8)])
+        halves = np.ascontiguousarray(names[corpus.users]).view("V8")
+        blocks += [halves[:, 0], halves[:, 1]]
+    coded = [(corpus.labels, corpus.label_names)] if corpus.labels is not None else []
+    coded += [(corpus.attributes[key], corpus.attribute_names[key]) for key in corpus.attributes]
+    for codes, classes in coded:
+        blocks.append(np.array([*map(_short, classes), _short(None)])[codes])
+    width = 8 * len(blocks)
+    packed = np.stack(blocks, axis=1).tobytes()
+    marks = _marks(corpus)
+    targets = repeat("") if corpus.targets is None else corpus.targets
+    for row, (text, target) in enumerate(zip(corpus.texts, targets, strict=False)):
+        hashed = blake2b(packed[row * width : (row + 1) * width], digest_size=16)
+        hashed.update(f"{text}\0{target}\0".encode("utf-8", "surrogatepass"))
+        if row in marks:
+            hashed.update("".join(sorted(marks[row])).encode("utf-8", "surrogatepass"))
+        yield hashed.digest()
+
+
+def _short(name: str | None) -> np.void:
+    return np.void(digest_of("class", name)[:8] if name is not None else bytes(8))
+
+
+def _marks(corpus: Corpus) -> dict[int, list[str]]:
+    """What people marked in each row; what a detector finds is in the text already."""
+    marks: dict[int, list[str]] = {}
+    layers = [(name, layer.spans, layer.types) for name, layer in sorted(corpus.layers.items())]
+    if corpus.detector is None:
+        layers.append(("entities", corpus.entities, corpus.entity_types))
+    for name, spans, types in layers:
+        if spans.lost:
+            continue
+        columns = (spans.row, spans.start, spans.end, spans.type)
+        for row, start, end, kind in zip(*(one.tolist() for one in columns), strict=True):
+            marks.setdefault(row, []).append(f"{name}\0{start}\0{end}\0{types[kind]}\0")
+    return marks
