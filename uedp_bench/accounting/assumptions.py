@@ -3,7 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
+
+from uedp_bench.accounting.event_contract import Adjacency, PrivacyUnit
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What guarantees need beside their events: of the data, and of public choices about units.
+
+    Attributes:
+        text: the condition; where it is broken, what breaks it.
+        units: whose guarantees need it; None for those of all units but a computation.
+        adjacency: for which they need it; None for any.
+        broken: nothing is proven; else the guarantee states it among its assumptions.
+    """
+
+    text: str
+    units: frozenset[PrivacyUnit] | None = None
+    adjacency: Adjacency | None = None
+    broken: bool = False
+
+    def concerns(self, unit: PrivacyUnit, adjacency: Adjacency) -> bool:
+        """True if a guarantee of this unit and adjacency needs it."""
+        if self.adjacency not in (None, adjacency):
+            return False
+        return unit != "computation" if self.units is None else unit in self.units
+
 
 NoiseSource = Literal["seed", "os"]
 """Where the numbers that protect come from: the run's seed, or the operating system."""

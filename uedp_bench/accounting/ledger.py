@@ -15,7 +15,7 @@ from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
 from uedp_bench.accounting.accountants.noisy_sums import happens, noise_multiplier, representable
-from uedp_bench.accounting.assumptions import NoiseSource, general
+from uedp_bench.accounting.assumptions import Condition, NoiseSource, general
 from uedp_bench.accounting.by_unit import Stated, stated
 from uedp_bench.accounting.events import (
     DECLARED,
@@ -56,6 +56,7 @@ def proven(
     refusals: Sequence[str] = (),
     points: Sequence[Protected] | None = None,
     source: NoiseSource = "seed",
+    conditions: Sequence[Condition] = (),
 ) -> tuple[Guarantee, ...]:
     """One guarantee for each unit and adjacency that the events speak of.
 
@@ -74,19 +75,24 @@ def proven(
         refusals: reasons why nothing can be proven whatever happened (private denominators, ...).
         points: of the curve; by default the standard spreads, the declared point and everybody.
         source: where the noise came from, which the assumptions say.
+        conditions: of the data and of public choices: broken, or assumed.
 
     Raises:
         InputError: if delta is out of range.
     """
     _check_delta(delta)
     asked = Asked(points=None if points is None else tuple(points))
-    given = (_proven(claim, delta, refusals, asked) for claim in stated(events))
-    return tuple(
-        g.model_copy(update={"assumptions": (*g.assumptions, *general(source, g.notion))})
-        if math.isfinite(g.epsilon)
-        else g
-        for g in given
-    )
+    out = []
+    for claim in stated(events):
+        needed = [one for one in conditions if one.concerns(claim.unit, claim.adjacency)]
+        broken = [one.text for one in needed if one.broken]
+        given = _proven(claim, delta, [*refusals, *broken], asked)
+        if math.isfinite(given.epsilon):
+            assumed = dict.fromkeys((*given.assumptions, *(one.text for one in needed)))
+            every = (*assumed, *general(source, given.notion))
+            given = given.model_copy(update={"assumptions": every})
+        out.append(given)
+    return tuple(out)
 
 
 def proven_at(

@@ -15,6 +15,7 @@ from uedp_bench.harness.components import Components
 from uedp_bench.harness.planting import PlantedCorpus
 from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import Protected
+from uedp_bench.harness.public_choices import conditions
 from uedp_bench.harness.trials import trials_of
 from uedp_bench.mechanism import Events
 from uedp_bench.model import Vocabulary
@@ -108,8 +109,14 @@ class _Asked:
             refusals.append(str(error))
         # If nothing was reported, the plan names the unit for which the proof is refused.
         found = events or planned
-        spec = self.spec
-        return proven(found, delta=spec.delta, refusals=refusals, source=spec.noise_source)
+        spec, generated = self.spec, sources.first.generated
+        return proven(
+            found,
+            delta=spec.delta,
+            refusals=refusals,
+            source=spec.noise_source,
+            conditions=conditions(self.there, generated=generated),
+        )
 
     def _undeclared(self) -> list[str]:
         """Classes from private rows that decide what a network or clients' shares look like."""

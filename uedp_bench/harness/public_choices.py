@@ -1,0 +1,88 @@
+"""What guarantees assume of a corpus: who is public, and how public choices about units were made.
+
+Every corpus passes here, wherever its splits come from: a column, a folder, the source, parameters
+of the source, an attack that held users out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from uedp_bench.accounting.assumptions import Condition
+from uedp_bench.accounting.events import PrivacyUnit
+from uedp_bench.corpus import Corpus, distinct, row_names, user_names
+from uedp_bench.harness.planting import PlantedCorpus
+
+USER_UNITS: frozenset[PrivacyUnit] = frozenset({"user", "user-entity"})
+ROW_UNITS: frozenset[PrivacyUnit] = frozenset({"record", "entity", "sentence", "word", "attribute"})
+
+PUBLIC_USERS = (
+    "some users have rows in the split 'train' and in 'public' too, and public text is used "
+    "without protection: take their rows out of one of the two"
+)
+"""Why nothing is proven for users."""
+
+SCORED_USERS = (
+    "some users have rows in 'train' and in 'valid' or 'test' too: what is covered is what their "
+    "rows in 'train' tell, and neither scores of the others nor choices that are made by them"
+)
+REPLACED_ROWS = (
+    "a row that is replaced stays in its split, with its client and in its round: rows have no ids "
+    "(source.id_column), and are named by what they say"
+)
+CHANGED_DOCUMENTS = (
+    "a document of which a row changes stays in its split, in its cohort and with its client: "
+    "documents have no names, and are called by what they say"
+)
+PLANTED = "neighbours have the same canaries, and the same users held out, by the same coins"
+"""Assumptions."""
+
+
+def conditions(there: PlantedCorpus, *, generated: bool = False) -> tuple[Condition, ...]:
+    """Conditions of all guarantees about a planted corpus.
+
+    Args:
+        there: the corpus.
+        generated: its source made it up: names of rows are not at issue.
+    """
+    corpus = there.corpus
+    quotas = [Condition(text) for text in corpus.quotas]
+    named = () if generated else _named(corpus)
+    planted = [Condition(PLANTED)] if there.planted and _changed(there) else []
+    return (*_shared(corpus), *named, *quotas, *planted)
+
+
+def _shared(corpus: Corpus) -> Iterator[Condition]:
+    """Users of several splits."""
+    users = corpus.users
+    train = distinct(users[corpus.where("train") & (users >= 0)])
+
+    def some_in(*splits: str) -> bool:
+        return bool(np.isin(users[corpus.where(*splits)], train).any())
+
+    if some_in("public"):
+        yield Condition(PUBLIC_USERS, USER_UNITS, broken=True)
+    if some_in("valid", "test"):
+        yield Condition(SCORED_USERS, USER_UNITS)
+
+
+def _named(corpus: Corpus) -> Iterator[Condition]:
+    """Units that are named by their content, and have another name where it changes."""
+    if row_names(corpus).of_content:
+        yield Condition(REPLACED_ROWS, ROW_UNITS, "replace-one")
+    if not user_names(corpus).of_content:
+        return
+    if np.bincount(corpus.users[corpus.users >= 0], minlength=1).max() > 1:
+        yield Condition(CHANGED_DOCUMENTS, ROW_UNITS)
+        yield Condition(CHANGED_DOCUMENTS, USER_UNITS, "replace-one")
+    else:
+        yield Condition(REPLACED_ROWS, USER_UNITS, "replace-one")
+
+
+def _changed(there: PlantedCorpus) -> bool:
+    """True if an attack changed rows, or held some out."""
+    source = there.data.corpus.split
+    moved = len(source) != len(there.corpus) or not np.array_equal(source, there.corpus.split)
+    return moved or bool((there.corpus.origin < 0).any())
