@@ -246,14 +246,11 @@ class NextWord(Task[NextWordParams]):
         Raises:
             InputError: if a later token moves its predictions.
         """
-        from uedp_bench.models.networks.probes import Probe
+        from uedp_bench.models.networks.probes import Probe, log_probabilities
 
         model = self._model()
-        name = f"the network of the model {model.name!r}"
-        probe = Probe(
-            name, module, lambda tokens, _: module(tokens), vocabulary, model.max_length()
-        )
-        probe.check_causal()
+        name, limit = f"the network of the model {model.name!r}", model.max_length()
+        Probe(name, module, log_probabilities(module), vocabulary, limit).check_causal()
 
     def _learner(
         self,

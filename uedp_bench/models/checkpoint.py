@@ -109,11 +109,12 @@ class Checkpoint(
             InputError: if a prediction of the network changes with a later token.
         """
         from uedp_bench.models.networks.causal_transformer import TransformerNetwork
+        from uedp_bench.models.networks.probes import log_probabilities
         from uedp_bench.models.networks.whole_checkpoint import whole_network
 
         network = self._fitting(whole_network(self._where, "causal"), vocabulary)
         module = TransformerNetwork(network)
-        probe = self._probe(module, lambda tokens, lengths: module(tokens), vocabulary)
+        probe = self._probe(module, log_probabilities(module), vocabulary)
         probe.check_causal()
         probe.check_rows()
         return module

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.errors import InputError
-from uedp_bench.models.networks.probes import LONGEST, Probe
+from uedp_bench.models.networks.probes import LONGEST, Probe, log_probabilities
 
 VOCABULARY: Any = SimpleNamespace(begin=0, end=1, size=20, unknown=2)
 
@@ -37,7 +37,7 @@ class Network(nn.Module):
 
 
 def probe(module: nn.Module, limit: int | None = 12, outputs: Any = None) -> Probe:
-    return Probe("net 'x'", module, outputs or (lambda *rows: module(*rows)), VOCABULARY, limit)
+    return Probe("net 'x'", module, outputs or log_probabilities(module), VOCABULARY, limit)
 
 
 def before(vectors: Tensor) -> Tensor:
@@ -57,6 +57,20 @@ def test_one_token_ahead_is_seen_at_any_scale(scale: float) -> None:
     probe(Network(before, scale)).check_causal()
     with pytest.raises(InputError, match="net 'x' reads the tokens that it is to predict"):
         probe(Network(one_token_ahead, scale)).check_causal()
+
+
+def test_barred_tokens_hide_nothing() -> None:
+    class Barred(Network):
+        def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+            logits = super().forward(tokens)
+            return torch.cat([logits[..., :-2], torch.full_like(logits[..., -2:], -1e9)], dim=-1)
+
+    probe(Barred(before)).check_causal()
+    probe(Barred(before)).check_rows()
+    with pytest.raises(InputError, match="reads the tokens"):
+        probe(Barred(one_token_ahead)).check_causal()
+    with pytest.raises(InputError, match="another output beside"):
+        probe(Barred(all_rows)).check_padding()
 
 
 def test_rows_that_depend_on_each_other_are_refused() -> None:

@@ -25,8 +25,21 @@ LONGEST = 1024
 _LENGTH = 8
 """Tokens of a row."""
 
+_LEAST = -100.0
+"""Log-probabilities below count as this: a network may bar tokens by logits of -1e9, and their
+range would hide all else."""
+
 Outputs = Callable[[Tensor, Tensor], Tensor]
 """Outputs (rows, length, ...) or (rows, size) of tokens (rows, length) and lengths (rows,)."""
+
+
+def log_probabilities(module: nn.Module) -> Outputs:
+    """Log-probabilities (rows, length, vocabulary) of the logits that a language model gives."""
+
+    def outputs(tokens: Tensor, lengths: Tensor) -> Tensor:
+        return torch.log_softmax(module(tokens).double(), dim=-1).clamp(min=_LEAST)
+
+    return outputs
 
 
 class Probe(NamedTuple):
@@ -47,7 +60,7 @@ class Probe(NamedTuple):
     limit: int | None
 
     def check_causal(self) -> None:
-        """Refuses log-probabilities of a token that depend on a later one.
+        """Refuses log-probabilities (`log_probabilities`) that depend on a later token.
 
         Raises:
             InputError: if they do.
@@ -60,8 +73,7 @@ class Probe(NamedTuple):
         for number, at in enumerate(places, 1):
             rows[number, at:] = self._other(row[at:])
         with _probing(self.module):
-            logits = self.outputs(rows, torch.full((len(rows),), len(row)))
-            logs = torch.log_softmax(logits.double(), dim=-1)
+            logs = self.outputs(rows, torch.full((len(rows),), len(row)))
         for number, at in enumerate(places, 1):
             if moved := _moved(logs[0, :at], logs[number, :at]):
                 raise InputError(
