@@ -15,6 +15,7 @@ from uedp_bench.component import parse_params
 from uedp_bench.corpus import Corpus, Spans, concatenate
 from uedp_bench.errors import InputError
 from uedp_bench.harness.identity import identity_parts
+from uedp_bench.registry import sources
 from uedp_bench.results import read_result
 
 
@@ -49,15 +50,28 @@ def test_rows_are_dealt_one_by_one_and_shares_may_be_unequal() -> None:
     assert how.public_shares(corpus) == pytest.approx(shares)
 
 
+def _of_file(path: Path, users: np.ndarray) -> Corpus:
+    lines = [f"u{user},row {row} of u{user}" for row, user in enumerate(users) if user >= 0]
+    path.write_text("\n".join(["who,text", *lines]))
+    params = {"path": path, "user_column": "who", "valid": 0, "test": 0}
+    corpus: Corpus = sources.create("text", params).load()
+    return corpus
+
+
 @pytest.mark.parametrize("by", ["user", "random"])
-def test_who_comes_or_goes_moves_nobody_else(by: str) -> None:
+@pytest.mark.parametrize("gone", [[0], [3, 11, 400], [*range(520, 524)]])
+def test_who_leaves_a_file_moves_nobody_else(tmp_path: Path, by: str, gone: list[int]) -> None:
+    """Rows are taken out of the file: numbers of all others change, and names do not."""
     how = Clients.model_validate({"count": 7, "by": by})
-    corpus = _corpus(USERS)
-    whole = how.deal(corpus)
-    left = np.flatnonzero(USERS != 130)
-    assert (clients_of(how.deal(corpus.take(left))) == clients_of(whole)[left]).all()
-    more = concatenate(corpus, replace(_corpus(np.full(9, 301)), origin=np.full(9, -1)))
-    assert (clients_of(how.deal(more))[: len(corpus)] == clients_of(whole)).all()
+    users = USERS.copy()
+    users[gone] = -1
+    before, after = (
+        how.deal(_of_file(tmp_path / f"{name}.csv", of))
+        for name, of in (("a", USERS), ("b", users))
+    )
+    client = dict(zip(before.texts, clients_of(before).tolist(), strict=True))
+    assert len(after) == len(before) - len(gone)
+    assert [client[text] for text in after.texts] == clients_of(after).tolist()
 
 
 @pytest.mark.parametrize("by", ["user", "random", "dirichlet"])

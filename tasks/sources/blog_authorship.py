@@ -89,7 +89,11 @@ DRAWN = (
     "neighbours have the same bloggers: of all those in the file, the number that `users` asks for "
     "was kept"
 )
-"""Assumption of guarantees."""
+COUNTED = (
+    "neighbours that differ in a post of a blogger differ so after posts and rows_per_user were "
+    "applied"
+)
+"""Assumptions of guarantees."""
 
 
 class Blogger(NamedTuple):
@@ -162,7 +166,7 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
             attributes={"gender": genders[rows], "age": ages[rows]},
             attribute_names={"gender": GENDERS, "age": AGES},
             user_names=user_names,
-            quotas=() if params.users is None else (DRAWN,),
+            quotas=self._quotas(),
         )
         return add_entities(cut_missing_splits(corpus, params, self.name), params)
 
@@ -184,6 +188,11 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
             "the posts of all bloggers; topics_from=public fits it to public text, and none does "
             "without",
         )
+
+    def _quotas(self) -> tuple[str, ...]:
+        drawn = () if self.params.users is None else (DRAWN,)
+        counted = self.params.rows_per_user is not None or self.params.posts is not None
+        return (*drawn, COUNTED) if counted else drawn
 
     def _bloggers(self) -> list[Blogger]:
         path = require_path(self.params.path, self.name)

@@ -26,6 +26,11 @@ FILES: dict[str, tuple[str, ...]] = {
     "test": ("test.raw.jsonl", "test*.jsonl"),
 }
 NICK = "NICK"
+COUNTED = (
+    "neighbours that differ in a message of a user differ so after min_messages and max_messages "
+    "were applied"
+)
+"""Assumption of guarantees: a message less may take a user out, or let another message in."""
 _MESSAGE = re.compile(r"\[\d\d:\d\d\] <([^>]+)>(.*)")
 _ADDRESSED = re.compile(r"([^\s:,]+)[:,](?=\s)")  # "nick: message" or "nick, message"
 
@@ -108,6 +113,7 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
             entities=Spans.build(texts, _addressed(texts, nicks)),
             entity_types=(NICK,),
             user_names=names,
+            quotas=(COUNTED,),
         )
         return add_entities(corpus, self.params)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.harness.planting import Data, PlantedCorpus, counted_sizes
 from uedp_bench.harness.public_choices import (
     CHANGED_DOCUMENTS,
+    NUMBERED,
     PLANTED,
     PUBLIC_USERS,
     REPLACED_ROWS,
@@ -90,6 +92,14 @@ def test_documents_without_names_are_assumed_to_stay(tmp_path: Path) -> None:
     (tmp_path / "x.conll").write_text("".join(lines))
     params = {"path": tmp_path / "x.conll", "user_column": "document"}
     assert CHANGED_DOCUMENTS in texts(sources.create("text", params).load())
+
+
+def test_numbers_of_a_plug_in_are_assumed_to_be_names(tmp_path: Path) -> None:
+    corpus = load(tmp_path, ROWS)
+    assert NUMBERED not in texts(corpus)
+    assert texts(replace(corpus, user_names=None))[NUMBERED] is False
+    generated = conditions(planted(replace(corpus, user_names=None)), generated=True)
+    assert NUMBERED not in {one.text for one in generated}
 
 
 def test_planting_and_quotas_are_assumed(tmp_path: Path) -> None:

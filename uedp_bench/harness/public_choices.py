@@ -36,6 +36,10 @@ CHANGED_DOCUMENTS = (
     "a document of which a row changes stays in its split, in its cohort and with its client: "
     "documents have no names, and are called by what they say"
 )
+NUMBERED = (
+    "a user's number depends on no other user: the source gives numbers and no names "
+    "(Corpus.user_names)"
+)
 PLANTED = "neighbours have the same canaries, and the same users held out, by the same coins"
 """Assumptions."""
 
@@ -72,6 +76,8 @@ def _named(corpus: Corpus) -> Iterator[Condition]:
     """Units that are named by their content, and have another name where it changes."""
     if row_names(corpus).of_content:
         yield Condition(REPLACED_ROWS, ROW_UNITS, "replace-one")
+    if corpus.user_names is None and corpus.user_count:
+        yield Condition(NUMBERED)
     if not user_names(corpus).of_content:
         return
     if np.bincount(corpus.users[corpus.users >= 0], minlength=1).max() > 1:
