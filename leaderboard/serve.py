@@ -10,19 +10,21 @@ from __future__ import annotations
 import errno
 import re
 import socket
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event, RLock, Thread
 from time import monotonic
 from types import TracebackType
+from typing import Any
 
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.files.printable import plain
+from uedp_bench.files.scratch import scratch_folder
 from uedp_bench.leaderboard.leaving_out import told, trouble, without_culprits
 from uedp_bench.leaderboard.loading import Copy, Loaded, Loader, Progress
 from uedp_bench.leaderboard.site_on_demand import SiteOnDemand
@@ -161,7 +163,7 @@ class LiveServer:
     """
 
     def __init__(self, loader: Loader, port: int) -> None:
-        self._folder = TemporaryDirectory(prefix="uedp-bench-site-")
+        self._folder = scratch_folder()
         self.site = LiveSite(loader, Path(self._folder.name))
         try:
             self._server = _Server((HOST, port), partial(_Handler, self.site))
@@ -229,6 +231,11 @@ class _Server(ThreadingHTTPServer):
     """Keeps many callers waiting: those that the system turns away try again after seconds."""
 
     request_queue_size = 1024
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a browser that left before it had its answer."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -10,8 +10,10 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -45,9 +47,23 @@ def start_fresh(
     process = fresh_context().Process(  # type: ignore[attr-defined]
         target=_begin, args=(dict(os.environ), target, args), name=name, daemon=daemon
     )
-    process.start()
+    with _without_ctrl_c():
+        process.start()
     started: BaseProcess = process
     return started
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Has new processes begin deaf to Ctrl-C: the one that starts them decides what ends."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def hide_main() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -53,8 +54,62 @@ def test_errors_become_one_line_and_an_exit_code(failing, capsys, error, code, s
 def test_bugs_are_not_hidden(failing):
     with pytest.raises(ZeroDivisionError):
         failing(ZeroDivisionError())
-    with pytest.raises(PermissionError):
-        failing(PermissionError(errno.EACCES, "no"))
+
+
+@pytest.mark.parametrize("number", sorted({*errno.errorcode} - {errno.EPIPE, errno.ESHUTDOWN}))
+@pytest.mark.parametrize("path", [None, "some/file"])
+def test_every_error_of_the_system_is_one_line(failing, capsys, number, path):
+    error = OSError(number, os.strerror(number), *([] if path is None else [path]))
+    assert failing(error) in (1, 2)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def command(*words, **more):
+    """A command line in a process of its own."""
+    line = [sys.executable, "-m", "uedp_bench", *words]
+    return subprocess.run(line, capture_output=True, text=True, check=False, **more)
+
+
+@pytest.mark.parametrize("value", ["", " ", "two", "-1", "1e3"])
+def test_a_strange_world_size_is_one_process(value):
+    done = command("--version", env={**os.environ, "WORLD_SIZE": value})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_narrow_terminal_gets_what_it_can_print(encoding):
+    for words in (["describe", "uedp"], ["account", "dp-sgd", *DP_SGD]):
+        done = command(*words, env={**os.environ, "PYTHONIOENCODING": encoding})
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+DP_SGD = [
+    word
+    for setting in ("records=1000", "batch_size=10", "steps=9", "noise_multiplier=1")
+    for word in ("--set", setting)
+]
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_closed_output_is_no_error(closed):
+    line = f"{sys.executable} -m uedp_bench list {closed}>&-"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_while_commands_are_imported_prints_no_traceback(tmp_path):
+    (tmp_path / "typer.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    running = subprocess.Popen(
+        [sys.executable, "-m", "uedp_bench", "list"], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths},
+    )  # fmt: skip
+    assert running.stdout is not None
+    assert running.stdout.readline() == "here\n"
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -130,3 +131,13 @@ def test_private_is_for_the_owner_alone(tmp_path):
     make_private(tmp_path / "release")
     for path in (tmp_path / "release", *(tmp_path / "release").rglob("*")):
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EIO, errno.ENOSYS])
+def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch, number):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("filelock.BaseFileLock.acquire", refuse)
+    with pytest.raises(InputError, match="locks"), only_process(tmp_path / "runs"):
+        pass

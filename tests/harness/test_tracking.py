@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -15,7 +17,7 @@ from logged_results import files_of, models_of, result_of, runs_of
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.errors import TrackingError
+from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.harness import (
     tracking,
     tracking_client,
@@ -23,6 +25,7 @@ from uedp_bench.harness import (
     tracking_values,
 )
 from uedp_bench.harness.tracking import log_result
+from uedp_bench.harness.tracking_client import default_uri, without_credentials
 from uedp_bench.harness.tracking_model import Uploads
 from uedp_bench.results import ComponentSpec, Cost, Result
 
@@ -287,6 +290,64 @@ def test_an_unreachable_server_fails_fast_in_one_line_without_credentials(tmp_pa
     assert "secret" not in message
     assert "\n" not in message
     assert "MLFLOW_HTTP_REQUEST_MAX_RETRIES" not in os.environ
+
+
+def test_a_database_that_is_gone_is_known_in_seconds(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    began = time.monotonic()
+    uri = f"postgresql://me:secret@127.0.0.1:{port}/runs?sslkey=token"
+    with pytest.raises(TrackingError) as caught:
+        log_result(result_of("aa16"), tmp_path / "x", uri=uri, experiment="tests")
+    assert time.monotonic() - began < 20
+    assert "secret" not in str(caught.value)
+    assert "token" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["what?", "50%25", "a#b"])
+def test_a_folder_that_no_address_holds_is_refused(tmp_path, name):
+    with pytest.raises(InputError, match="--out"):
+        default_uri(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("http://me:secret@host:5000/x?token=secret", "http://***@host:5000/x?***"),
+        ("https://host/?access_token=secret", "https://host/?***"),
+        ("failed at postgresql://host/db?password=secret for now", None),
+        ("sqlite:///runs/mlflow.db", "sqlite:///runs/mlflow.db"),
+    ],
+)
+def test_addresses_are_shown_without_secrets(uri, shown):
+    assert "secret" not in without_credentials(uri)
+    assert shown in (None, without_credentials(uri))
+
+
+def test_threads_may_need_mlflow_at_once():
+    code = """
+import threading
+from uedp_bench.harness.system_metrics import _monitors
+from uedp_bench.harness.tracking_client import client_of
+errors = []
+threading.excepthook = lambda args: errors.append(args.exc_value)
+calls = [lambda: client_of("sqlite:///x.db"), _monitors, lambda: client_of("sqlite:///y.db")]
+threads = [threading.Thread(target=call) for call in calls for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not errors, errors
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_canaries_go_to_no_server_of_others_unasked(log, client, monkeypatch):
+    monkeypatch.setattr(tracking, "database", lambda uri: None)
+    unasked = log(result_of("ag01"))["mlflow_run_id"]
+    asked = log(result_of("ag02"), uploads=Uploads(unproven=True))["mlflow_run_id"]
+    assert files_of(client, unasked) == {"result.json"}
+    assert files_of(client, asked) == {"result.json", "planted.json"}
 
 
 def test_an_unknown_scheme_is_a_tracking_error(tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import shutil
+import socket
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Thread
 
@@ -175,6 +177,19 @@ def test_two_hundred_callers_at_once_are_all_answered(server, runs, ask):
         answers = list(pool.map(answer, range(200)))
     assert {status for status, _, _ in answers} == {200}
     assert len({text for _, _, text in answers}) == 1
+
+
+def test_a_browser_that_leaves_is_not_reported(server, runs, ask, capfd):
+    put(runs, "aa01")
+    server.site.refresh()
+    port = int(server.url.rpartition(":")[2].strip("/"))
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", port)) as browser:
+            at_once = struct.pack("ii", 1, 0)  # closing resets the connection
+            browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            browser.sendall(b"GET /table.html HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    assert ask("/")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_nothing_is_left_behind(runs):

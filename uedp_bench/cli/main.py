@@ -7,10 +7,12 @@ stopped by Ctrl-C.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -36,8 +38,8 @@ MOST_SAID = 2_000
 """Characters of an error message."""
 
 BAD_PATHS = {
-    errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO,
-    errno.EPERM, errno.EROFS,
+    errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT,
+    errno.ENOTDIR, errno.ENXIO, errno.EPERM, errno.EROFS,
 }  # fmt: skip
 """Errors of the system about a file that a user named and that cannot be used so."""
 
@@ -114,11 +116,23 @@ app.add_typer(leaderboard.app, name="leaderboard")
 def main() -> None:
     """Entry point of the console script."""
     command = partial(run_cli, sys.argv[1:])
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "TORCHELASTIC_RUN_ID" in os.environ:
+    _make_printable()
+    ranks = os.environ.get("WORLD_SIZE", "")
+    if ranks.isdecimal() and int(ranks) > 1 and "TORCHELASTIC_RUN_ID" in os.environ:
         from uedp_bench.training.ranks import as_rank
 
         sys.exit(as_rank(command))
     sys.exit(command())
+
+
+def _make_printable() -> None:
+    """Lets a closed output swallow what is printed, and a narrow encoding take what it can."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 @cache
@@ -153,7 +167,8 @@ def run_cli(arguments: Sequence[str]) -> int:
         if error.errno in BAD_PATHS and error.filename:
             return _complain(f"{_shown(error.filename)}: {error.strerror}", 2)
         if error.errno not in FULL:
-            raise
+            where = f"{_shown(error.filename)}: " if error.filename else ""
+            return _complain(f"{where}{error.strerror or error}", 1)
         where = f" ({_shown(error.filename)})" if error.filename else ""
         return _complain(
             f"the disk is full{where}; results written so far are kept: make room, then run the "

@@ -58,6 +58,13 @@ def only_process(folder: Path, *, keep_cache: bool = True) -> Iterator[None]:
     except Timeout:
         said = f"--out {folder}: {_holder(folder)}; wait for it, or take another folder"
         raise InputError(said) from None
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"--out {folder}: its file system has no locks ({reason}); take a folder on another"
+        ) from None
     holder = folder / HOLDER
     try:
         remove_partial(folder)

@@ -89,6 +89,8 @@ def read_coins(path: Path) -> Coins:
         )
     try:
         return Coins.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"trained-elsewhere.coins: {path}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         said = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))

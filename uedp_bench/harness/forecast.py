@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.corpus import Corpus, distinct
+from uedp_bench.files.scratch import scratch_folder
 from uedp_bench.harness.components import Components, build
 from uedp_bench.harness.guaranteeing import planned_guarantees
 from uedp_bench.harness.planted_elsewhere import planted_for
@@ -162,7 +162,7 @@ def forecast(jobs: Sequence[Job], device: str, workers: int) -> Forecast:
     for job in jobs:
         key = json.dumps(job.spec.model_dump(mode="json", exclude={"seed"}), sort_keys=True)
         settings.setdefault(key, []).append(job)
-    with tempfile.TemporaryDirectory(prefix="uedp-bench-") as folder:
+    with scratch_folder() as folder:
         measuring = _Measuring(Path(folder), device)
         found = tuple(_of_setting(same, measuring) for same in settings.values())
     return Forecast(found, max(1, workers), time.perf_counter() - begun)

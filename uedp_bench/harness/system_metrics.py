@@ -10,6 +10,8 @@ import os
 import time
 from typing import Any
 
+from uedp_bench.harness.tracking_client import import_mlflow
+
 SECONDS = 10.0
 """Between two samples, where `MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL` says nothing else."""
 
@@ -59,6 +61,7 @@ def _monitors() -> list[Any]:
     if os.environ.get(_SWITCH, "").lower() in ("false", "0"):
         return []
     try:
+        import_mlflow()
         from mlflow.system_metrics.metrics.cpu_monitor import CPUMonitor
         from mlflow.system_metrics.metrics.disk_monitor import DiskMonitor
         from mlflow.system_metrics.metrics.gpu_monitor import GPUMonitor

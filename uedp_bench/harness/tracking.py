@@ -32,6 +32,7 @@ from uedp_bench.harness.tracking_model import (
     delete_models,
     log_release,
 )
+from uedp_bench.harness.tracking_store import database
 from uedp_bench.harness.tracking_values import (
     CONTENT,
     ID,
@@ -79,6 +80,8 @@ def log_result(
     """
     uri = uri or default_uri(folder.parent)
     public = without_credentials(uri)
+    mine = database(uri) is not None  # a file of this machine
+    uploads = uploads._replace(planted=mine or uploads.unproven)
 
     def logged() -> dict[str, str]:
         run_id, content, doubles = _run_of(place, result.id, result.spec, times(result)[0], grid)

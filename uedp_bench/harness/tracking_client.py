@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import logging
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.errors import TrackingError
+from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.harness.tracking_store import database, set_up
 
 PROBE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "5", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
@@ -30,8 +32,34 @@ _CLASSIC = "custom_model_development"
 This one has the table of runs with metrics, parameters, data sets and models as columns."""
 
 
+_UNFIT = re.compile(r"[?#%]")
+"""Characters that end or escape the path in an address: MLflow would open another file, or none."""
+
+_CONNECT_SECONDS = 5
+_MODULES = ("tracking", "entities", "exceptions", "data", "system_metrics")
+_importing = threading.Lock()
+
+
+def import_mlflow() -> None:
+    """Imports what is used of MLflow: two threads that import parts of it at once can both fail."""
+    with _importing:
+        # Before the import: nothing about a privacy benchmark is reported to anyone.
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        for module in _MODULES:
+            importlib.import_module(f"mlflow.{module}")
+
+
 def default_uri(results: Path) -> str:
-    """The SQLite store beside a folder of results."""
+    """The SQLite store beside a folder of results.
+
+    Raises:
+        InputError: if the folder's path has a character that such an address cannot hold.
+    """
+    if unfit := _UNFIT.search(str(results)):
+        raise InputError(
+            f"--out {results}: the address of MLflow's store cannot hold {unfit[0]!r}; take a "
+            "folder without ?, # and %, or --no-tracking, or --tracking-uri URI"
+        )
     return f"sqlite:///{results}/mlflow.db"
 
 
@@ -42,8 +70,7 @@ def client_of(uri: str) -> Any:
 
 
 def _new_client(uri: str) -> Any:
-    # Before the import: nothing about a privacy benchmark is reported to anyone.
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    import_mlflow()
     from mlflow.tracking import MlflowClient
 
     for chatter in ("mlflow", "alembic"):
@@ -57,7 +84,9 @@ def experiment_of(uri: str, name: str) -> tuple[Any, str]:
 
     An experiment that nobody gave a kind becomes one of trained models.
     """
+    import_mlflow()
     set_up(uri, _new_client)
+    _reach(uri)
     client = client_of(uri)
     from mlflow.exceptions import MlflowException
 
@@ -73,6 +102,29 @@ def experiment_of(uri: str, name: str) -> tuple[Any, str]:
     if _KIND not in found.tags:
         client.set_experiment_tag(found.experiment_id, _KIND, _CLASSIC)
     return client, found.experiment_id
+
+
+def _reach(uri: str) -> None:
+    """Connects to a database once: MLflow itself tries for minutes, and limits HTTP alone."""
+    if database(uri) is not None or "://" not in uri or uri.startswith(("http", "file")):
+        return
+    from sqlalchemy import create_engine
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+    from sqlalchemy.pool import NullPool
+
+    try:
+        backend = make_url(uri).get_backend_name()
+    except ArgumentError:
+        return  # a store of a plug-in of MLflow
+    limits = {"connect_timeout": _CONNECT_SECONDS} if backend in _WITH_TIMEOUT else {}
+    engine = create_engine(uri, poolclass=NullPool, connect_args=limits)
+    with engine.connect():
+        pass
+
+
+_WITH_TIMEOUT = ("postgresql", "mysql")
+"""Backends whose drivers take `connect_timeout`, in seconds."""
 
 
 def _artifacts(uri: str) -> str | None:
@@ -117,5 +169,6 @@ def _explain(what: str, error: Exception) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """A URI as it may be printed."""
-    return re.sub(r"//[^@/\s]+@", "//***@", text)
+    """A URI as it may be printed: without a name, a password, or what a query holds."""
+    text = re.sub(r"//[^@/\s]+@", "//***@", text)
+    return re.sub(r"(://[^\s?]*)\?[^\s'\"]+", r"\1?***", text)

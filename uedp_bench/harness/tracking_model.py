@@ -30,10 +30,12 @@ class Uploads(NamedTuple):
         large: those of more than `MAX_RELEASE_BYTES`.
         unproven: those that nothing is proven about (trained without noise, with a private
             vocabulary, with noise that is drawn when they are asked), and what was planted.
+        planted: what was planted (who trained, which canaries), to a server of others too.
     """
 
     large: bool = False
     unproven: bool = False
+    planted: bool = False
 
 
 NOTHING_MORE = Uploads()
@@ -58,7 +60,7 @@ def log_release(client: Any, run_id: str, result: Result, folder: Path, uploads:
     if not folder.is_dir() or any(path.is_symlink() for path in (folder, *folder.rglob("*"))):
         return
     planted, release = folder / "planted.json", folder / "release"
-    if planted.is_file():
+    if planted.is_file() and uploads.planted:
         client.log_artifact(run_id, str(planted))
     if not release.is_dir() or not (uploads.large or _size(release) <= MAX_RELEASE_BYTES):
         return

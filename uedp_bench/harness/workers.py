@@ -13,7 +13,6 @@ import os
 import queue
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -25,6 +24,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from uedp_bench.files.scratch import scratch_folder
 from uedp_bench.fresh_processes import start_fresh
 
 Task = TypeVar("Task")
@@ -167,7 +167,7 @@ class _Pool(Generic[Task]):
 
     def supervise(self) -> None:
         """Hands tasks out and watches who does them, until all are done or it shall stop."""
-        with tempfile.TemporaryDirectory(prefix="uedp-bench-") as folder:
+        with scratch_folder() as folder:
             try:
                 while not self.stop.is_set():
                     self._hand_out(Path(folder))

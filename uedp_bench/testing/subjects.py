@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from uedp_bench import registry
 from uedp_bench.component import Component
 from uedp_bench.errors import InputError, PluginError, UnknownNameError
+from uedp_bench.files.scratch import scratch_folder
 from uedp_bench.leakage import Attack
 from uedp_bench.mechanism import Mechanism
 from uedp_bench.source import Source
@@ -79,8 +80,8 @@ class Subject:
         return registry.REGISTRIES[f"{self.kind}s"]
 
     @cached_property
-    def _folder(self) -> tempfile.TemporaryDirectory[str]:
-        return tempfile.TemporaryDirectory(prefix="uedp-bench-check-")
+    def _folder(self) -> TemporaryDirectory[str]:
+        return scratch_folder()
 
     @property
     def folder(self) -> Path:
