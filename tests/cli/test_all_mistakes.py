@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.cli.main import run_cli
+from uedp_bench.errors import InputError
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.settings import parse_setting
 from uedp_bench.harness.spec import apply_setting, parse_spec
+from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.mending import setting
 
 BAD = {
@@ -71,6 +73,30 @@ def test_settings_mend_what_settings_can_say(tmp_path: Path, capsys) -> None:
     assert (len(errors), mends) == (1, ["clients.count=1"])
 
 
+def test_wrong_values_hide_no_wrong_names(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(json.dumps(BAD | {"delta": 2, "seeds": [1, 1], "colour": "red"}))
+    errors, mends = complaints(capsys, str(file))
+    assert len(errors) == 9 + 3
+    assert {"delta=1e-05", "task.name=next-word", "mechanism.user-pd.name=user-dp"} <= {*mends}
+    assert "spec.seeds is [1, 1]: the seed 1 stands there twice" in errors[0]
+
+
+def test_the_nearest_spec_and_command_are_named(tmp_path: Path, monkeypatch, capsys) -> None:
+    (tmp_path / "chat.yaml").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    for arguments, near in (
+        (["run", "chat.yml"], "'chat.yaml'"),
+        (["run", str(tmp_path / "chat.yml")], f"'{tmp_path}/chat.yaml'"),
+        (["run", "quickstart.yml"], "'quickstart'"),
+        (["rnu", "quickstart"], "'run'"),
+        (["data", "descrbe", "text"], "'describe'"),
+        (["benchmark"], "leaderboard, list"),
+    ):
+        assert run_cli(arguments) == 2
+        assert near in capsys.readouterr().err
+
+
 def test_mistakes_of_flags_and_of_the_spec_are_said_together(tmp_path: Path, capsys) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(json.dumps(BAD | {"task": "next-word"}))
@@ -112,3 +138,9 @@ def test_what_only_the_data_show_is_said_of_all_runs_at_once(tmp_path: Path, cap
 def test_values_are_written_as_settings_read_them(value: object, said: str) -> None:
     assert setting("a.b", value) == f"a.b={said}"
     assert parse_setting(setting("a.b", value)) == (("a", "b"), value)
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "./.", "a\0b", "x" * 5_000])
+def test_a_name_of_no_file_is_no_spec(name: str) -> None:
+    with pytest.raises(InputError, match="no spec"):
+        read_spec(name)

@@ -40,7 +40,7 @@ def test_a_file_becomes_a_table(
     assert run_cli([*run, *small]) == 0, capsys.readouterr().err
     found = [json.loads(file.read_text()) for file in Path("runs").glob("*/*/result.json")]
     by_name = {result["spec"]["mechanism"][0]["name"]: result for result in found}
-    assert by_name.keys() == {"public-only", "noiseless", "dp-sgd"}
+    assert by_name.keys() == {"public-only", "noiseless", "deidentify", "dp-sgd"}
     (proven,) = [g for g in by_name["dp-sgd"]["guarantees"] if g["kind"] == "proven"]
     assert proven["unit"] == "record"
     assert 0 < float(proven["epsilon"]) < 1e3

@@ -27,7 +27,13 @@ from uedp_bench.cli.plant import plant_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.show import show_command
 from uedp_bench.cli.tradeoff import tradeoff_command
-from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, shown
+from uedp_bench.errors import (
+    InputError,
+    SeveralInputError,
+    UedpBenchError,
+    UnknownNameError,
+    shown,
+)
 from uedp_bench.files.output_folder import FULL
 from uedp_bench.files.printable import plain
 from uedp_bench.mending import flags
@@ -150,6 +156,7 @@ def run_cli(arguments: Sequence[str]) -> int:
     command = parser()
     try:
         _check_text(arguments)
+        _check_command(arguments)
         code = command.main(list(arguments), prog_name="uedp-bench", standalone_mode=False)
     except InputError as error:
         runs = list(arguments[:1]) == ["run"]
@@ -197,6 +204,22 @@ def _check_text(arguments: Sequence[str]) -> None:
             argument.encode()
         except UnicodeEncodeError:
             raise InputError(f"argument {at} ({shown(argument)}) is not UTF-8 text") from None
+
+
+def _check_command(arguments: Sequence[str]) -> None:
+    """Refuses a name of no command.
+
+    Raises:
+        UnknownNameError: with the nearest command, or all.
+    """
+    group = parser()
+    for argument in arguments:
+        commands = getattr(group, "commands", None)
+        if commands is None or argument.startswith("-"):
+            return
+        if argument not in commands:
+            raise UnknownNameError("command", argument, commands)
+        group = commands[argument]
 
 
 def _shown(path: object) -> str:

@@ -262,7 +262,7 @@ def run_command(
     from uedp_bench.harness.grid import check
     from uedp_bench.harness.settings import parse_setting
     from uedp_bench.harness.shares import Share
-    from uedp_bench.harness.spec import apply_setting, parse_spec
+    from uedp_bench.harness.spec import apply_setting, parse_spec, sound_part
     from uedp_bench.harness.spec_files import read_spec
 
     registry.load_plugins(plugin or [])
@@ -277,10 +277,13 @@ def run_command(
         data.pop("seed", None)
         data["seeds"] = _seeds(seeds)
     typed_in = _delta_out(data, settings or [])
-    wanted = parse_spec(data)
+    problems = Problems()
+    with problems.gathered():
+        wanted = parse_spec(data)
+    if problems.found:
+        wanted = sound_part(data)
     if path is not None:
         wanted = apply_setting(wanted, ("source", "path"), str(path))
-    problems = Problems()
     for typed in typed_in:
         with problems.gathered():
             wanted = _applied(wanted, *parse_setting(typed))

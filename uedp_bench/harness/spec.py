@@ -76,6 +76,14 @@ class Spec(BaseModel):
     def _many(cls, value: Any) -> Any:
         return [_ref(part) for part in value] if isinstance(value, list) else value
 
+    @field_validator("seeds")
+    @classmethod
+    def _different(cls, value: list[int]) -> list[int]:
+        twice = next((seed for at, seed in enumerate(value) if seed in value[:at]), None)
+        if twice is not None:
+            raise ValueError(f"the seed {twice} stands there twice, and is one run")
+        return value
+
     @field_validator("mechanisms", mode="before")
     @classmethod
     def _compositions(cls, value: Any) -> Any:
@@ -101,6 +109,18 @@ def parse_spec(data: Mapping[str, Any]) -> Spec:
     if not isinstance(spec, Spec):
         raise TypeError(f"{type(spec).__name__} is no Spec")
     return spec
+
+
+def sound_part(data: Mapping[str, Any]) -> Spec:
+    """The spec without the fields that `parse_spec` refuses, so that all others can be checked."""
+    sound: dict[str, Any] = {}
+    for name, value in data.items():
+        try:
+            parse_spec({**sound, name: value})
+        except InputError:
+            continue
+        sound[name] = value
+    return parse_spec(sound)
 
 
 def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:

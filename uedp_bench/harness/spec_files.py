@@ -42,7 +42,9 @@ def _is_there(path: Path) -> bool:
 def _packaged(path_or_name: str) -> str:
     name = path_or_name.removeprefix("specs/").removesuffix(".yaml")
     if name not in packaged_specs():
-        hint = nearest(name, packaged_specs())
+        names = {each: each for each in packaged_specs()} | _beside(path_or_name)
+        near = nearest(name.removesuffix(".yml"), names)
+        hint = None if near is None else names[near]
         known = ", ".join(n for n in packaged_specs() if not n.startswith("paper/"))
         raise InputError(
             f"no spec {shown(path_or_name)}: neither a file nor a packaged spec; "
@@ -53,6 +55,15 @@ def _packaged(path_or_name: str) -> str:
             )
         )
     return files("uedp_bench.specs").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _beside(path: str) -> dict[str, str]:
+    """Paths of specs in the folder that a path names, by what they are without their endings."""
+    try:
+        files = [file for file in Path(path).parent.iterdir() if file.suffix in (".yaml", ".yml")]
+    except (OSError, ValueError):  # no name of a folder
+        return {}
+    return {str(file.with_suffix("")): str(file) for file in sorted(files)}
 
 
 def packaged_specs() -> tuple[str, ...]:
