@@ -306,7 +306,7 @@ def noise_for(epsilon: float) -> float:
 
 def passed(voters: dict[int, Counts], noise: float, most: int, run: Run) -> tuple[int, int]:
     """How many phrases pass, and how many of them have two words or more."""
-    found, _ = PhraseUnion.create({NOISE: noise, "most": most}).select(voters, run)
+    found = PhraseUnion.create({NOISE: noise, "most": most}).select(voters, run)
     return len(found), sum(len(text.split()) > 1 for text, _ in found)
 
 

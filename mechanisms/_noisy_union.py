@@ -6,13 +6,15 @@ Gopi et al. 2020 (arXiv:2002.09745), weighted Gaussian; proof: docs/proofs.md, t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from uedp_bench.accounting.events import ApproximateDP, Gaussian, PrivacyEvent
 from uedp_bench.accounting.set_union import threshold_for, unseen_mass
 from uedp_bench.errors import InputError
+from uedp_bench.mechanisms._local_noise import add_normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +32,58 @@ VotingUnit = Literal["user", "record"]
 
 Choice = Literal["random", "frequent"]
 """Which items a voter with too many votes for: any, or those that it has most often."""
+
+
+class UnionRecord(NamedTuple):
+    """What hides the votes of a voter: as it is planned, or as it was done.
+
+    Attributes:
+        noise: deviation of the noise on each sum, over the norm of a voter's votes.
+        most: items that a voter votes for, at most.
+        threshold: lower bound on the noisy sum of a released item.
+    """
+
+    noise: float
+    most: int
+    threshold: float
+
+    def events(self, unit: PrivacyUnit, about: tuple[str, ...], unseen: str) -> Events:
+        """A noisy sum of vectors of norm 1, and items that only one voter has.
+
+        Args:
+            unit: unit that votes.
+            about: assumptions of the noisy sum.
+            unseen: noun for the items of one voter alone.
+        """
+        mass = unseen_mass(self.noise, self.most, self.threshold) if self.noise > 0.0 else 1.0
+        return (
+            PrivacyEvent(unit=unit, event=Gaussian(noise_multiplier=self.noise), assumptions=about),
+            PrivacyEvent(
+                unit=unit,
+                event=ApproximateDP(epsilon=0.0, delta=mass),
+                assumptions=(
+                    f"{unseen} that one voter alone has pass the threshold {self.threshold:.6g} "
+                    f"with probability {mass:.3g} at most (docs/proofs.md, noisy unions of sets)",
+                ),
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class NoisySums(Generic[Item]):
+    """Noisy sums of votes, and what was measured of them where votes and noise were added.
+
+    Attributes:
+        sums: every item with a vote, in order, and its noisy sum.
+        noise: deviation that the noise was drawn with.
+        norm: largest l2 norm of the votes of one voter.
+        most: largest number of items that one voter voted for.
+    """
+
+    sums: list[tuple[Item, float]]
+    noise: float
+    norm: float
+    most: int
 
 
 class NoisyUnion(NamedTuple):
@@ -52,44 +106,58 @@ class NoisyUnion(NamedTuple):
         """What a noisy sum of votes must exceed."""
         return threshold_for(self.noise, self.most, self.delta_unseen)
 
-    def events(self, unit: PrivacyUnit, about: tuple[str, ...], unseen: str) -> Events:
-        """A noisy sum of vectors of norm 1, and items that only one voter has.
+    @property
+    def planned(self) -> UnionRecord:
+        """The record of a union that does what these numbers say."""
+        return UnionRecord(self.noise, self.most, self.threshold)
+
+    def released(
+        self, voters: Mapping[int, Mapping[Item, int]], run: Run
+    ) -> tuple[dict[Item, float], UnionRecord, int]:
+        """Items that pass the threshold, in order, with their noisy sums.
 
         Args:
-            unit: what votes.
-            about: assumptions of the noisy sum.
-            unseen: what one voter alone has, in words.
-        """
-        mass = unseen_mass(self.noise, self.most, self.threshold)
-        return (
-            PrivacyEvent(unit=unit, event=Gaussian(noise_multiplier=self.noise), assumptions=about),
-            PrivacyEvent(
-                unit=unit,
-                event=ApproximateDP(epsilon=0.0, delta=mass),
-                assumptions=(
-                    f"{unseen} that one voter alone has pass the threshold {self.threshold:.6g} "
-                    f"with probability {mass:.3g} at most (docs/proofs.md, noisy unions of sets)",
-                ),
-            ),
-        )
+            voters: how often each has each of its items.
+            run: gives the draws of every voter and the noise.
 
-    def noisy_sums(
-        self, voters: Mapping[int, Mapping[Item, int]], run: Run
-    ) -> list[tuple[Item, float]]:
+        Returns:
+            that; the record of noise, votes and threshold as they were applied; and how many items
+            had a vote, which is private.
+        """
+        noisy = self.noisy_sums(voters, run)
+        passed = passing(noisy.sums, self.threshold)
+        # Votes of a norm above 1 are hidden by less noise; a norm of 1 is one up to rounding.
+        excess = noisy.norm if noisy.norm > 1.0 + 1e-9 else 1.0
+        record = UnionRecord(
+            noisy.noise / excess,
+            max(self.most, noisy.most),
+            min([self.threshold, *passed.values()]),
+        )
+        return passed, record, len(noisy.sums)
+
+    def noisy_sums(self, voters: Mapping[int, Mapping[Item, int]], run: Run) -> NoisySums[Item]:
         """Every item with a vote, in order, and its noisy sum.
 
         Args:
             voters: how often each has each of its items.
             run: gives the draws of every voter and the noise.
+
+        Raises:
+            PrivacyError: if the sums do not have the noise that was to be added.
         """
         drawn = run.fresh("votes")
         sums: dict[Item, float] = {}
+        norm, most = 0.0, 0
         for voter, counts in voters.items():
-            for item, weight in self.votes(counts, drawn.rng(voter)).items():
+            votes = self.votes(counts, drawn.rng(voter))
+            norm = max(norm, math.sqrt(math.fsum(vote * vote for vote in votes.values())))
+            most = max(most, len(votes))
+            for item, weight in votes.items():
                 sums[item] = sums.get(item, 0.0) + weight
         voted = sorted(sums)
-        noise = run.rng("noise").normal(0.0, self.noise, len(voted))
-        return [(item, sums[item] + add) for item, add in zip(voted, noise.tolist(), strict=True)]
+        clear = np.array([sums[item] for item in voted])
+        noisy, noise = add_normal(clear, self.noise, run.rng("noise"))
+        return NoisySums(list(zip(voted, noisy.tolist(), strict=True)), noise, norm, most)
 
     def votes(self, counts: Mapping[Item, int], rng: np.random.Generator) -> dict[Item, float]:
         """The votes of one voter: a vector of norm 1, or of norm 0 where it has no item.
@@ -105,6 +173,11 @@ class NoisyUnion(NamedTuple):
         chosen = order[: self.most]
         weight = 1.0 / math.sqrt(len(chosen)) if chosen else 0.0
         return {items[at]: weight for at in chosen}
+
+
+def passing(noisy: Iterable[tuple[Item, float]], threshold: float) -> dict[Item, float]:
+    """Items whose noisy sum exceeds a threshold, with it, in their order."""
+    return {item: total for item, total in noisy if total > threshold}
 
 
 def voters_of_rows(corpus: Corpus, rows: IntArray, unit: VotingUnit, name: str) -> IntArray:

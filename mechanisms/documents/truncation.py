@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uedp_bench.accounting.events import Claim, LaplaceVector, PrivacyEvent
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.mechanisms._local_noise import add_laplace
 from uedp_bench.mechanisms.documents.sentence_mechanism import (
@@ -87,9 +87,19 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
     def protect(
         self, documents: Documents, fitted: Box, rngs: Sequence[np.random.Generator]
     ) -> tuple[FloatArray, float]:
-        """(documents, d) noisy means of clipped sentence vectors."""
+        """(documents, d) noisy means of clipped sentence vectors.
+
+        Raises:
+            PrivacyError: if vectors were not clipped, or the means do not have their noise.
+        """
         low, high = fitted
-        means = Documents(np.clip(documents.vectors, low, high), documents.lengths).means()
+        clipped = np.clip(documents.vectors, low, high)
+        if ((clipped < low) | (clipped > high)).any():
+            raise PrivacyError(
+                f"{self.name}: a sentence vector lies outside the box after clipping, so that the "
+                "noise is not that of its width"
+            )
+        means = Documents(clipped, documents.lengths).means()
         sentences = documents.lengths[:, None]
         scales = scale(low, high, self.params.epsilon) / sentences
         return add_laplace(means, (high - low) / sentences, scales, rngs)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.mechanism import CorpusStats, Events
-from uedp_bench.mechanisms._noisy_union import Choice, NoisyUnion, VotingUnit
+from uedp_bench.mechanisms._noisy_union import Choice, NoisyUnion, UnionRecord, VotingUnit
 from uedp_bench.mechanisms.fragments.extraction import Phrase, PhraseMechanism, PhraseParams
 from uedp_bench.mechanisms.fragments.votes import Counts, phrases_of_voters
 
@@ -99,10 +99,13 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """A noisy sum of vectors of norm 1, and phrases that only one voter has."""
+        return self._events(self.union.planned)
+
+    def _events(self, record: UnionRecord) -> Events:
         p = self.params
         if p.trained_on == "private":
             return (PrivacyEvent(unit=p.unit, event=NonPrivate(reason=ALIGNED_IN_PRIVATE)),)
-        return self.union.events(p.unit, ASSUMPTIONS, "phrases")
+        return record.events(p.unit, ASSUMPTIONS, "phrases")
 
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
         """Phrases of all rows but those of the split `public`, as training rows.
@@ -114,19 +117,18 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
         p = self.params
         every = self.phrases(corpus, run)
         voters = phrases_of_voters(corpus, every, p.unit, self.name)
-        passed, voted = self.select(voters, run)
+        passed, record, voted = self.union.released(voters, run)
         run.note(
-            phrases_voted_for=voted, voters=len(voters), threshold=self.threshold,
+            phrases_voted_for=voted, voters=len(voters), threshold=record.threshold,
             simulation_only=["phrases_voted_for", "voters"],
         )  # fmt: skip
-        return self.of_nobody(corpus, passed), self.plan(run.stats)
+        return self.of_nobody(corpus, list(passed)), self._events(record)
 
-    def select(self, voters: Mapping[int, Counts], run: Run) -> tuple[list[Phrase], int]:
-        """Phrases that pass the threshold, in order, and how many had a vote.
+    def select(self, voters: Mapping[int, Counts], run: Run) -> list[Phrase]:
+        """Phrases that pass the threshold, in order.
 
         Args:
             voters: how often each has each of its phrases.
             run: gives the draws of every voter and the noise.
         """
-        noisy = self.union.noisy_sums(voters, run)
-        return [phrase for phrase, total in noisy if total > self.threshold], len(noisy)
+        return list(self.union.released(voters, run)[0])

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.randomness.noise_checks import check_laplace
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -54,6 +56,9 @@ class LaplaceChannel:
         Value and noise are rounded to multiples of `step`, a power of 2, before they are added in
         integers. The sum of two floating-point numbers would have low bits that tell which values
         it can have come from (Mironov 2012); multiples of one step can come from all of them.
+
+        Raises:
+            PrivacyError: if what is sent does not have the noise of `scale`.
         """
         import torch
 
@@ -61,6 +66,8 @@ class LaplaceChannel:
         drawn = 1 if self.shared else values.shape[1]
         noise = np.stack([rng.laplace(scale=self.scale, size=drawn) for rng in rngs])
         noisy = (np.rint(values / self.step) + np.rint(noise / self.step)) * self.step
+        # One column is all noise there is where coordinates share it.
+        check_laplace(values[:, :drawn], noisy[:, :drawn], self.scale, "noise on representations")
         return torch.from_numpy(noisy).to(z)
 
     def perturb_in_training(self, z: Tensor, rng: np.random.Generator) -> Tensor:

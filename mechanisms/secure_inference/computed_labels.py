@@ -91,6 +91,11 @@ class ComputedAnswers(ServedRelease):
         self._params = mechanism.params
         self.count: Callable[[Mapping[str, float]], None] = lambda values: None
 
+    @property
+    def protocol(self) -> SecureNetwork:
+        """The protocol that answers every question, with random numbers that no question uses."""
+        return compiled(self._network, self._params)
+
     def compiled(self, question: str) -> SecureNetwork:
         """The protocol of one question, with a stream that nothing else uses."""
         return compiled(self._network, self._params, self._draw(question))

@@ -137,14 +137,23 @@ class MPC(ServingMechanism[MPCParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One protocol; whom it protects from whom is in the event."""
+        return self._events(self.params.config(), self.params.truncations)
+
+    def _events(self, config: SecureConfig, truncations: int) -> Events:
+        """One protocol.
+
+        Args:
+            config: that the parties compute by.
+            truncations: products of one text that can be truncated wrongly, at most.
+        """
         p = self.params
-        what = "the label" if p.reveals == "label" else "one score of each class"
-        local = p.truncation == "local"
+        what = "the label" if config.reveals == "label" else "one score of each class"
+        local = config.truncation == "local"
         event = SecureComputation(
             parties=2,
             setup="trusted-dealer",
-            truncations=p.truncations if local else 0,
-            largest=largest_truncated(p.value_range) if local else 0.0,
+            truncations=truncations if local else 0,
+            largest=largest_truncated(config.value_range) if local else 0.0,
             reveals=f"{what} (the owner of the text), nothing (the owner of the model)",
         )
         return (
@@ -218,7 +227,9 @@ class MPC(ServingMechanism[MPCParams]):
         """
         served = self._served(release, lambda asked: run.fresh(self.name, asked))
         served.count = run.count
-        served.events = (*release.events, *self.plan(run.stats))
+        protocol = served.protocol
+        truncations = max(self.params.truncations, protocol.cost(1).truncations)
+        served.events = (*release.events, *self._events(protocol.config, truncations))
         return served
 
     def serve_again(self, release: Release) -> Release:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from functools import lru_cache
@@ -17,10 +18,12 @@ from uedp_bench.accounting.noisy_histogram import NoisyHistogram, histogram_thre
 from uedp_bench.component import Params
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, VocabularyMechanism
+from uedp_bench.mechanisms._local_noise import add_laplace_noise
 from uedp_bench.mechanisms._noisy_union import (
     NoisyUnion,
     VotingUnit,
     items_of_voters,
+    passing,
     voters_of_rows,
 )
 from uedp_bench.word_counts import WordCounts
@@ -139,8 +142,11 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
         if p.variant == "public":
             return ()
         if p.variant == "gaussian-union":
-            return self.union.events(p.voter, ASSUMPTIONS, "words")
-        return (PrivacyEvent(unit=p.voter, event=self.histogram, assumptions=ASSUMPTIONS),)
+            return self.union.planned.events(p.voter, ASSUMPTIONS, "words")
+        return self._counted(self.histogram)
+
+    def _counted(self, histogram: NoisyHistogram) -> Events:
+        return (PrivacyEvent(unit=self.params.voter, event=histogram, assumptions=ASSUMPTIONS),)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """What the paper states of its histogram (laplace): basic composition over words."""
@@ -187,7 +193,7 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
         rows = np.flatnonzero(corpus.where("train"))
         voters = voters_of_rows(corpus, rows, p.voter, self.name)
         taking = [words[row] for row in rows.tolist()]
-        counts = (
+        counts, events = (
             self._by_votes(voters, taking, run)
             if p.variant == "gaussian-union"
             else self._by_occurrences(voters, taking, run)
@@ -198,35 +204,44 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
                 "vocabulary_delta, or more text"
             )
         run.note(words_released=len(counts))
-        return self._joined(counts, public), self.plan(run.stats)
+        return self._joined(counts, public), events
 
     def _by_votes(
         self, voters: IntArray, words: Sequence[Sequence[str]], run: Run
-    ) -> dict[str, float]:
-        """Released words with their noisy votes, in votes of those who have m words."""
+    ) -> tuple[dict[str, float], Events]:
+        """Released words with their noisy votes, in votes of those who have m words; the events."""
         who = np.repeat(voters, [len(row) for row in words])
         every = items_of_voters(who, (word for row in words for word in row))
-        union = self.union
-        noisy, threshold = union.noisy_sums(every, run), union.threshold
+        passed, record, voted = self.union.released(every, run)
         run.note(
-            words_voted_for=len(noisy), voters=len(every), threshold=threshold,
+            words_voted_for=voted, voters=len(every), threshold=record.threshold,
             simulation_only=["words_voted_for", "voters"],
         )  # fmt: skip
-        unit = math.sqrt(union.most)
-        return {word: unit * total for word, total in noisy if total > threshold}
+        unit = math.sqrt(self.union.most)
+        counts = {word: unit * total for word, total in passed.items()}
+        return counts, record.events(self.params.voter, ASSUMPTIONS, "words")
 
     def _by_occurrences(
         self, voters: IntArray, words: Sequence[Sequence[str]], run: Run
-    ) -> dict[str, float]:
-        """Released words with their noisy counts."""
-        event, counts = self.histogram, self.occurrences(voters, words)
-        found = sorted(counts)
-        noise = run.rng("noise").laplace(0.0, event.scale, len(found)).tolist()
+    ) -> tuple[dict[str, float], Events]:
+        """Released words with their noisy counts, and the event of what was done."""
+        planned, taken = self.histogram, self._first_words(voters, words)
+        counts = Counter[str](itertools.chain.from_iterable(taken))
+        counted = sorted(counts)
+        clear = np.array([counts[word] for word in counted], dtype=np.float64)
+        noisy, scale = add_laplace_noise(clear, planned.scale, run.rng("noise"))
         run.note(
-            words_counted=len(found), threshold=event.threshold, simulation_only=["words_counted"]
+            words_counted=len(counted), threshold=planned.threshold,
+            simulation_only=["words_counted"],
+        )  # fmt: skip
+        passed = passing(zip(counted, noisy.tolist(), strict=True), planned.threshold)
+        most = np.bincount(np.unique(voters, return_inverse=True)[1], [len(row) for row in taken])
+        applied = NoisyHistogram(
+            scale=scale,
+            words=max(planned.words, int(most.max(initial=0))),
+            threshold=max(1.0, min([planned.threshold, *passed.values()])),
         )
-        noisy = ((word, counts[word] + add) for word, add in zip(found, noise, strict=True))
-        return {word: count for word, count in noisy if count > event.threshold}
+        return passed, self._counted(applied)
 
     def occurrences(self, voters: IntArray, words: Sequence[Sequence[str]]) -> Counter[str]:
         """How often words occur among the first L of each voter (laplace), without noise.
@@ -235,13 +250,16 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
             voters: (rows,) whose each row is.
             words: of each row.
         """
-        most = self.params.words_per_unit
-        counts, left = Counter[str](), dict[int, int]()
+        return Counter(itertools.chain.from_iterable(self._first_words(voters, words)))
+
+    def _first_words(self, voters: IntArray, words: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+        """Of each row, the words among the first L of its voter."""
+        most, left = self.params.words_per_unit, dict[int, int]()
+        taken = []
         for voter, row in zip(voters.tolist(), words, strict=True):
-            taken = row[: left.get(voter, most)]
-            left[voter] = left.get(voter, most) - len(taken)
-            counts.update(taken)
-        return counts
+            taken.append(row[: left.get(voter, most)])
+            left[voter] = left.get(voter, most) - len(taken[-1])
+        return taken
 
     def _joined(self, counts: Mapping[str, float], public: Mapping[str, int]) -> WordCounts:
         """Released counts, and public ones of the same weight in all where they join."""
@@ -267,7 +285,9 @@ def union_noise(epsilon: float, delta: float, most: int) -> float:
     """
 
     def epsilon_of(noise: float) -> float:
-        events = NoisyUnion(noise, most, "frequent", delta / 2.0).events("user", (), "items")
+        events = NoisyUnion(noise, most, "frequent", delta / 2.0).planned.events(
+            "user", (), "items"
+        )
         return compose([one.event for one in events], "add-or-remove", delta).epsilon
 
     return _rounded_up(smallest_noise(epsilon_of, epsilon))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from uedp_bench.corpus import FloatArray
 from uedp_bench.errors import InputError
+from uedp_bench.randomness.noise_checks import check_gamma
 
 Noise = Literal["laplace", "mahalanobis"]
 
@@ -52,7 +53,11 @@ class WordNoise:
         self._inverse = (axes / np.sqrt(values)) @ axes.T
 
     def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """(count, d) independent draws."""
+        """(count, d) independent draws.
+
+        Raises:
+            PrivacyError: if they do not have the radius that epsilon says.
+        """
         direction = rng.standard_normal((count, self.dimension))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         scale = 1.0 / self.epsilon
@@ -60,6 +65,8 @@ class WordNoise:
         self.spent = max(self.spent, 1.0 / scale)
         turned = direction if self._root is None else direction @ self._root
         noise: FloatArray = radius * turned
+        drawn = np.linalg.norm(self.coordinates(noise), axis=1)
+        check_gamma(float(drawn.sum()) / scale, count * self.dimension, "noise on word vectors")
         return noise
 
     def coordinates(self, vectors: NDArray[Any]) -> FloatArray:

@@ -151,7 +151,7 @@ def test_less_local_noise_is_another_event(made: Callable[..., Any], tmp_path: P
 
 def test_no_mechanism_reports_its_plan() -> None:
     for folder in package.__path__:
-        for file in Path(folder).glob("*.py"):
+        for file in Path(folder).rglob("*.py"):
             code = file.read_text(encoding="utf-8")
             assert not re.search(r"self\.plan\(\s*run", code), f"{file.name} reports its plan"
 

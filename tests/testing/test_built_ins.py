@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import HashedSentences
-from tiny import plugged
+from small_networks import HASHED_CNN, small_networks
 
 from uedp_bench import registry
-from uedp_bench.models import bert_params, gpt2
 from uedp_bench.testing import Subject, check_component
 from uedp_bench.testing.checks import KINDS
 from uedp_bench.testing.small_parameters import known_partners
 
-SUPPORT = Path(__file__).parents[1] / "support"
-CNN = {"name": "hashed-cnn", "params": {"width": 4}}
-
-SMALLER_GPT2 = {"n_layer": 1, "n_embd": 16, "n_head": 2}
-SMALLER_BERT = {
-    "num_hidden_layers": 1,
-    "hidden_size": 16,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-}
-"""Sizes of networks for which the promises are the same, and cheaper to check."""
+__all__ = ["small_networks"]
 
 PARTNERS: dict[str, dict[str, Any]] = {
-    "mechanism/mpc": {"model": CNN},
-    "attack/transcript": {"model": CNN, "mechanism": "mpc"},
+    "mechanism/mpc": {"model": HASHED_CNN},
+    "attack/transcript": {"model": HASHED_CNN, "mechanism": "mpc"},
     "attack/model-extraction": {"task": "text-classification"},
     "model/bert": {"task": "text-classification"},
     "source/wiki-biographies": {"task": "tagging"},
@@ -68,27 +54,7 @@ def _origin(name: str) -> str:
     return registry.REGISTRIES[f"{kind}s"].origin(bare)
 
 
-@pytest.fixture
-def sentences(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Sentence vectors by hash, of texts as they are: no pretrained encoder is needed."""
-    registry.models.get("sentence-encoder")  # it keeps what it imported before
-    monkeypatch.setattr("uedp_bench.text.sentences.SentenceEmbedder", HashedSentences)
-    split = "uedp_bench.text.sentences.split_sentences"
-    monkeypatch.setattr(split, lambda texts: [_halves(text) for text in texts])
-    monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(gpt2._SIZES, "tiny", {**gpt2._SIZES["tiny"], **SMALLER_GPT2})
-    monkeypatch.setitem(bert_params.SIZES, "tiny", {**bert_params.SIZES["tiny"], **SMALLER_BERT})
-    with plugged(SUPPORT / "hashed_cnn.py"):
-        yield
-
-
-def _halves(text: str) -> list[str]:
-    words = text.split()
-    middle = max(1, len(words) // 2)
-    return [part for part in (" ".join(words[:middle]), " ".join(words[middle:])) if part]
-
-
-@pytest.mark.usefixtures("sentences")
+@pytest.mark.usefixtures("small_networks")
 @pytest.mark.parametrize("name", components())
 def test_a_built_in_component_conforms(name: str) -> None:
     kind, _, bare = name.partition("/")

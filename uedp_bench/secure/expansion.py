@@ -13,8 +13,12 @@ import torch
 from torch import Tensor
 
 from uedp_bench.randomness.keystream import Keystream
+from uedp_bench.randomness.noise_checks import check_bits
 from uedp_bench.randomness.streams import Name, Stream
 from uedp_bench.secure.correlations import Spec
+
+_CHECKED = 4096
+"""Bytes of each draw whose bits are counted."""
 
 
 class Expansion:
@@ -29,9 +33,15 @@ class Expansion:
         self._stream = Keystream(seed.child(*name).key)
 
     def draw(self, specs: Sequence[Spec]) -> list[Tensor]:
-        """The next uniform tensors of these shapes and types."""
+        """The next uniform tensors of these shapes and types.
+
+        Raises:
+            PrivacyError: if their bits are not random.
+        """
         aligned = [-(-spec.size // 8) * 8 for spec in specs]
-        found = torch.from_numpy(self._stream.bytes(sum(aligned)))
+        content = self._stream.bytes(sum(aligned))
+        check_bits(content[:_CHECKED], "masks of a protocol")
+        found = torch.from_numpy(content)
         parts, start = [], 0
         for spec, length in zip(specs, aligned, strict=True):
             parts.append(found[start : start + spec.size].view(spec.dtype).reshape(spec.shape))

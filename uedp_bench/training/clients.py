@@ -26,6 +26,7 @@ from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.one_round import (
     begin_round,
     check_buffers,
+    check_sum,
     end_round,
     lay_out,
     round_limits,
@@ -166,6 +167,7 @@ class PrivateClients:
             theta, noise = end_round(how, begun, found)
             bounded = bounded and math.isfinite(work.limits.total)
             norm = float(torch.linalg.vector_norm(found.total))
+            check_sum(begun, norm)
             self._inside.append(replace(found, total=nothing, inner=((norm, noise),)))
         events: tuple[AnyEvent, ...] = (NonPrivate(reason="nothing was clipped"),)
         if bounded:

@@ -35,8 +35,12 @@ class Diagnostics:
         self._signal: list[float] = []
         self._noise: list[float] = []
 
-    def round(self, step: int, found: UnitSum, limits: Limits, noise_std: float) -> None:
-        """Notes one round, given the standard deviation of its noise."""
+    def round(self, step: int, found: UnitSum, limits: Limits, noise_std: float) -> float:
+        """Notes one round, given the standard deviation of its noise.
+
+        Returns:
+            The norm of the round's sum; the first of them where units have rounds of their own.
+        """
         run = self._run
         inner = found.inner or ((float(torch.linalg.vector_norm(found.total)), noise_std),)
         self._signal.extend(norm for norm, _ in inner)
@@ -57,6 +61,7 @@ class Diagnostics:
         self._empty += found.units == 0
         for way in found.clipping:
             run.computed("clipping", way)
+        return inner[0][0]
 
     def state_dict(self) -> dict[str, Any]:
         """What was collected so far; the run keeps its own."""

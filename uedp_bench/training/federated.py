@@ -35,6 +35,7 @@ from uedp_bench.training.one_round import (
     begin_round,
     check_buffers,
     check_finite,
+    check_sum,
     check_weights,
     end_round,
     lay_out,
@@ -88,7 +89,7 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
             now.theta, noise = end_round(how, begun, found)
             now.bounded = now.bounded and math.isfinite(limits.total)
             now.told.extend(found.told)
-            diagnostics.round(step, found, limits, noise)
+            check_sum(begun, diagnostics.round(step, found, limits, noise))
             del found  # its sum is as large as the network: the next round needs the memory
             run.progress("train", step + 1, how.rounds)
         now.check()

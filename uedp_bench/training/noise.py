@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
+from uedp_bench.randomness.noise_checks import check_normal
 from uedp_bench.randomness.streams import streams_of_parts
 from uedp_bench.training.sampling import Told
+
+MEASURED = 2**16
+"""Numbers of each vector whose noise is measured, at most."""
 
 _BLOCK = 2**16
 """Numbers that are drawn at once; all of them would need twice the memory of the vector."""
@@ -76,7 +80,11 @@ class GaussianNoise:
         self.stds: list[float] = []
 
     def add(self, vector: Tensor, std: float, rng: np.random.Generator) -> Tensor:
-        """(n,) `vector` plus independent N(0, std^2), of its type and on its device."""
+        """(n,) `vector` plus independent N(0, std^2), of its type and on its device.
+
+        Raises:
+            PrivacyError: if the vector does not have this noise afterwards.
+        """
         here = vector.cpu()
         noisy = torch.empty_like(here)
         given, found = here.numpy(), noisy.numpy()
@@ -98,13 +106,18 @@ class GaussianNoise:
         else:
             for start, stream in zip(starts, streams, strict=False):  # no numbers, no part
                 fill(start, stream)
+        check_normal(given[:MEASURED], found[:MEASURED], std, "noise on a sum")
         self.stds.append(std)
         return noisy.to(vector)
 
     def drawn(
         self, sizes: Sequence[int], std: float, rng: np.random.Generator
     ) -> Iterator[NDArray[np.float64]]:
-        """The noise of a vector in parts of these sizes: the numbers that `add` would draw."""
+        """The noise of a vector in parts of these sizes: the numbers that `add` would draw.
+
+        Raises:
+            PrivacyError: if a part is not this noise.
+        """
         streams = iter(streams_of_parts(rng, sum(sizes), _PART))
         stream, left = rng, 0
         for size in sizes:
@@ -116,6 +129,7 @@ class GaussianNoise:
                 part[at : at + now] = stream.standard_normal(now)
                 at, left = at + now, left - now
             part *= std
+            check_normal(np.zeros(1), part[:MEASURED], std, "noise on a sum")
             yield part
         self.stds.append(std)
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from uedp_bench.training.federation import Federation
 
 
+_ROUNDING = 1.0 + 1e-5
+"""Room for float32: a sum of many clipped updates may be longer than their bounds by this."""
+
+
 class Begun(NamedTuple):
     """A round whose units are drawn, and whose sum is still to be computed.
 
@@ -82,7 +86,10 @@ def end_round(how: Federation, begun: Begun, found: UnitSum) -> Moved:
     Args:
         how: the federation.
         begun: the round.
-        found: its sum.
+        found: its sum, which `check_sum` must pass before anything is released.
+
+    Raises:
+        PrivacyError: if noise is missing.
     """
     limits, theta, step = begun.work.limits, begun.work.theta, begun.step
     query = query_of(how, limits)
@@ -93,6 +100,27 @@ def end_round(how: Federation, begun: Begun, found: UnitSum) -> Moved:
     moved = how.server.step(theta, estimate, step, how.rounds)
     how.bound.learn(step, seen)
     return Moved(moved, how.noise.multiplier * query.sensitivity)
+
+
+def check_sum(begun: Begun, norm: float) -> None:
+    """Refuses a sum that is longer than the bounds of its units allow together.
+
+    Clipping is checked where its outcome is used. Whether this passes tells nothing of clipped
+    units: their sum always passes (triangle inequality).
+
+    Args:
+        begun: the round.
+        norm: l2 norm of the sum over its units.
+
+    Raises:
+        PrivacyError: if units were not clipped.
+    """
+    most = begun.work.limits.total * float(begun.weights.sum())
+    if norm > most * _ROUNDING:
+        raise PrivacyError(
+            f"the sum of round {begun.step} has norm {norm:.6g}, and clipped units of its weights "
+            f"add up to at most {most:.6g}: an update was not clipped to its bound"
+        )
 
 
 def lay_out(how: Federation, layers: tuple[NetworkLayer, ...]) -> None:

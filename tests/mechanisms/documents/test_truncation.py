@@ -73,7 +73,7 @@ def test_one_sentence_is_worth_epsilon_at_most(data, k, d):
 def log_odds(before, after, box, epsilon=2.5):
     mechanism = Truncation.create({"epsilon": epsilon})
     lengths = np.array([len(before)])
-    zero, one = ZeroNoise(), ZeroNoise()
+    zero, one = SameNoise(), SameNoise()
     first, _ = mechanism.protect(Documents(before, lengths), box, [zero])
     second, _ = mechanism.protect(Documents(after, lengths), box, [one])
     np.testing.assert_array_equal(zero.scale, one.scale)
@@ -83,12 +83,12 @@ def log_odds(before, after, box, epsilon=2.5):
     return float((moved[noisy] / zero.scale[noisy]).sum())
 
 
-class ZeroNoise:
-    """Stands for a generator, and keeps the scale that was asked for."""
+class SameNoise:
+    """Stands for a generator: the same draws each time, and the scale of the last ones."""
 
     def laplace(self, loc, scale):
         self.scale = np.asarray(scale)
-        return np.zeros(len(scale))
+        return np.random.default_rng(0).laplace(loc, scale)
 
 
 def test_opposite_corners_reach_epsilon():

@@ -86,7 +86,7 @@ def test_votes_move_by_norm_one_under_every_change_of_a_small_corpus(unit, most)
     def sums(kept):
         who = np.repeat(voters[kept], [len(words[i]) for i in kept])
         every = items_of_voters(who, (word for i in kept for word in words[i]))
-        return dict(union.noisy_sums(every, toy_run()))
+        return dict(union.noisy_sums(every, toy_run()).sums)
 
     whole = sums(np.arange(len(TEXTS)))
     for kept in changed(unit):

@@ -40,6 +40,7 @@ from uedp_bench.training.one_round import (
     begin_round,
     check_buffers,
     check_finite,
+    check_sum,
     denominator_of,
     query_of,
     round_limits,
@@ -193,6 +194,7 @@ class _Training(Leading):
         return self._joined(begun, sums, of_ranks[0][1])
 
     def _joined(self, begun: Begun, sums: Sequence[UnitSum], norm: float) -> UnitSum:
+        check_sum(begun, norm)
         query = query_of(self._how, begun.work.limits)
         std = self._how.noise.multiplier * query.sensitivity
         inner = ((norm, std),) if begun.shares else ()
