@@ -76,6 +76,8 @@ def _left(board: Sequence[Row]) -> list[Column]:
         ("claimed ε", lambda row: guarantees_text(row, "claimed")),
         ("proven ε", lambda row: guarantees_text(row, "proven")),
     ]
+    if any(one.kind == "stated" for row in board for one in row.guarantees):
+        columns.append(("stated ε", lambda row: guarantees_text(row, "stated")))
     if any(row.lower_bounds for row in board):
         columns.append(("ε at least", bounds_text))
     if any("signal_to_noise" in row.diagnostics for row in board):
@@ -279,6 +281,8 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     if any(row.lower_bounds for row in board):
         notes.append("ε at least: lower bounds by attacks, with their confidence; the highest of "
                      "several seeds or attacks pays for the choice")  # fmt: skip
+    strange = (f"{row.label}: {g.note}" for row in board for g in row.guarantees
+               if g.kind == "stated" and g.note)  # fmt: skip
     if any(bound.assumptions for row in board for bound in row.bounds):
         notes.append("assumed: more than the attack's own coins; the results say what")
     reasons = (f"{g.status}: {row.label}: "
@@ -286,7 +290,7 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
                for row in board for g in row.guarantees if g.status != "given")  # fmt: skip
     chosen = (f"selection: {row.label}: {_selection(row.selection)}"
               for row in board if row.selection)  # fmt: skip
-    return tuple(dict.fromkeys([*notes, *reasons, *chosen, *failures]))
+    return tuple(dict.fromkeys([*notes, *strange, *reasons, *chosen, *failures]))
 
 
 def _selection(record: Mapping[str, Any]) -> str:

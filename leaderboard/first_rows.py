@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uedp_bench.leaderboard.boards import boards, real_first, title
-from uedp_bench.leaderboard.cell_text import guarantees_text, stat_text
+from uedp_bench.leaderboard.cell_text import NONE, guarantees_text, stat_text
 from uedp_bench.leaderboard.front.finding import first_page, leading, leading_metric, names
 from uedp_bench.leaderboard.index_page import first_board
 from uedp_bench.leaderboard.rows import Row
@@ -31,6 +31,12 @@ class FirstRows:
     left: int
 
 
+def _promise(row: Row) -> str:
+    """What is proven; where nothing is, what is stated, and that it is."""
+    proven, stated = (guarantees_text(row, kind) for kind in ("proven", "stated"))
+    return proven if proven != NONE or stated == NONE else f"not proven; stated: {stated}"
+
+
 def first_rows(rows: Sequence[Row]) -> FirstRows | None:
     """The best rows of the set that readers first see; None where there is no result."""
     board = first_board(real_first(boards(rows)))
@@ -42,7 +48,7 @@ def first_rows(rows: Sequence[Row]) -> FirstRows | None:
         (
             called[row.group],
             first_page(row),
-            guarantees_text(row, "proven"),
+            _promise(row),
             f"{stat_text(leading(row), scale, False, (known.low, known.high))}{unit}",
             row.learned is False,
         )

@@ -363,7 +363,7 @@ def ranking(known: Metric, ranked_by: Headline | None) -> Metric:
     return replace(known, better="higher" if ranked_by.larger_is_better else "lower", main=True)
 
 
-RESERVED = ("utility", "cost", "diagnostics", "claimed", "proven", "at_least", "params",
+RESERVED = ("utility", "cost", "diagnostics", "claimed", "stated", "proven", "at_least", "params",
             "floor", "epsilon_at", "headline", "learned")  # fmt: skip
 """What other columns than those of attacks begin with."""
 

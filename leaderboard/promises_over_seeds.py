@@ -14,23 +14,23 @@ from uedp_bench.results import LowerBound
 def worst_guarantees(runs: Sequence[Sequence[Guarantee]]) -> tuple[Guarantee, ...]:
     """The largest epsilon, then the largest delta, of any run, for each kind of guarantee.
 
-    A proof that some run does not have is refused.
+    A proof, or what is stated, that some run does not have is refused.
     """
     kept: dict[tuple[str, ...], Guarantee] = {}
     for g in (found for run in runs for found in run):
         key = (g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)
         if key not in kept or _weight(g) > _weight(kept[key]):
             kept[key] = g
-    of_all = [{_protects(g) for g in run if g.kind == "proven"} for run in runs]
+    of_all = [{_protects(g) for g in run if g.kind != "claimed"} for run in runs]
     without = {_protects(g) for g in kept.values() if math.isinf(g.epsilon)}
     out: dict[tuple[Any, ...], Guarantee] = {}
     for g in kept.values():
-        if g.kind == "proven" and math.isfinite(g.epsilon):
+        if g.kind != "claimed" and math.isfinite(g.epsilon):
             if _protects(g) in without:
                 continue
             have = sum(_protects(g) in proven for proven in of_all)
             if have < len(runs):
-                g = _missing(g, f"proven of {have} of {len(runs)} seeds only")
+                g = _missing(g, f"{g.kind} of {have} of {len(runs)} seeds only")
         out[(g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)] = g
     return tuple(out.values())
 
@@ -42,7 +42,7 @@ def _protects(guarantee: Guarantee) -> tuple[str, str, str]:
 def _missing(found: Guarantee, reason: str) -> Guarantee:
     """Takes the place of a proof that some run does not have."""
     return Guarantee(
-        kind="proven", notion="none", unit=found.unit, adjacency=found.adjacency,
+        kind=found.kind, notion="none", unit=found.unit, adjacency=found.adjacency,
         epsilon=math.inf, delta=found.delta, accountant="none", status="refused", reason=reason,
     )  # fmt: skip
 

@@ -33,11 +33,13 @@ class Origin:
     Attributes:
         digest: of the source of a lone file (SHA-256, 16 hexadecimal digits); None of a package,
             whose version says what it is.
+        package: name and version of the package of an entry point; None of a lone file.
     """
 
     where: str
     load: Callable[[], Any]
     digest: str | None = None
+    package: tuple[str, str] | None = None
 
 
 class Registry(Generic[C]):
@@ -96,6 +98,10 @@ class Registry(Generic[C]):
         It is that of the file when it was imported: a change of it is another component.
         """
         return self._find(name).digest
+
+    def package(self, name: str) -> tuple[str, str] | None:
+        """Name and version of the package that a name comes from; None of a lone file."""
+        return self._find(name).package
 
     def get(self, name: str) -> C:
         """The class registered under a name.
@@ -163,8 +169,9 @@ def _entries(kind: str, group: str) -> dict[str, Origin]:
 
 
 def _origin(entry: EntryPoint) -> Origin:
-    package = f" ({entry.dist.name} {entry.dist.version})" if entry.dist else ""
-    return Origin(f"{entry.value}{package}", cache(entry.load))
+    package = (entry.dist.name, entry.dist.version) if entry.dist else None
+    named = f" ({' '.join(package)})" if package else ""
+    return Origin(f"{entry.value}{named}", cache(entry.load), package=package)
 
 
 mechanisms: Registry[Any] = Registry("mechanism", "uedp_bench.mechanism:Mechanism")

@@ -29,6 +29,9 @@ GUARANTEES = (
     Term("claimed", "claimed ε", "What the paper's own analysis gives at the settings of the run."),
     Term("proven", "proven ε", "What an accountant computes from what really happened in the run, "
          "under assumptions that the code meets. Each run lists these assumptions."),
+    Term("stated", "stated ε", "What an accountant computes from what a component says of itself "
+         "that nobody reviewed: of a plug-in, or of a list of events that somebody wrote. It is "
+         "not proven."),
     Term("at-least", "ε at least", "What an attack found: with the given confidence, no smaller ε "
          "can be true of what was run."),
     Term("refuted", "refuted", "An attack found more than a claim allows: the claim does not "

@@ -28,7 +28,7 @@ class Card:
     """A guarantee as readers see it.
 
     Attributes:
-        kind: claimed or proven.
+        kind: claimed, stated or proven.
         epsilon: as text, "refused" where there is none.
         unit: what is protected.
         status: in words, with `tone` as its colour.
@@ -60,6 +60,8 @@ def card(found: Guarantee, epsilon_at: Mapping[str, Stat] = MappingProxyType({})
         "refuted": "refuted: an attack bounds ε from below above this claim",
     }[found.status]
     tone = _TONES[found.status]
+    if (found.kind, found.status) == ("stated", "given"):
+        status, tone = "stated, and not proven: it rests on what nobody reviewed", "warn"
     if found.notion == "none" and found.status == "given":
         status, tone = "no protection", "warn"
     facts = [

@@ -68,13 +68,19 @@ def promise(guarantees: Sequence[Guarantee]) -> str:
     data = [one for one in proven if one.unit != "computation"]
     hidden = " (the computation is hidden from who computes)" if len(data) < len(proven) else ""
     if not data:
-        return f"Without any proven protection of the data{hidden}"
-    told = " and ".join(
+        stated = [one for one in guarantees if one.kind == "stated" and math.isfinite(one.epsilon)]
+        beside = f" (stated by what nobody reviewed: ε of {_listed(stated)})" if stated else ""
+        return f"Without any proven protection of the data{hidden}{beside}"
+    return f"At a proven ε of {_listed(data)}{hidden}"
+
+
+def _listed(found: Sequence[Guarantee]) -> str:
+    """Epsilons with their units."""
+    return " and ".join(
         f"{number(one.epsilon)} for {UNITS[one.unit]}"
         + (" per unit of distance" if one.notion == "metric-dp" else "")
-        for one in data
+        for one in found
     )
-    return f"At a proven ε of {told}{hidden}"
 
 
 def _refutation(claim: Guarantee, result: Result) -> str:

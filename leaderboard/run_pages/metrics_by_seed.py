@@ -88,7 +88,8 @@ def tiles(result: Result, row: Row) -> dict[str, Any]:
         for attack, values in result.leakage.items()
     ]
     epsilons = []
-    for kind in ("claimed", "proven"):
+    stated = any(one.kind == "stated" for one in result.guarantees)
+    for kind in ("claimed", "proven", *(["stated"] if stated else [])):
         mine, over = (
             [guarantee_text(one) for one in found.guarantees if one.kind == kind]
             for found in (result, row)

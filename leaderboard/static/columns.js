@@ -171,6 +171,7 @@ window.uedp.grid = (function () {
   const GUARANTEE = [
     epsilons("proven", "proven ε", "proven", "by an accountant whose assumptions this code meets",
       of("proven")),
+    epsilons("stated", "stated ε", "stated", "by a component that nobody reviewed", of("stated")),
     epsilons("claimed", "claimed ε", "claimed", "as the paper computes it", of("claimed")),
     epsilons("bound", "ε at least", "at-least",
       "what attacks refuted from below, with their confidence", (row) => row.bounds),

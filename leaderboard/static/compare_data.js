@@ -104,6 +104,7 @@ uedp.compareData = (function () {
       lines: [
         ...byUnit(rows, "claimed ε", kind("claimed"), guarantee),
         ...byUnit(rows, "proven ε", kind("proven"), guarantee),
+        ...byUnit(rows, "stated ε", kind("stated"), guarantee),
         ...byUnit(
           rows,
           "ε at least",

@@ -35,10 +35,15 @@ uedp.compareVerdict = (function () {
     return some ? `no difference seen in ${kind}` : `nothing to test in ${kind}`;
   }
 
-  /** What is proven of a row, of all units. */
+  /** What is proven of a row, of all units; where nothing is, what is stated. */
   function proven(row) {
-    const found = row.guarantees.filter((one) => one.kind === "proven" && one.epsilon < Infinity);
-    return found.length ? `proven ε ${listed(found.map((one) => one.text))}` : "nothing proven";
+    for (const kind of ["proven", "stated"]) {
+      const found = row.guarantees.filter((one) => one.kind === kind && one.epsilon < Infinity);
+      if (found.length) {
+        return `${kind} ε ${listed(found.map((one) => one.text))}`;
+      }
+    }
+    return "nothing proven";
   }
 
   /**

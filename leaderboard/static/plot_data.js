@@ -118,7 +118,7 @@ uedp.plotData = (function () {
     const units = [...budgets(rows).keys()].sort();
     const of = (name, offered) => offered.find((one) => one.key === get(name));
     const provable = budgets(rows, "proven").size > 0 || !units.length;
-    const kinds = ["proven", "claimed"];
+    const kinds = ["proven", "claimed", ...(budgets(rows, "stated").size ? ["stated"] : [])];
     const kind = kinds.find((one) => one === get("plotkind")) || kinds[provable ? 0 : 1];
     const unit = units.find((one) => one === get("plotunit"));
     return {

@@ -43,7 +43,9 @@ Object.assign(window.uedp.grid, (function () {
     decide: (now) => {
       // What was refuted stands beside what is proven; other claims can wait.
       const refuted = now.some((row) => row.guarantees.some((one) => one.status === "refuted"));
-      const told = guarantee.filter((column) => column.key === "proven" || refuted);
+      const told = guarantee.filter(
+        (column) => ["proven", "stated"].includes(column.key) || refuted,
+      );
       return [...keys(had(told, now)), ...ranked(now), ...keys(foremost(now))];
     },
     guarantee: (now) => [...keys(had(guarantee, now)), "delta", "learned", "seeds",

@@ -38,7 +38,7 @@ def _planned(result: Result, derived: Derived) -> Iterator[Problem]:
         else:
             yield note("events", f"not compared with the spec: {derived.events.reason}")
         return
-    proofs = [g for g in result.guarantees if g.kind == "proven"]
+    proofs = [g for g in result.guarantees if g.kind != "claimed"]
     if all(g.status == "refused" for g in proofs) and proofs:
         return  # where events are not those planned, a run refuses its proofs
     here, there = len(result.events), len(derived.events)
@@ -86,7 +86,7 @@ def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:
     if private and result.events and derived.processed is False:
         reasons = (*reasons, "the vocabulary comes from private text")
     for at, given in enumerate(result.guarantees):
-        proof = given.kind == "proven" and given.status == "given" and math.isfinite(given.epsilon)
+        proof = given.kind != "claimed" and given.status == "given" and math.isfinite(given.epsilon)
         if proof and reasons:
             what = f"'given' must be 'refused': {plain('; '.join(reasons), 200)}"
             yield error(f"guarantees.{at}.status", what)
@@ -157,14 +157,39 @@ def _refuted(result: Result, derived: Derived) -> Iterator[Problem]:
         return unrefuted if isinstance(found, Unknown) or len(found) != len(at) else found
 
     judged = check_bounds(result.lower_bounds, unrefuted, _infinite, claimed_at if known else None)
-    for number, claim, verdict in zip(at, claims, judged, strict=True):
+    yield from _marks(at, claims, judged, sure=known)
+    at = [n for n, given in enumerate(result.guarantees) if given.kind == "stated"]
+    given = [result.guarantees[number] for number in at]
+    unmarked = [
+        one.model_copy(update={"status": "given"}) if one.status == "refuted" else one
+        for one in given
+    ]
+    try:
+        verdicts = check_bounds(result.lower_bounds, unmarked, partial(proven_at, result.events))
+    except Exception:  # the check of events said it already
+        return
+    yield from _marks(at, given, verdicts, sure=True)
+
+
+def _marks(
+    at: Sequence[int], given: Sequence[Guarantee], judged: Sequence[Guarantee], *, sure: bool
+) -> Iterator[Problem]:
+    """Problems where a guarantee is not marked as refuted and a bound refutes it, or is and none.
+
+    Args:
+        at: places of the guarantees in the file.
+        given: as the file has them.
+        judged: the same, refuted where a bound lies above them.
+        sure: True if what they promise at every delta is known.
+    """
+    for number, claim, verdict in zip(at, given, judged, strict=True):
         where = f"guarantees.{number}.status"
         if verdict.status == "refuted" and claim.status != "refuted":
             what = f"{claim.status!r} must be 'refuted': {plain(verdict.reason, 300)}"
             yield error(where, what)
         elif claim.status == "refuted" and verdict.status != "refuted":
             what = "'refuted', and no bound of this file exceeds the claim at its delta"
-            yield error(where, what) if known else note(where, what)
+            yield error(where, what) if sure else note(where, what)
 
 
 def _infinite(**_: Any) -> float:

@@ -11,9 +11,11 @@ from uedp_bench.accounting.by_unit import stated
 from uedp_bench.accounting.event_contract import unknown_kind
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.accounting.ledger import proven
+from uedp_bench.accounting.ledger import proven, unreviewed_events
+from uedp_bench.harness.unreviewed import unreviewed_of_result
 from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
 from uedp_bench.results import Result
+from uedp_bench.review import not_reviewed
 
 TOLERANCE = 1e-3
 """Relative. Accountants of other versions round differently; noise is solved for to a tolerance."""
@@ -35,14 +37,19 @@ def check_proofs(result: Result) -> Iterator[Problem]:
         yield error("events", f"cannot be accounted for: {what}")
         return
     left = {(g.unit, g.adjacency): g for g in proofs}
+    strangers = (*unreviewed_of_result(result), *unreviewed_events(result.events))
     strange = {(s.unit, s.adjacency): s.unknown for s in stated(result.events) if s.unknown}
     for kind in dict.fromkeys(kind for kinds in strange.values() for kind in kinds):
         yield note("events", unknown_kind(kind))
     seen: set[tuple[str, str]] = set()
     for at, given in enumerate(result.guarantees):
-        if given.kind != "proven":
+        if given.kind == "claimed":
             continue
         where, key = f"guarantees.{at}", (given.unit, given.adjacency)
+        if given.kind == "proven" and strangers and math.isfinite(given.epsilon):
+            yield error(f"{where}.kind", f"'proven' must be 'stated': {not_reviewed(strangers)}")
+        elif given.kind == "stated" and not strangers:
+            yield note(f"{where}.kind", "is 'stated', and all of its components are reviewed here")
         if key in seen:
             yield error(where, f"{given.unit} ({given.adjacency}) is proven twice")
         seen.add(key)

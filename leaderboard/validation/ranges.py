@@ -190,7 +190,10 @@ def _guarantees(result: Result) -> Iterator[Problem]:
         if given.status != "given" and not given.reason:
             yield error(f"{where}.reason", f"is empty: what is {given.status} has a reason")
         if given.status == "refuted" and given.kind == "proven":
-            yield error(f"{where}.status", "'refuted' is for claims: what is proven holds")
+            yield error(
+                f"{where}.status",
+                "'refuted' is for what is claimed or stated: what is proven holds",
+            )
         if finite == (given.notion == "none"):
             what = f"{shown(given.notion)} does not fit epsilon {shown(given.epsilon)}"
             yield error(

@@ -86,7 +86,7 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
     charged: dict[tuple[str, str], Guarantee] | Unknown | None = None
     for number, given in enumerate(result.guarantees):
         key, where = (given.unit, given.adjacency), f"guarantees.{number}"
-        if given.kind != "proven" or given.status != "given" or math.isinf(given.epsilon):
+        if given.kind == "claimed" or given.status != "given" or math.isinf(given.epsilon):
             continue
         if given.notion == "simulation":
             continue  # what nobody sees costs nothing to choose among

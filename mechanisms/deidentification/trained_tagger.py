@@ -86,8 +86,10 @@ class TrainedTagger(NamedTuple):
         reasons = [
             given.reason
             for given in result.guarantees
-            if given.kind == "proven" and given.status == "refused"
+            if given.kind != "claimed" and given.status == "refused"
         ]
+        if any(given.kind == "stated" for given in result.guarantees):
+            reasons.append("its guarantee is stated by what nobody reviewed, and not proven")
         vocabulary = result.provenance.get("vocabulary")
         if isinstance(vocabulary, dict) and vocabulary.get("private"):
             reasons.append("its vocabulary comes from private text")

@@ -253,7 +253,7 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
         return Counter(itertools.chain.from_iterable(self._first_words(voters, words)))
 
     def _first_words(self, voters: IntArray, words: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-        """Of each row, the words among the first L of its voter."""
+        """Words of each row that are among the first L of its voter."""
         most, left = self.params.words_per_unit, dict[int, int]()
         taken = []
         for voter, row in zip(voters.tolist(), words, strict=True):

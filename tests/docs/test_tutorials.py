@@ -51,8 +51,9 @@ def test_a_mechanism_of_ones_own_gets_its_row(tmp_path: Path, monkeypatch, capsy
     found = [json.loads(one.read_text()) for one in tmp_path.glob("runs/*/*/result.json")]
     by_name = {result["spec"]["mechanism"][0]["name"]: result for result in found}
     assert set(by_name) == {"noiseless", "word-response"}
-    (proven,) = [g for g in by_name["word-response"]["guarantees"] if g["kind"] == "proven"]
-    assert (proven["unit"], float(proven["epsilon"])) == ("word", 6.0)
+    (stated,) = by_name["word-response"]["guarantees"]
+    assert (stated["kind"], stated["unit"]) == ("stated", "word")
+    assert float(stated["epsilon"]) == 6.0
     assert "recall_at_1" in by_name["word-response"]["leakage"]["reidentify"]
     assert len(by_name["noiseless"]["skipped_attacks"]) == 1
 

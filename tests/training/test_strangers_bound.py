@@ -45,7 +45,7 @@ def test_its_epsilon_is_the_composition_computed_by_hand(tmp_path: Path) -> None
 
     with patch.object(GaussianNoise, "add", add):
         result = _result(tmp_path)
-    (proven,) = [g for g in result.guarantees if g.kind == "proven"]
+    (proven,) = [g for g in result.guarantees if g.kind == "stated"]
     assert proven.status == "given"
     # By hand, from the noise that was drawn in a round: on the sum as it is, and on the count,
     # whose deviation is 0.9, which a user moves by 1/2.

@@ -48,14 +48,15 @@ def check_bounds(
 
     Args:
         bounds: of all attacks.
-        guarantees: claimed and proven, of a single training run.
+        guarantees: claimed, stated and proven, of a single training run.
         proven_at: see `ProvenAt`; asked only where a finite proof was given.
         claimed_at: see `ClaimedAt`. A paper that claims an epsilon by an accountant claims what the
             accountant says at every delta; without it, only bounds at a claim's delta or above
             can refute it.
 
     Returns:
-        The guarantees, in order; claims below a bound have the status "refuted", with the reason.
+        The guarantees, in order; what is claimed or stated and lies below a bound has the status
+        "refuted", with the reason.
 
     Raises:
         PrivacyError: if a bound exceeds what is proven: an error in the mechanism, the accountant
@@ -71,12 +72,29 @@ def check_bounds(
         at_delta = {
             bound.delta: iter(claimed_at(bound.delta)) for bound in strict if 0 < bound.delta < 1
         }
-    return tuple(
-        _judged(guarantee, strict, {delta: next(claims) for delta, claims in at_delta.items()})
-        if guarantee.kind == "claimed"
-        else guarantee
-        for guarantee in guarantees
-    )
+    judged = []
+    for guarantee in guarantees:
+        if guarantee.kind == "claimed":
+            claims = {delta: next(found) for delta, found in at_delta.items()}
+            judged.append(_judged(guarantee, strict, claims))
+        elif guarantee.kind == "stated":
+            judged.append(_judged_stated(guarantee, strict, proven_at))
+        else:
+            judged.append(guarantee)
+    return tuple(judged)
+
+
+def _judged_stated(
+    guarantee: Guarantee, bounds: Sequence[LowerBound], proven_at: ProvenAt
+) -> Guarantee:
+    """What is stated, refuted where a bound lies above what its events are worth there."""
+    for bound in bounds:
+        if _speaks_of(bound, guarantee):
+            worth = _proven(bound, guarantee, proven_at)
+            if (bound.strict_epsilon or 0.0) > worth:
+                reason = f"{_described(bound)} exceeds the stated {worth:.6g}"
+                return guarantee.model_copy(update={"status": "refuted", "reason": reason})
+    return guarantee
 
 
 def _speaks_of(bound: LowerBound, guarantee: Guarantee) -> bool:

@@ -46,22 +46,24 @@ class CurvePoint(BaseModel):
 
 
 class Guarantee(BaseModel):
-    """(epsilon, delta) for a unit and an adjacency, as claimed by a paper or as proven here.
+    """(epsilon, delta) for a unit and an adjacency: claimed by a paper, stated, or proven here.
 
     Attributes:
-        kind: "claimed": computed as the paper computed it, or declared by the user; "proven":
-            computed by an accountant whose assumptions this code meets.
+        kind: "claimed": computed as the paper computed it, or declared by the user; "stated":
+            computed by an accountant from events of a component that was not reviewed
+            (`uedp_bench.review`), or of a list that somebody wrote; "proven": computed by an
+            accountant whose assumptions this code meets, from events of reviewed components.
         notion: what epsilon means; "none" where nothing is promised (epsilon is infinite).
         epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared
             protected point, else at everybody.
         protected: the point of the curve that `epsilon` is at; None for everybody, or no curve.
-        status: "given"; "refused" with `reason` (then epsilon is infinite); a claim may be
-            "refuted": an attack's lower bound exceeds it, as `reason` says.
-        note: where a claim departs from what the algorithm gives.
+        status: "given"; "refused" with `reason` (then epsilon is infinite); a claim, or
+            what is stated, may be "refuted": an attack's lower bound exceeds it, as `reason` says.
+        note: where a claim departs from what the algorithm gives; what was not reviewed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: Literal["claimed", "proven"]
+    kind: Literal["claimed", "stated", "proven"]
     notion: Literal["dp", "metric-dp", "simulation", "none"] = "dp"
     unit: PrivacyUnit
     adjacency: Adjacency

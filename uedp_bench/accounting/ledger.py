@@ -6,11 +6,12 @@ Light at import: accountants, scipy and dp-accounting load when they are first n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal
 
+from uedp_bench import registry
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
@@ -33,6 +34,7 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.errors import InputError, PrivacyError
+from uedp_bench.review import is_reviewed, not_reviewed
 
 
 def claimed(claims: Sequence[Claim], delta: float) -> tuple[Guarantee, ...]:
@@ -57,6 +59,7 @@ def proven(
     points: Sequence[Protected] | None = None,
     source: NoiseSource = "seed",
     conditions: Sequence[Condition] = (),
+    unreviewed: Sequence[str] = (),
 ) -> tuple[Guarantee, ...]:
     """One guarantee for each unit and adjacency that the events speak of.
 
@@ -76,12 +79,17 @@ def proven(
         points: of the curve; by default the standard spreads, the declared point and everybody.
         source: where the noise came from, which the assumptions say.
         conditions: of the data and of public choices: broken, or assumed.
+        unreviewed: components that emitted the events, or decide whether their conditions hold,
+            and were not reviewed. Finite guarantees are then stated, and not proven; so are those
+            of events whose own class was not reviewed.
 
     Raises:
         InputError: if delta is out of range.
     """
     _check_delta(delta)
     asked = Asked(points=None if points is None else tuple(points))
+    strangers = (*unreviewed, *unreviewed_events(events))
+    mark = {"kind": "stated", "note": not_reviewed(strangers)} if strangers else {}
     out = []
     for claim in stated(events):
         needed = [one for one in conditions if one.concerns(claim.unit, claim.adjacency)]
@@ -90,9 +98,25 @@ def proven(
         if math.isfinite(given.epsilon):
             assumed = dict.fromkeys((*given.assumptions, *(one.text for one in needed)))
             every = (*assumed, *general(source, given.notion))
-            given = given.model_copy(update={"assumptions": every})
+            given = given.model_copy(update={"assumptions": every, **mark})
         out.append(given)
     return tuple(out)
+
+
+def unreviewed_events(events: Iterable[PrivacyEvent]) -> tuple[str, ...]:
+    """Kinds of events whose classes were not reviewed, as "event KIND"."""
+    kinds = dict.fromkeys(kind for one in events for kind in _kinds(one.event))
+    return tuple(f"event {kind}" for kind in kinds if not is_reviewed(registry.events, kind))
+
+
+def _kinds(event: Event) -> Iterator[str]:
+    yield event.kind
+    inner = getattr(event, "event", None)
+    if inner is not None and hasattr(inner, "kind"):
+        yield from _kinds(inner)
+    for part in event.disjoint():
+        for one in part:
+            yield from _kinds(one)
 
 
 def proven_at(

@@ -109,7 +109,7 @@ def charge(
     out: list[Guarantee] = []
     record: list[dict[str, Any]] = []
     for guarantee in guarantees:
-        charged = guarantee.kind == "proven" and guarantee.notion != "simulation"
+        charged = guarantee.kind != "claimed" and guarantee.notion != "simulation"
         if not charged or math.isinf(guarantee.epsilon):
             out.append(guarantee)
             continue

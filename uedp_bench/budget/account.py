@@ -69,12 +69,14 @@ def account(
         raise InputError(f"{mechanism.name} has no parameter {SIZES[size][0]!r} and no use for it")
     if ended and points is None:
         points = (*SPREADS, *(e.protected.spread for e in events if e.protected))
-    guarantees = prove(events, delta, refusals, points)
+    guarantees = prove(events, delta, refusals, points, unreviewed=mechanism.unreviewed)
     if ended:
-        guarantees = tuple(
-            g.model_copy(update={"note": ENDED}) if g.curve else g for g in guarantees
-        )
+        guarantees = tuple(_noted(g, ENDED) if g.curve else g for g in guarantees)
     return (*claimed(claims, delta), *guarantees)
+
+
+def _noted(guarantee: Guarantee, note: str) -> Guarantee:
+    return guarantee.model_copy(update={"note": "; ".join(filter(None, (guarantee.note, note)))})
 
 
 def _with_users(
@@ -126,6 +128,7 @@ def prove(
     refusals: Sequence[str] = (),
     points: Sequence[int | None] | None = None,
     source: NoiseSource = "seed",
+    unreviewed: Sequence[str] = (),
 ) -> tuple[Guarantee, ...]:
     """`ledger.proven` at spreads in place of points.
 
@@ -135,17 +138,20 @@ def prove(
         refusals: reasons why nothing can be proven.
         points: see `account` and `point_of`.
         source: where the noise came from.
+        unreviewed: see `ledger.proven`.
 
     Raises:
         InputError: for points of a guarantee that has no curve.
     """
     if points is None:
-        return proven(events, delta=delta, refusals=refusals, source=source)
+        return proven(events, delta=delta, refusals=refusals, source=source, unreviewed=unreviewed)
     if not any(event.unit == "user-entity" for event in events):
         wanted = ",".join("all" if spread is None else str(spread) for spread in points)
         raise InputError(f"spread {wanted}: only guarantees for user-entity have a curve")
     at = [point_of(events, spread) for spread in points]
-    return proven(events, delta=delta, refusals=refusals, points=at, source=source)
+    return proven(
+        events, delta=delta, refusals=refusals, points=at, source=source, unreviewed=unreviewed
+    )
 
 
 def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
@@ -181,6 +187,8 @@ class Happened:
         delta: of a result.
         selected: True if a result's hyper-parameters were chosen by comparing trained models.
         source: where the noise of a result came from.
+        unreviewed: components of a result that were not reviewed; the list, where there is no
+            result.
     """
 
     events: tuple[PrivacyEvent, ...]
@@ -188,6 +196,7 @@ class Happened:
     delta: float = DELTA
     selected: bool = False
     source: NoiseSource = "seed"
+    unreviewed: tuple[str, ...] = ()
 
     def prove(
         self, delta: float | None = None, points: Sequence[int | None] | None = None
@@ -199,7 +208,7 @@ class Happened:
             points: see `prove`.
         """
         delta = self.delta if delta is None else delta
-        given = prove(self.events, delta, self.refusals, points, self.source)
+        given = prove(self.events, delta, self.refusals, points, self.source, self.unreviewed)
         if not self.selected:
             return given
         return tuple(
@@ -221,21 +230,23 @@ def read_events(file: Path) -> Happened:
     for place, what in faults(data):
         raise InputError(f"{where}: {plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
     if isinstance(data, dict) and "events" in data:
+        from uedp_bench.harness.unreviewed import unreviewed_of_result
         from uedp_bench.results import read_result
 
         result = read_result(file)
-        refused = [g for g in result.guarantees if g.kind == "proven" and g.status == "refused"]
+        refused = [g for g in result.guarantees if g.kind != "claimed" and g.status == "refused"]
         return Happened(
             result.events,
             tuple(dict.fromkeys(g.reason for g in refused)),
             result.spec.delta,
             selected=result.spec.selection is not None,
             source=result.spec.noise_source,
+            unreviewed=unreviewed_of_result(result),
         )
     try:
         listed = TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data)
         _refuse_unknown(listed, where)
-        return Happened(listed)
+        return Happened(listed, unreviewed=("the list of events",))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = plain(".".join(map(str, first["loc"])), MOST_SHOWN) or "the file"

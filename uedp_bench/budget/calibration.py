@@ -77,8 +77,9 @@ class Solution:
 
     def __repr__(self) -> str:
         """What was found in a line."""
-        proven = f"a proven epsilon of {self.epsilon:.4g} for the unit {self.guarantee.unit}"
-        return f"{self.parameter} = {self.value}: {proven}, delta {self.guarantee.delta:g}"
+        given = self.guarantee
+        epsilon = f"a {given.kind} epsilon of {self.epsilon:.4g} for the unit {given.unit}"
+        return f"{self.parameter} = {self.value}: {epsilon}, delta {given.delta:g}"
 
 
 def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -> Solution:
@@ -135,7 +136,8 @@ def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -
         value = largest_value(epsilon_of, target.epsilon, _upper(mechanism, parameter))
         value = _printable(at_most(value), value, epsilon_of, target)
     planned = mechanism.replaced(**{parameter: value}).plan()[0]
-    given = proven(planned, delta=target.delta, points=())
+    unreviewed = mechanism.unreviewed
+    given = proven(planned, delta=target.delta, points=(), unreviewed=unreviewed)
     guarantee = next(g for g in given if g.unit == unit)
     epsilon = epsilon_of(value)
     return Solution(parameter, value, epsilon, guarantee, _shown(planned, point, epsilon))

@@ -27,6 +27,7 @@ from uedp_bench.errors import InputError, nearest
 from uedp_bench.harness.pipeline import Pipeline, numbered
 from uedp_bench.learner import Rows
 from uedp_bench.mechanism import TrainingMechanism
+from uedp_bench.review import is_reviewed
 
 MANY = 10_000_000
 """More users than there are anywhere."""
@@ -82,6 +83,13 @@ class PlannedMechanism:
             component.unit if isinstance(component, System) else component.protects
         )
         return unit
+
+    @property
+    def unreviewed(self) -> tuple[str, ...]:
+        """Itself where it is a mechanism that was not reviewed."""
+        system = issubclass(component_class(self.name), System)
+        reviewed = system or is_reviewed(registry.mechanisms, self.name)
+        return () if reviewed else (f"mechanism {self.name}",)
 
     def component(self) -> Any:
         """The live mechanism or system."""
@@ -229,6 +237,11 @@ class PlannedPipeline:
         """The public sizes, as mechanisms are told them."""
         parameters = tuple(name for part in self.parts for name in part.fields)
         return GivenSizes.of(f"account {self.name}", parameters, self.sizes)
+
+    @property
+    def unreviewed(self) -> tuple[str, ...]:
+        """Those of its mechanisms that were not reviewed."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.unreviewed))
 
     @cached_property
     def _pipeline(self) -> Pipeline:

@@ -151,6 +151,8 @@ def _print_solution(found: Solution, as_json: bool) -> None:
     }
     if found.point is not None:
         proven |= {"spread": found.point.spread, "sentences": found.point.sentences}
+    if guarantee.kind == "stated":
+        proven["kind"] = guarantee.kind
     if as_json:
         # The parameter may have the name of what is proven: epsilon.
         named = {} if solved in proven else {solved: found.value}
@@ -163,7 +165,7 @@ def _print_solution(found: Solution, as_json: bool) -> None:
     for name, value in {said: found.value, **proven}.items():
         shown = "any" if value is None else str(value)
         table.add_row(
-            f"{name} (proven)" if name == "epsilon" else name,
+            f"{name} ({guarantee.kind})" if name == "epsilon" else name,
             _number(value) if isinstance(value, float) and name != said else shown,
         )
     console().print(table)

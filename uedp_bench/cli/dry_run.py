@@ -80,12 +80,18 @@ def _cells(one: SettingForecast) -> tuple[str, ...]:
     if one.measured.startswith("in part"):
         took = f"> {took}"
     return (one.spec.label, str(len(one.seeds)), trains, ", ".join(a_round), words,
-            _epsilon(one, "claimed"), _epsilon(one, "proven"), took)  # fmt: skip
+            _epsilon(one, "claimed"), _not_claimed(one), took)  # fmt: skip
 
 
 def _epsilon(one: SettingForecast, kind: str) -> str:
     found = [each for each in one.guarantees if each.kind == kind]
     return ", ".join(f"{_number(each)} {each.unit}{_declared(each)}" for each in found) or "none"
+
+
+def _not_claimed(one: SettingForecast) -> str:
+    """What is proven; what is only stated says so."""
+    stated = _epsilon(one, "stated")
+    return _epsilon(one, "proven") if stated == "none" else f"stated: {stated}"
 
 
 def _number(guarantee: Guarantee) -> str:
@@ -102,8 +108,9 @@ def _notes(one: SettingForecast) -> list[str]:
     lines += [
         f"not proven: {label}: {each.reason}"
         for each in one.guarantees
-        if each.kind == "proven" and each.reason
+        if each.kind != "claimed" and each.reason
     ]
+    lines += [f"{label}: {each.note}" for each in one.guarantees if each.kind == "stated"]
     lines += [
         f"note: {label}: {units.declared:,} {units.unit} are declared and {units.training:,} train"
         for units in one.units

@@ -83,6 +83,7 @@ def lines(result: Result) -> Iterator[str]:
         epsilon = "no epsilon" if math.isinf(given.epsilon) else f"epsilon {given.epsilon:.4g}"
         why = f" ({DECLARED})" if given.accountant == DECLARED else ""
         why += f": {given.reason}" if given.reason else ""
+        why += f" ({given.note})" if given.kind == "stated" else ""
         yield f"  {given.kind:{WIDE}}{epsilon} for {given.unit}, delta {given.delta:g}{why}"
     if not result.guarantees:
         yield "  none: private rows were not used"

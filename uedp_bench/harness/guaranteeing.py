@@ -17,6 +17,7 @@ from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import Protected
 from uedp_bench.harness.public_choices import conditions
 from uedp_bench.harness.trials import trials_of
+from uedp_bench.harness.unreviewed import unreviewed
 from uedp_bench.mechanism import Events
 from uedp_bench.model import Vocabulary
 from uedp_bench.results import LowerBound, RunSpec
@@ -116,6 +117,7 @@ class _Asked:
             refusals=refusals,
             source=spec.noise_source,
             conditions=conditions(self.there, generated=generated),
+            unreviewed=unreviewed(spec),
         )
 
     def _undeclared(self) -> list[str]:

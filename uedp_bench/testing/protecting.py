@@ -12,7 +12,7 @@ import numpy as np
 from uedp_bench.accounting.event_contract import UnknownEvent
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.accounting.ledger import check_plan, proven
-from uedp_bench.corpus import Corpus
+from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.errors import CapabilityError
 from uedp_bench.mechanism import (
     CorpusStats,
@@ -21,12 +21,17 @@ from uedp_bench.mechanism import (
 )
 from uedp_bench.run_context import Run
 from uedp_bench.testing.checks import NotApplicable, check
-from uedp_bench.testing.small_runs import again, difference, digest, made
+from uedp_bench.testing.small_runs import Secret, again, difference, digest, equal_parts, made
 from uedp_bench.testing.subjects import Subject
 
 STATS = CorpusStats(users=1000, rows=5000, sensitive_rows=2000, entities=300, public=True,
                     clients=(0.25,) * 4)  # fmt: skip
 DELTA = 1e-5
+
+FRESH_SEEDED = tuple(Secret(scope) for scope in ("check", "check 2", "check 3", "check 4"))
+"""Secret random numbers of several runs; releases that are discrete may agree in some of them."""
+
+FRESH_OS = (Secret(source="os"),) * 4
 
 
 @check("mechanism")
@@ -83,14 +88,35 @@ def check_deterministic(subject: Subject) -> None:
 
 @check("mechanism")
 def check_noise_is_fresh(subject: Subject) -> None:
-    """Two runs that share their noise cancel it: the noise of another seed is other noise."""
-    mechanism = subject.create()
-    if not mechanism.fresh_noise:
-        raise NotApplicable("it does not say that its noise is fresh (`fresh_noise`)")
-    first, second = made(subject), again(subject, seed=2)
-    if all(isinstance(event.event, NonPrivate) for event in first.release.events):
-        raise NotApplicable("it hides nothing")
-    assert difference(first, second) is not None, "runs of two seeds release the same"
+    """Two runs that share their noise cancel it, and a release without any hides nothing.
+
+    Whatever has a finite epsilon above 0 releases something else with other secret random numbers,
+    whether they come from a seed or from the operating system. At epsilon 0 nothing that is
+    released depends on private text.
+    """
+    first = made(subject)
+    stats = first.ready.run.stats
+    given = proven(first.release.events, delta=DELTA, refusals=subject.create().refusals(stats))
+    finite = [g for g in given if math.isfinite(g.epsilon) and g.notion != "simulation"]
+    if not finite:
+        raise NotApplicable("it promises nothing of the data: nothing is hidden")
+    if all(g.epsilon == 0.0 for g in finite):
+        changed = difference(first, again(subject, change=with_other_private_text))
+        assert changed is None, f"epsilon is 0, and with other private text differs {changed}"
+        return
+    for source, others in (("seed", FRESH_SEEDED), ("os", FRESH_OS)):
+        equal: set[str] | None = None
+        base = first if source == "seed" else again(subject, secret=others[0])
+        for secret in others[1:]:
+            parts = set(equal_parts(base, again(subject, secret=secret)))
+            equal = parts if equal is None else equal & parts
+            if not equal:
+                break
+        assert not equal, (
+            f"epsilon is {finite[0].epsilon:.4g}, and {' and '.join(sorted(equal or ()))} are the "
+            f"same with other secret random numbers (noise source {source}): draw what protects "
+            "from `run.rng` or `run.stream`"
+        )
 
 
 @check("mechanism", "task", "model")
@@ -126,12 +152,20 @@ def _rows_asked(mechanism: TrainingMechanism[Any]) -> list[int]:
     return sorted(row for row in learner.asked if row >= 2 * USERS)
 
 
+def with_other_private_text(corpus: Corpus) -> Corpus:
+    """The corpus with words of private training rows in another order."""
+    return _with_words_reversed(corpus, corpus.where("train"))
+
+
 def with_other_held_back_text(corpus: Corpus) -> Corpus:
     """The corpus with words of the rows that nobody trains on in another order."""
-    rows = corpus.where("valid", "held_out").tolist()
+    return _with_words_reversed(corpus, corpus.where("valid", "held_out"))
+
+
+def _with_words_reversed(corpus: Corpus, rows: BoolArray) -> Corpus:
     texts = tuple(
         " ".join(reversed(text.split(" "))) if there else text
-        for text, there in zip(corpus.texts, rows, strict=True)
+        for text, there in zip(corpus.texts, rows.tolist(), strict=True)
     )
     return replace(corpus, texts=texts)
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from uedp_bench import registry
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.asking import protected_rows
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError, MissingExtraError
@@ -39,6 +40,22 @@ ROWS = 6
 """Rows that two releases are asked about when they are compared."""
 
 Change = Callable[[Corpus], Corpus]
+
+
+class Secret(NamedTuple):
+    """Where the secret random numbers of a small run come from.
+
+    Attributes:
+        scope: that their streams are keyed by, beside the seed.
+        source: the seed and the scope, or the operating system.
+    """
+
+    scope: str = "check"
+    source: NoiseSource = "seed"
+
+
+SECRET = Secret()
+"""Secret random numbers of runs that are to be repeated."""
 
 
 def as_it_is(corpus: Corpus) -> Corpus:
@@ -148,9 +165,18 @@ def made(subject: Subject, *, seed: int = 1, change: Change = as_it_is) -> Made:
     return _or_reason(_made(subject, seed, change))
 
 
-def again(subject: Subject, *, seed: int = 1, change: Change = as_it_is) -> Made:
-    """The same as `made`, made anew."""
-    return _or_reason(_made.__wrapped__(subject, seed, change))
+def again(
+    subject: Subject, *, seed: int = 1, change: Change = as_it_is, secret: Secret = SECRET
+) -> Made:
+    """The same as `made`, made anew.
+
+    Args:
+        subject: the component.
+        seed: of the run.
+        change: of its corpus.
+        secret: where its secret random numbers come from; all else that is random stays the same.
+    """
+    return _or_reason(_made.__wrapped__(subject, seed, change, secret))
 
 
 def _or_reason(found: Made | str) -> Made:
@@ -160,12 +186,12 @@ def _or_reason(found: Made | str) -> Made:
 
 
 @lru_cache(maxsize=8)
-def _made(subject: Subject, seed: int, change: Change) -> Made | str:
+def _made(subject: Subject, seed: int, change: Change, secret: Secret = SECRET) -> Made | str:
     """A release, or why no run is possible: that is found once, for it may take long."""
     reasons = []
     for task in tasks_for(subject):
         try:
-            return _protected(subject, spec_of(subject, task, seed=seed), change)
+            return _protected(subject, spec_of(subject, task, seed=seed), change, secret)
         except MissingExtraError as error:
             return str(error)
         except InputError as error:
@@ -189,7 +215,7 @@ def scored(subject: Subject, task: str) -> Mapping[str, Estimate]:
     return score(found.ready, found.protected).utility
 
 
-def _protected(subject: Subject, spec: RunSpec, change: Change) -> Made:
+def _protected(subject: Subject, spec: RunSpec, change: Change, secret: Secret = SECRET) -> Made:
     # Nothing is taken over from another run: neither checkpoints nor models of public stages.
     out = Path(tempfile.mkdtemp(dir=subject.folder))
     how = Execution(out, "cpu", speed=Speed(threads=1), keep_release=False)
@@ -198,7 +224,7 @@ def _protected(subject: Subject, spec: RunSpec, change: Change) -> Made:
     data = Data(change(found.corpus), found.downstream)
     identity = Identity.of(spec, data.fingerprint)
     ready = prepare(spec, how, (sources, data), identity, Meter(how.progress))
-    ready = replace(ready, run=replace(ready.run, scope="check"))
+    ready = replace(ready, run=replace(ready.run, scope=secret.scope, noise_source=secret.source))
     before = digest(ready.there.corpus)
     protected = protect(ready.parts, ready.there.corpus, ready.run)
     return Made(ready, protected, before, digest(ready.there.corpus))
@@ -247,6 +273,35 @@ def difference(first: Made, second: Made) -> str | None:
     corpora = (first.ready.there.corpus, second.ready.there.corpus)
     left, right = (answers(m.release, c) for m, c in zip((first, second), corpora, strict=True))
     return _first_difference(left, right)
+
+
+def equal_parts(first: Made, second: Made) -> list[str]:
+    """Parts of two releases that are equal, in words; parts that hold nothing are left out.
+
+    What a release answers is one part: labels of a few rows may agree though the scores do not.
+    """
+    equal = []
+    for name in ("published", "inputs"):
+        one, other = (getattr(made.release, name, None) for made in (first, second))
+        if one is None or other is None:
+            continue
+        texts, others = (_private_texts(corpus) for corpus in (one, other))
+        if any(texts) and texts == others:
+            equal.append(f"the texts that are {name}")
+        if one.vectors is not None and other.vectors is not None:
+            same = np.array_equal(one.vectors, other.vectors)
+            equal += [f"the vectors that are {name}"] if same and len(one) else []
+    corpora = (first.ready.there.corpus, second.ready.there.corpus)
+    left, right = (answers(m.release, c) for m, c in zip((first, second), corpora, strict=True))
+    shows_rows = getattr(first.release, "published", None) is not None
+    if left and not shows_rows and _first_difference(left, right) is None:
+        equal.append(f"what they answer as {', '.join(left)}")
+    return equal
+
+
+def _private_texts(corpus: Corpus) -> list[str]:
+    rows = zip(corpus.texts, corpus.where("public"), strict=True)
+    return [text for text, public in rows if not public]
 
 
 def _first_difference(

@@ -34,6 +34,8 @@ class Guarantees(tuple[Guarantee, ...]):
     def proven(self, unit: str | None = None) -> Guarantee:
         """What is proven for a unit, or for the only one.
 
+        What a component that nobody reviewed states is none of it.
+
         Raises:
             LookupError: if there are several, or none.
         """
