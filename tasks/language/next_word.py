@@ -270,7 +270,8 @@ class NextWord(Task[NextWordParams]):
             score_rows=run.speed.score_rows,
             schedule=schedule,
         )
-        run.count({"rows_truncated": learner.truncated})
+        if not self._model().trained_elsewhere:  # whose rows are scored whole
+            run.count({"rows_truncated": learner.truncated})
         return learner
 
 

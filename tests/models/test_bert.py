@@ -87,6 +87,9 @@ def test_roberta_counts_its_own_positions(tmp_path: Path) -> None:
     tokens, lengths = _row(vocabulary, "the cat ran")
     reference = RobertaModel.from_pretrained(tmp_path).eval()(tokens).last_hidden_state[:, 0]
     torch.testing.assert_close(module(tokens, lengths), reference, atol=1e-6, rtol=1e-5)
+    assert model.max_length() == 24 - 1 - tokenizer.pad_token_id
+    longest = torch.full((1, model.max_length()), vocabulary.end)
+    assert module(longest, torch.tensor([longest.shape[1]])).isfinite().all()
 
 
 def test_a_frozen_encoder_gives_what_fine_tuning_starts_from(folder: Path) -> None:

@@ -106,9 +106,15 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         if self.params.configuration is not None:
             limits.append(SIZES[self.params.configuration]["max_position_embeddings"])
         else:
-            limits.append(getattr(self._configuration, "max_position_embeddings", None))
+            limits.append(self._positions)
             limits.append(_tokenizer(self.params.pretrained).model_max_length)
         return min((n for n in limits if n is not None and n > 0), default=None)
+
+    @cached_property
+    def _positions(self) -> int | None:
+        from uedp_bench.models.networks.whole_checkpoint import positions
+
+        return positions(self._configuration)
 
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
         """Pooled vectors of the pretrained encoder; see `TextEncoder`."""
