@@ -157,6 +157,9 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
         ("a.txt", b"Ann S-PER\ncame -\nin O\n\n" * 3, ("conll", "utf-8", None, False)),
         ("a.txt", b"# id = 1\n1 Ann B-P\n\n1 Bo O\n2 a O\n", ("conll", "utf-8", None, False)),
         ("a.txt", b"[1/03/21] Ann: one\n[2/03/21] Bo: two\n", ("lines", "utf-8", None, True)),
+        ("a.txt", b"[{x}] one\n[{y}] two\n", ("lines", "utf-8", None, True)),
+        ("a.txt", b"user|text\nu1|one, two\nu2|two\n", ("csv", "utf-8", "|", False)),
+        ("a.jsonl", b'["Ann, you", {"x": 1}]\n' * 3, ("jsonl", "utf-8", None, True)),
         ("a.jsonl", b'[\n{"a": 1}\n]', ("json", "utf-8", None, False)),
         ("a.csv", b"x,y\n" + b"1,23456789\n" * 20 + b"4,\0a\n", ("csv", "utf-8", ",", True)),
         ("a.csv", "x,y\n1,two\n".encode("utf-16-be"), ("csv", "utf-16-be", ",", True)),
@@ -238,7 +241,7 @@ def test_spans_of_other_tools_are_seen(span: object) -> None:
         ("0\tfirst of all texts\n1\tthe second text\n", "no header: its first row has '0'"),
         ("a text of more than six words it is\tx\nsome text\ty\n", "no header: .*, a text"),
         ("good\tone\nbad\ttwo\ngood\tone more\ngood\tthree\nbad\tx\nbad\ty\n", "2 rows below"),
-        ("user\ttext\nu1\tone\nuser\ttext\nu2\ttwo\n", "header again in row 2"),
+        ("user\ttext\nu1\tone\nuser\ttext\nu2\ttwo\n", "first row again as row 2"),
     ],
 )
 def test_a_first_row_of_data_is_no_header(tmp_path: Path, content: str, said: str) -> None:
@@ -255,6 +258,32 @@ def test_quotes_that_are_text_are_proposed(tmp_path: Path) -> None:
     assert data["source"]["params"]["quoting"] == "none"
     assert "120 rows of 60 users" in "\n".join(found.found)
     assert "source.quoting" in "\n".join(found.guesses)
+
+
+@pytest.mark.parametrize(
+    ("content", "quoting"),
+    [
+        ('text\n"one\ntwo"\n', "standard"),
+        ('user,text\nu1,"one \\"two\\" three"\nu2,"four"\n', None),
+        ('user,text\nu1,"one\nu2,two"\nu3,x\n', "none"),
+        ('user,text\nu1,"one\ntwo"\nu3,x\n', None),
+    ],
+)
+def test_quoting_is_proposed_where_a_file_does_not_show_it(
+    tmp_path: Path, content: str, quoting: str | None
+) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    assert look_at(tmp_path / "a.csv").quoting == quoting
+
+
+def test_a_named_text_says_that_there_is_a_header(tmp_path: Path) -> None:
+    name = "What did you like best about it all"
+    rows = "".join(f"this is what person {row} liked\n" for row in range(90))
+    (tmp_path / "a.tsv").write_text(f"{name}\n{rows}")
+    with pytest.raises(InputError, match="no header"):
+        spec_of(tmp_path / "a.tsv")
+    _, data = spec_of(tmp_path / "a.tsv", text=name)
+    assert data["source"]["params"]["text_column"] == name
 
 
 def test_entities_bring_a_row_without_them(tmp_path: Path) -> None:

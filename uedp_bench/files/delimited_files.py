@@ -87,8 +87,10 @@ def read_records(
             except StopIteration:
                 break
             except csv.Error as error:
-                reason = f"{where}, line {start}: {error}"
-                raise InputError(reason + _quoting_hint(owner, dialect)) from None
+                hint = _quoting_hint(owner, dialect)
+                if any('\\"' in line for line in lines.read):
+                    hint = "; a quote within quotes is doubled, not escaped by a backslash"
+                raise InputError(f"{where}, line {start}: {error}{hint}") from None
             if not fields:
                 continue
             record = Record(start, fields)

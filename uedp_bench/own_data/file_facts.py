@@ -38,7 +38,7 @@ LOOKED_AT = 2**20
 MOST_NULLS = 0.01
 """Share of null characters in a text, at most; what has more is no text."""
 
-_LIST = re.compile(r"\[\s*([{\]]|\Z)")
+_LIST = re.compile(r"\[\s*(\{\s*[\"}]|\]|\Z)")
 _DELIMITED = ("csv", "tsv")
 
 
@@ -168,16 +168,25 @@ def _wide_encoding(start: bytes) -> str | None:
 
 
 def _quoting(path: Path, encoding: str, delimiter: str) -> Quoting | None:
-    """`none` for a file whose quotes are text: it can only, or as well, be read so."""
+    """What quotes are in a file that does not show it; None for one that does, or fits neither.
+
+    Where both readings are whole, lines of several fields are rows, and a line that is one field is
+    a line of a text.
+    """
     encoding = UTF_8 if encoding == "utf-8" else encoding
-    for quoting in (None, "none"):
-        records = read_records(path, "init", Dialect(delimiter, quoting), encoding=encoding)
+    width = 0
+    choices: tuple[Quoting | None, ...] = (None, "none", "standard")
+    for quoting in choices:
+        rows = enclosed = 0
         try:
-            for _ in records:
-                pass
+            records = read_records(path, "init", Dialect(delimiter, quoting), encoding=encoding)
+            for _, fields in records:
+                rows, width = rows + 1, len(fields)
+                enclosed += any(len(f) > 1 and f[0] == '"' == f[-1] for f in fields)
         except InputError:
             continue
-        return quoting
+        if quoting != "none" or (width > 1 and 2 * enclosed <= rows):
+            return quoting
     return None  # the source names the line
 
 
@@ -188,6 +197,8 @@ def _format_of(text: str, lines: list[str], named: str | None) -> tuple[FileForm
         return "jsonl", None
     if first.startswith("[") and (named == "json" or _LIST.match(text.lstrip())):
         return "json", None
+    if named in ("jsonl", "json"):
+        return ("jsonl" if named == "jsonl" else "json"), None  # the source names the line
     if _is_tagged(text, lines):
         return "conll", None
     usual = "\t" if named == "tsv" else ","
@@ -197,8 +208,8 @@ def _format_of(text: str, lines: list[str], named: str | None) -> tuple[FileForm
     # Commas stand in every text; a table without an ending must be a clear one.
     if named != "lines" and delimiter is not None:
         return ("tsv" if delimiter == "\t" else "csv"), delimiter
-    if named == "lines" and delimiter == "\t":
-        return "tsv", delimiter
+    if named == "lines" and delimiter in ("\t", "|"):
+        return ("tsv" if delimiter == "\t" else "csv"), delimiter
     return "lines", None
 
 

@@ -32,14 +32,16 @@ def check_header(columns: Mapping[str, Sequence[Any]], file: str) -> None:
     again = next((number for number, row in enumerate(rows, start=1) if row == names), None)
     if again is not None:
         raise InputError(
-            f"init: {file} has its header again in row {again}; take that line out: it is no row"
+            f"init: {file} has its first row again as row {again}: the header stands there twice, "
+            "or there is none; take the second out, or write a header"
         )
     for name, values in columns.items():
         reason = _sign_of_data(name, values[:LOOKED_AT])
         if reason is not None:
             raise InputError(
                 f"init: {file} has no header: its first row has {shown(name)}, {reason}; write a "
-                "line with names of the columns above it, such as text,user,label"
+                "line with names of the columns above it, such as text,user,label, or name the "
+                "text by --text if that is a header"
             )
 
 

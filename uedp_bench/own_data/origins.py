@@ -113,15 +113,18 @@ def _of_file(path: Path, file: Path, given: Mapping[Role, str]) -> Origin:
     found = (f"{file.name}: {facts.words}",)
     if facts.file_format == "conll":
         return _of_tokens(params, facts, found)
-    if facts.delimiter is not None:
+    if facts.delimiter is not None and "text" not in given:
         check_header(columns, file.name)
     roles, known = roles_of(columns, given)
     reading = _Reading(params)
-    if facts.quoting == "none":
-        reading.guesses.append(
-            "quotes are text: each line is a row by itself (source.quoting: standard reads them as "
-            "quoting)"
-        )
+    if facts.quoting is not None:
+        said = {
+            "none": "quotes are text: each line is a row by itself (source.quoting: standard reads "
+            "them as quoting)",
+            "standard": "a text in quotes may have several lines (source.quoting: none reads each "
+            "line as a row)",
+        }
+        reading.guesses.append(said[facts.quoting])
     _take_text(reading, roles, known, columns)
     _take_users(reading, roles, known, given)
     labelled = _take_labels(reading, roles, known, columns, given)
