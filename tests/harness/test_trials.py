@@ -166,7 +166,7 @@ def test_a_choice_over_caps_is_refused_for_entities_and_charged_for_users(name):
     by_unit = {guarantee.unit: guarantee for guarantee in made}
     assert by_unit["user-entity"].status == "refused"
     assert (
-        f"{name}.sentences_per_user keeps other sentences in trials of different caps"
+        f"{name}.sentences_per_user may keep other sentences in trials of different caps"
         in by_unit["user-entity"].reason
     )
     assert by_unit["user-entity"].curve == ()
