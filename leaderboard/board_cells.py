@@ -21,6 +21,14 @@ from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.older_code import NOTE as OLDER_NOTE
 from uedp_bench.leaderboard.older_code import OLDER
 from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.upper_end import (
+    BASELINE_METRICS,
+    BETTER,
+    WHY,
+    better_than_unprotected,
+    choice_note,
+    references,
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ def sheets(rows: Sequence[Row]) -> list[Sheet]:
                 for label, row in zip(names, board, strict=True)
             )
             if columns and columns[0][0] == "seeds":
-                cells += tuple(_floor_cells(board, columns))
+                cells += tuple(_reference_cells(board, columns))
             heads = ("mechanism", *(head for head, _ in columns))
             out.append(Sheet(f"{title(board)}: {name}", heads, cells, notes))
     return out
@@ -71,7 +79,8 @@ def sheets(rows: Sequence[Row]) -> list[Sheet]:
 
 def _left(board: Sequence[Row]) -> list[Column]:
     columns: list[Column] = [("seeds", seeds_text)]
-    columns += [_of_utility(name, headline(board[0])[0]) for name in _utility_names(board)]
+    first, better = headline(board[0])[0], better_than_unprotected(board)
+    columns += [_of_utility(name, first, better) for name in _utility_names(board)]
     columns += [
         ("claimed ε", lambda row: guarantees_text(row, "claimed")),
         ("proven ε", lambda row: guarantees_text(row, "proven")),
@@ -102,35 +111,25 @@ def _utility_names(board: Sequence[Row]) -> list[str]:
 
 
 _FLOORS = (
-    "unigram_perplexity", "bigram_perplexity", "majority_error", "random_error",
-    "constant_accuracy", "all_outside_weighted_token_f1",
+    "unigram_perplexity", "majority_error", "random_error", "constant_accuracy",
+    "all_outside_weighted_token_f1", *BASELINE_METRICS,
 )  # fmt: skip
-"""Values that need no mechanism; they stand below the table, but for floors of the headline."""
+"""Values that need no mechanism; they stand below the table, but for those of the headline."""
 
 _VARIANTS = ("accuracy_with_unknown", "perplexity_known", "perplexity_token")
 _BESIDE = ("oov_rate",)
 """Rates that flatter other metrics; they stand beside these wherever they were measured."""
 
 
-def _floor_cells(board: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
-    """A row of the table for every floor of the headline metric, the hardest to beat first."""
-    name, larger = headline(board[0])
+def _reference_cells(board: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
+    """A row of the table for every baseline and floor of the headline metric."""
+    name = headline(board[0])[0]
     known = metric("utility", name or "")
     head = next((head for head, _ in columns if name and head == _head(known.label, name)), None)
-    found = floors(board)
-    for floor in sorted(found, key=lambda floor: found[floor][1 if larger else 0], reverse=larger):
-        ends = (number(end * (100.0 if known.percent else 1.0)) for end in found[floor])
+    for one in references(board):
+        ends = (number(end * (100.0 if known.percent else 1.0)) for end in (one.low, one.high))
         text = " to ".join(dict.fromkeys(ends))
-        yield (f"floor: {floor}", *(text if title == head else NONE for title, _ in columns))
-
-
-def floors(board: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """The least and the largest value of each floor of a board: its rows may have several."""
-    found: dict[str, list[float]] = {}
-    for row in board:
-        for name, stat in row.floors.items():
-            found.setdefault(name, []).append(stat.value)
-    return {name: (min(values), max(values)) for name, values in found.items()}
+        yield (one.label, *(text if title == head else NONE for title, _ in columns))
 
 
 _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
@@ -216,12 +215,23 @@ def _of_attack(attack: str) -> Callable[[Row], Mapping[str, Stat]]:
     return lambda row: row.leakage.get(attack, {})
 
 
-def _of_utility(name: str, first: str | None) -> Column:
-    """A column of utility; the one that ranks marks rows that have learnt nothing."""
+def _of_utility(name: str, first: str | None, better: frozenset[str]) -> Column:
+    """A column of utility; the one that ranks marks rows that contradict the table.
+
+    Args:
+        name: of the metric.
+        first: the one that ranks.
+        better: groups of private rows that are better than the unprotected one.
+    """
     title, cell = _column(metric("utility", name).label, lambda row: row.utility, name, "utility")
     if name != first:
         return title, cell
-    return title, lambda row: f"{cell(row)}\n{NOTHING}" if row.learned is False else cell(row)
+
+    def marked(row: Row) -> str:
+        marks = [NOTHING] * (row.learned is False) + [BETTER] * (row.group in better)
+        return "\n".join([cell(row), *marks])
+
+    return title, marked
 
 
 def _head(label: str, name: str, kind: str = "utility") -> str:
@@ -263,12 +273,17 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     if any(row.learned is False for row in board):
         notes.append(f"{NOTHING}: no better than the best floor, the interval considered; such "
                      "rows come last")  # fmt: skip
+    if better_than_unprotected(board):
+        notes.append(f"{BETTER}: {WHY}, and nothing here says what privacy costs")
+    if any(one.kind == "baseline" for one in references(board)):
+        notes.append("baseline: a cheap model of the same training text, without privacy")
+    notes += filter(None, [choice_note(board)])
     if any(row.learned is None and row.seeds for row in board):
         unknown = len([row for row in board if row.learned is None and row.seeds])
         notes.append(f"{unknown} of {len(board)} rows do not say if anything was learnt")
     beside: dict[str, list[float]] = {}
     for name, stat in (item for row in reversed(board) for item in row.utility.items()):
-        if name in _FLOORS:
+        if name in _FLOORS and name not in BASELINE_METRICS:
             beside.setdefault(name, []).append(stat.value)
     if beside:
         shown = ", ".join(_floor(name, values) for name, values in beside.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,6 +66,21 @@ def _alike(row: Row, other: Row) -> bool:
     return (mine.task, mine.source, mine.model.name) == (its.task, its.source, its.model.name)
 
 
+def data_name(row: Row) -> str:
+    """Name of a row's text: its source; of somebody's own file or folder, with that file's name."""
+    source = row.spec.source
+    path = source.params.get("path")
+    if source.name not in _OWN_FILES:
+        return source.name
+    if isinstance(path, str) and path:
+        return re.split(r"[\\/]", path.rstrip("\\/"))[-1]
+    return f"{source.name} {row.corpus[:8]}" if row.corpus else source.name
+
+
+_OWN_FILES = frozenset({"text", "parallel-text", "hub"})
+"""Sources that read any file, so that their name says nothing of the text."""
+
+
 def title(board: Sequence[Row]) -> str:
     """Task, source and model of a board, with the fingerprints that keep it apart from others."""
     spec = board[0].spec
@@ -74,7 +90,7 @@ def title(board: Sequence[Row]) -> str:
     words = f" (vocabulary {shown[:8]})" if shown else ""
     target = spec.task.params.get("target", "label")
     task = spec.task.name if target == "label" else f"{spec.task.name} of {target}"
-    return f"{task} on {spec.source.name}{corpus}, {spec.model.name}{words}"
+    return f"{task} on {data_name(board[0])}{corpus}, {spec.model.name}{words}"
 
 
 def labels(board: Sequence[Row]) -> list[str]:

@@ -10,6 +10,7 @@ from uedp_bench.leaderboard.cell_text import NONE, guarantees_text, stat_text
 from uedp_bench.leaderboard.front.finding import first_page, leading, leading_metric, names
 from uedp_bench.leaderboard.index_page import first_board
 from uedp_bench.leaderboard.rows import Row
+from uedp_bench.leaderboard.upper_end import better_than_unprotected
 
 MOST = 12
 
@@ -21,13 +22,14 @@ class FirstRows:
     Attributes:
         title: of the set.
         metric: that ranks it.
-        rows: name, page, what is proven, value of the metric, and if it learned nothing.
+        rows: name, page, what is proven, value of the metric, if it learned nothing, and if it is
+            better than the unprotected row.
         left: rows of the set that are not among them.
     """
 
     title: str
     metric: str
-    rows: tuple[tuple[str, str, str, str, bool], ...]
+    rows: tuple[tuple[str, str, str, str, bool, bool], ...]
     left: int
 
 
@@ -43,6 +45,7 @@ def first_rows(rows: Sequence[Row]) -> FirstRows | None:
     if not board:
         return None
     known, called = leading_metric(board[0]), names(board)
+    better = better_than_unprotected(board)
     scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
     told = tuple(
         (
@@ -51,6 +54,7 @@ def first_rows(rows: Sequence[Row]) -> FirstRows | None:
             _promise(row),
             f"{stat_text(leading(row), scale, False, (known.low, known.high))}{unit}",
             row.learned is False,
+            row.group in better,
         )
         for row in board[:MOST]
     )

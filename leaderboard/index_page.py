@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.board_cells import floors
 from uedp_bench.leaderboard.boards import (
     boards,
     differences,
@@ -29,6 +28,7 @@ from uedp_bench.leaderboard.cell_text import at_distances, bound_text, guarantee
 from uedp_bench.leaderboard.glossary.page import places
 from uedp_bench.leaderboard.metrics import column_prefix, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.upper_end import better_than_unprotected, references
 from uedp_bench.results import LowerBound, Result
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -80,8 +80,10 @@ class TableData:
             begin += len(board)
             if low < high:
                 told = zip(board, *self._told(at), strict=True)
+                better = better_than_unprotected(board)
                 for row, label, differing in islice(told, low, high):
-                    named = {"set": at, "mechanism": label, "differs": _plain(differing)}
+                    named = {"set": at, "mechanism": label, "differs": _plain(differing),
+                             "better": row.group in better}  # fmt: skip
                     yield named | _row(row) | _numbers(row, self._places, self._results)
 
     def _told(self, at: int) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
@@ -106,9 +108,9 @@ def _set(board: Sequence[Row]) -> dict[str, Any]:
         "generated": generated(board),
         "headline": f"utility.{name}" if name else None,
         "larger_is_better": larger,
-        "floors": [
-            {"name": floor, "low": _short(low), "high": _short(high)}
-            for floor, (low, high) in floors(board).items()
+        "references": [
+            {"name": one.label, "low": _short(one.low), "high": _short(one.high)}
+            for one in references(board)
         ],
     }
 

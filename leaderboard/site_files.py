@@ -36,6 +36,7 @@ from uedp_bench.leaderboard.rows import Known, Row, aggregate
 from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
 from uedp_bench.leaderboard.table_pieces import Pieces, embedded
+from uedp_bench.leaderboard.upper_end import warnings
 from uedp_bench.results import Result
 from uedp_bench.version import __version__
 
@@ -115,12 +116,14 @@ class Contents:
         paths = {name: run_page(name) for name in by_id}
         rows = aggregate(list(by_id.values()), paths, self._known_rows)
         contents, code = contents_of(results, copies), code_digest()
+        wrong = warnings(rows)
         runs = {
             paths[run.id]: SiteFile(
-                key_of(code, run.id, *(contents[one.id] for one in row.runs)),
-                partial(_run_page, by_id[run.id], copies.get(run.id), row, self._live),
+                key_of(code, run.id, warning, *(contents[one.id] for one in row.runs)),
+                partial(_run_page, by_id[run.id], copies.get(run.id), row, self._live, warning),
             )
             for row in rows
+            for warning in [wrong.get(row.group, "")]
             for run in row.runs
         }
         everything = key_of_all(contents)
@@ -206,11 +209,11 @@ def _public(result: Result) -> Result:
     return result if public == result else public
 
 
-def _run_page(result: Result, copy: Copy | None, row: Row, live: bool) -> str:
+def _run_page(result: Result, copy: Copy | None, row: Row, live: bool, warning: str) -> str:
     """The page of a run; the whole of a short result is read again."""
     if copy is None or copy.again is None:
-        return _run(result, row, live)
-    return _run(published(copy.whole()), row, live)
+        return _run(result, row, live, warning)
+    return _run(published(copy.whole()), row, live, warning)
 
 
 def _front(rows: Sequence[Row], live: bool) -> str:
@@ -247,8 +250,8 @@ def _waiting(live: bool) -> str:
     return _render("waiting.html.j2", {"data": "{}", "root": "", "live": live})
 
 
-def _run(result: Result, row: Row, live: bool) -> str:
-    context = run_context(result, row)
+def _run(result: Result, row: Row, live: bool, warning: str = "") -> str:
+    context = run_context(result, row, warning)
     data = embedded(context.pop("data"))
     return _render("run.html.j2", {**context, "data": data, "root": "../", "live": live})
 

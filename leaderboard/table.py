@@ -21,10 +21,12 @@ from uedp_bench.leaderboard.json_text import indented
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
+from uedp_bench.leaderboard.upper_end import BETTER
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
 __all__ = [
     "Row",
@@ -112,8 +114,14 @@ def _table(sheet: Sheet, width: int) -> Table:
             overflow="fold",
         )
     for cells in sheet.cells:
-        table.add_row(*(Text(plain(cell, lines=True)) for cell in cells))
+        table.add_row(*map(_terminal_cell, cells))
     return table
+
+
+def _terminal_cell(cell: str) -> Text:
+    from rich.text import Text
+
+    return Text(plain(cell, lines=True), style="bold red" if BETTER in cell.split("\n") else "")
 
 
 def _widths(sheet: Sheet, width: int) -> list[int]:

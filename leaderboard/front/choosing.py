@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from uedp_bench.leaderboard.front.finding import (
 from uedp_bench.leaderboard.glossary.words import UNITS
 from uedp_bench.leaderboard.metrics import metric, order
 from uedp_bench.leaderboard.rows import Row, Stat
+from uedp_bench.leaderboard.upper_end import better_than_unprotected
 
 BUDGETS = (1, 2, 4, 8, 16)
 """Epsilons that readers choose from."""
@@ -28,7 +30,8 @@ def choices(boards: Sequence[Board]) -> dict[str, Any]:
     """What the page's script chooses from; boards and rows keep their order, the best row first.
 
     Returns:
-        `units` and `tasks` [key, words] that some row is for, `budgets`, `sets` and `rows`. A row
+        `units` and `tasks` [key, words] that some row is for, `budgets`, `start` (unit, task and
+        budget of the answer that shows first), `sets` and `rows`. A row
         has `e`: by unit [epsilon, text]; a null epsilon compares with none.
     """
     sets: list[dict[str, Any]] = []
@@ -52,13 +55,43 @@ def choices(boards: Sequence[Board]) -> dict[str, Any]:
         "units": [[unit, UNITS[unit]] for unit in units],
         "tasks": list(tasks),
         "budgets": list(BUDGETS),
+        "start": _start(sets, rows, units, list(tasks)),
         "sets": sets,
         "rows": rows,
     }
 
 
+def _start(
+    sets: Sequence[dict[str, Any]],
+    rows: Sequence[dict[str, Any]],
+    units: Sequence[str],
+    tasks: Sequence[str],
+) -> list[str]:
+    """Unit, task and budget of the first answer: one that holds a row which learned something.
+
+    Persons before other units, an epsilon of 8 before others. An answer of any size is the last
+    resort: there rows per unit of distance stand, too.
+    """
+    budgets = ["8", *(str(most) for most in BUDGETS if most != 8), "any"]
+    units = sorted(units, key=lambda unit: unit != "user")
+    for learned in (True, False):
+        for unit, budget, task in itertools.product(units, budgets, tasks):
+            for row in rows:
+                epsilon = row["e"].get(unit, (math.inf,))[0]
+                fits = (
+                    budget == "any"
+                    if epsilon is None
+                    else epsilon <= float(budget.replace("any", "inf"))
+                )
+                able = row["learned"] is not False or not learned
+                if unit in row["e"] and fits and able and sets[row["set"]]["task"] == task:
+                    return [unit, task, budget]
+    return ["user", *tasks[:1], "8"]
+
+
 def _rows(board: Board, at: int) -> Iterator[dict[str, Any]]:
     called, known = names(board), leading_metric(board[0])
+    better = better_than_unprotected(board)
     for row in board:
         stat = leading(row)
         if stat is None:
@@ -71,8 +104,9 @@ def _rows(board: Board, at: int) -> Iterator[dict[str, Any]]:
             "utility": _text(known.percent, known.unit, stat, (known.low, known.high)),
             "learned": row.learned,
             "e": _epsilons(row),
+            "better": row.group in better,
             "refuted": any(one.status == "refuted" for one in row.guarantees),
-            "leaks": list(_leaks(row)),
+            "leaks": list(leaks(row)),
         }
 
 
@@ -89,7 +123,7 @@ def _epsilons(row: Row) -> dict[str, tuple[float | None, str]]:
     return found
 
 
-def _leaks(row: Row) -> Iterator[tuple[str, str]]:
+def leaks(row: Row) -> Iterator[tuple[str, str]]:
     """What every attack found, by its main metric, beside what is found where nothing leaks."""
     for attack, values in row.leakage.items():
         known = [metric("leakage", name) for name in values]

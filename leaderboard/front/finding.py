@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.boards import generated, labels
+from uedp_bench.leaderboard.boards import data_name, generated, labels
 from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot
 from uedp_bench.leaderboard.metrics import Metric, metric, ranking
@@ -73,22 +73,6 @@ def guarantees(row: Row, kind: str, unit: str | None = None) -> list[Guarantee]:
     return sorted(found, key=lambda one: one.epsilon)
 
 
-def unprotected(board: Board) -> Row | None:
-    """The best row of a board that trained on private text and promises nothing by its mechanism.
-
-    Ordinary training, that is; not text that was published, and nothing that learned nothing.
-    """
-    return next(
-        (
-            row
-            for row in board
-            if [part.name for part in row.spec.mechanism] == ["noiseless"]
-            and row.learned is not False
-        ),
-        None,
-    )
-
-
 def leading(row: Row) -> Stat | None:
     """The value that ranks a row."""
     return row.utility.get(headline(row)[0] or "")
@@ -117,9 +101,8 @@ def names(board: Board) -> dict[str, str]:
 
 
 def where(board: Board) -> str:
-    """The task and the source of a board."""
-    spec = board[0].spec
-    return f"{spec.task.name} on {spec.source.name}"
+    """The task of a board, and what its text is called."""
+    return f"{board[0].spec.task.name} on {data_name(board[0])}"
 
 
 def axis(known: Metric) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from uedp_bench.leaderboard.boards import boards, generated, identity, real_first, title
 from uedp_bench.leaderboard.front.choosing import choices
-from uedp_bench.leaderboard.front.finding import Finding
+from uedp_bench.leaderboard.front.finding import Finding, where
 from uedp_bench.leaderboard.front.rules import findings
 from uedp_bench.leaderboard.rows import Row
 
@@ -42,7 +42,7 @@ def _set(board: Sequence[Row]) -> dict[str, Any]:
     spec = board[0].spec
     return {
         "title": title(board),
-        "name": f"{spec.task.name} on {spec.source.name}",
+        "name": where(board),
         "model": spec.model.name,
         "generated": generated(board),
         "rows": len(board),
@@ -66,7 +66,7 @@ def _shown(found: Finding) -> dict[str, Any]:
         "parts": [(text, at % 2 == 1) for at, text in enumerate(found.parts)],
         "plot": found.plot,
         "generated": found.generated,
-        "where": f"{spec.task.name} on {spec.source.name}, {spec.model.name}",
+        "where": f"{where(found.board)}, {spec.model.name}",
         "table": _table(found.board),
         "rows": len(found.board),
     }

@@ -9,6 +9,7 @@ from dataclasses import replace
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
+from uedp_bench.leaderboard.front.choosing import leaks
 from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot, Mark, spread
 from uedp_bench.leaderboard.front.finding import (
     Board,
@@ -23,13 +24,13 @@ from uedp_bench.leaderboard.front.finding import (
     leading_text,
     names,
     strongest,
-    unprotected,
     value_text,
     where,
 )
 from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row, headline
+from uedp_bench.leaderboard.upper_end import BETTER, WHY, better_than_unprotected, unprotected
 from uedp_bench.results import LowerBound
 
 MOST_DOTS = 8
@@ -37,6 +38,12 @@ MOST_DOTS = 8
 
 BUDGET = 8.0
 """A proven epsilon that counts as protection."""
+
+LEAST_SEEDS = 2
+"""Seeds of each row of a finding."""
+
+DIVERGED = 100.0
+"""A perplexity this many times that of the best floor is above that of guessing at random."""
 
 NEAR = 1.0
 """Bits above what is expected where nothing leaks that still count as nothing, the interval
@@ -47,9 +54,29 @@ _SHARER = "secret-sharer"
 
 
 def findings(boards: Sequence[Board]) -> list[Finding]:
-    """The strongest finding of every rule that has one, in the order of the rules."""
-    found = (strongest([one for board in boards for one in rule(board)]) for rule in RULES)
+    """The strongest sound finding of every rule that has one, in the order of the rules."""
+    found = (
+        strongest([one for board in boards for one in rule(board) if is_sound(one)])
+        for rule in RULES
+    )
     return [one for one in found if one is not None]
+
+
+def is_sound(one: Finding) -> bool:
+    """True if every row that a finding speaks of has two seeds or more, and trained to an end.
+
+    A model that is worse than its best floor by a factor of `DIVERGED` has learnt something wrong,
+    and says nothing of its mechanism.
+    """
+    return all(len(row.seeds) >= LEAST_SEEDS and not _diverged(row) for row in one.rows)
+
+
+def _diverged(row: Row) -> bool:
+    stat, (_, larger) = leading(row), headline(row)
+    if stat is None or not math.isfinite(stat.value):
+        return True
+    floors = [floor.value for floor in row.floors.values() if math.isfinite(floor.value)]
+    return not larger and bool(floors) and stat.value > DIVERGED * min(floors)
 
 
 # ------------------------------------------------------------------------------------------ claims
@@ -60,6 +87,7 @@ def refuted_claims(board: Board) -> Sequence[Finding]:
     return [
         _refuted(board, row, claim, bound)
         for row in board
+        if row.learned is not False
         for claim in row.guarantees
         if claim.kind == "claimed" and claim.status == "refuted"
         for bound in [strictest_against(claim, row.lower_bounds)]
@@ -149,7 +177,7 @@ def _toned(dots: dict[str, Dot], tones: dict[str, str]) -> list[Dot]:
 
 def exposure_at_the_floor(board: Board) -> Sequence[Finding]:
     """The best row with a proven epsilon whose exposure is surely near that of nothing."""
-    bare = unprotected(board)
+    bare = _upper_end(board)
     if bare is None or (_exposed(bare) or 0.0) <= _floor() + NEAR:
         return []
     for row in board:  # the best utility first
@@ -177,7 +205,7 @@ def exposure_at_the_floor(board: Board) -> Sequence[Finding]:
 
 def deidentified_leaks(board: Board) -> Sequence[Finding]:
     """De-identified text of which a model still remembers canaries."""
-    bare = unprotected(board)
+    bare = _upper_end(board)
     if bare is None or _exposed(bare) is None:
         return []
     dots = _exposures(board)
@@ -198,6 +226,12 @@ def _deidentified(board: Board, row: Row, bare: Row, dots: dict[str, Dot]) -> Fi
     strength = _exposure(row) - _floor()
     return Finding("de-identification-leaks", "De-identification that leaks", parts,
                    _exposure_plot(dots, row, bare), board, (row, bare), strength)  # fmt: skip
+
+
+def _upper_end(board: Board) -> Row | None:
+    """The unprotected row of a board, unless it learned nothing."""
+    bare = unprotected(board)
+    return None if bare is None or bare.learned is False else bare
 
 
 # ----------------------------------------------------------------------------------------- utility
@@ -234,29 +268,61 @@ def _floors(row: Row, only: Sequence[str] = ()) -> list[Mark]:
 
 def best_for_persons(board: Board) -> Sequence[Finding]:
     """The best row with a proven epsilon for persons, between public text and no protection."""
-    bare = unprotected(board)
+    bare = _upper_end(board)
     first = leading(bare) if bare is not None else None
-    if bare is None or first is None:
+    if bare is None or first is None or better_than_unprotected(board):
         return []
     for row in board:  # the best utility first
         proven = [one for one in guarantees(row, "proven", "user") if one.epsilon <= BUDGET]
         stat, public = leading(row), row.floors.get("public-only")
         if row.learned and proven and stat and public and public.value != first.value:
+            share = (public.value - stat.value) / (public.value - first.value)
+            if not 0.0 <= share <= 1.0:
+                return []
             break
     else:
         return []
-    share = (public.value - stat.value) / (public.value - first.value)
     known = leading_metric(row)
     parts = (
         f"{where(board)}: at a proven ε of ", number(proven[0].epsilon),
         f" for a person, {row.label} reaches {known.label} ", leading_text(row),
         f". Public text alone gives {value_text(known, public.value)}, ordinary training "
-        f"{leading_text(bare)}: that is ", f"{number(100.0 * share)} %", " of the way.",
+        f"{leading_text(bare)}: that is ", f"{number(100.0 * share)} %",
+        f" of the way. {_still_found(row)}",
     )  # fmt: skip
     among = [one for one in board if one in (row, bare) or guarantees(one, "proven", "user")]
     plot = _utility_plot(among, _utilities(among), row, _floors(row, ("public-only",)))
     return [Finding("best-for-persons", "What protecting a person costs", parts, plot,
                     board, (row, bare), share)]  # fmt: skip
+
+
+def _still_found(row: Row) -> str:
+    """What attacks still find of a row."""
+    found = "; ".join(f"{what} {value}" for what, value in leaks(row))
+    return f"Attacks still find: {found}." if found else "No attack was run on it."
+
+
+def under_trained(board: Board) -> Sequence[Finding]:
+    """Private rows that beat the unprotected one: the larger the difference, the stronger."""
+    better, bare = better_than_unprotected(board), unprotected(board)
+    row = next((row for row in board if row.group in better and row.learned is not False), None)
+    if row is None or bare is None:
+        return []
+    known, (stat, first) = leading_metric(row), (leading(row), leading(bare))
+    if stat is None or first is None:
+        return []
+    parts = (
+        f"{where(board)}: {row.label} reaches {known.label} ", leading_text(row), ", ordinary "
+        "training ", leading_text(bare), f". It is {BETTER}: {WHY}, and nothing there says what "
+        "privacy costs.",
+    )  # fmt: skip
+    among = [one for one in board if one is bare or one.group in better]
+    dots = {name: replace(one, tone="bad") if name == bare.group else one
+            for name, one in _utilities(among).items()}  # fmt: skip
+    plot = _utility_plot(among, dots, row, _floors(row))
+    strength = abs(stat.value - first.value) / max(abs(first.value), 1e-300)
+    return [Finding("under-trained", "An unprotected row that is under-trained", parts, plot,
+                    board, (row, bare), strength)]  # fmt: skip
 
 
 def learned_nothing(board: Board) -> Sequence[Finding]:
@@ -293,5 +359,6 @@ def _idle(board: Board) -> Iterator[Finding]:
 
 RULES: tuple[Rule, ...] = (
     refuted_claims, best_for_persons, exposure_at_the_floor, deidentified_leaks, learned_nothing,
+    under_trained,
 )  # fmt: skip
 """In the order in which the page shows them."""

@@ -20,7 +20,7 @@ from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, tables, text, words
 from uedp_bench.leaderboard.run_pages.figures import Figure
 from uedp_bench.leaderboard.run_pages.in_short import floor_cells
-from uedp_bench.leaderboard.run_pages.in_words import in_words
+from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
 from uedp_bench.leaderboard.run_pages.leaked_samples import samples
 from uedp_bench.leaderboard.run_pages.metrics_by_seed import Reading, readings, tiles
 from uedp_bench.leaderboard.run_pages.spec_text import repeat
@@ -53,12 +53,13 @@ class _Figures:
         return ids
 
 
-def run_context(result: Result, row: Row) -> dict[str, Any]:
+def run_context(result: Result, row: Row, warning: str = "") -> dict[str, Any]:
     """The template's values, and under `data` what its script draws.
 
     Args:
         result: the run.
         row: of the leaderboard, to which the run belongs.
+        warning: what is wrong with its place in its table (`upper_end.warnings`).
     """
     figures = _Figures()
     context = {
@@ -68,7 +69,7 @@ def run_context(result: Result, row: Row) -> dict[str, Any]:
         "mechanisms": list(dict.fromkeys(part.name for part in result.spec.mechanism)),
         "links": _links(row),
         "repeat": repeat(result.spec),
-        "in_words": in_words(result),
+        "in_words": (*in_words(result), *([Sentence(warning, "bad")] if warning else [])),
         "samples": samples(result),
         "source_generated": is_generated(result.spec),
         "summary": tiles(result, row),

@@ -19,6 +19,7 @@ window.uedp.grid = (function () {
       element("a", { href: row.runs[0].page, class: "row-link" }, row.label, apart ? [" ", second(apart)] : []), " ",
       idle(row) ? [element("span", { class: "badge warn idle" }, "learned nothing"), " "] : [],
       row.older ? [element("a", { class: "badge older", href: "glossary.html#older-code" }, "older code"), " "] : [],
+      row.better ? [element("span", { class: "badge bad idle" }, "better than the unprotected row"), " "] : [],
       element("span", { class: "second" },
         element("span", { "aria-hidden": "true" }, links.length > 1 ? "seeds" : "seed"), links, about(row)));
   }
@@ -222,18 +223,16 @@ window.uedp.grid = (function () {
   }
 
   /**
-   * The floors of the sets of some rows: [{set, name, key, text}], the hardest to beat first; none
+   * The baselines and floors of the sets of some rows: [{set, name, key, text}]; none
    * where there are too many sets to read them.
    */
   function floors(now) {
     const found = [...new Set(now.map((row) => row.set))].sort((a, b) => a - b);
     return found.length > 3 ? [] : found.flatMap((at) => {
-      const { headline, larger_is_better: larger } = sets[at];
+      const { headline } = sets[at];
       const column = columnOf.get(headline);
-      const sign = larger ? -1 : 1;
-      return column ? sets[at].floors
+      return column ? sets[at].references
         .map((floor) => ({ set: at, name: floor.name, key: headline, ...ends(floor) }))
-        .sort((a, b) => sign * (larger ? a.high - b.high : a.low - b.low))
         .map((floor) => ({ ...floor, text: between(floor, column.percent ? 100 : 1) })) : [];
     });
   }

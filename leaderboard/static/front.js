@@ -41,7 +41,8 @@
     const cell = (head, ...parts) => element("td", { "data-head": head }, ...parts);
     return element("tr", {},
       element("th", { scope: "row" }, element("a", { href: row.page }, row.name),
-        row.learned === false ? [" ", element("span", { class: "badge warn" }, "learned nothing")] : []),
+        row.learned === false ? [" ", element("span", { class: "badge warn" }, "learned nothing")] : [],
+        row.better ? [" ", element("span", { class: "badge bad" }, "better than the unprotected row")] : []),
       cell(metric, row.utility),
       cell("proven ε", row.e[unit.value][1],
         row.refuted ? [" ", element("span", { class: "badge bad" }, "its claim is refuted")] : []),
@@ -112,7 +113,7 @@
       return ""; // a link that somebody shortened
     }
   });
-  const start = hash.startsWith("#choose=") ? asked : ["user", data.tasks[0], "8"];
+  const start = hash.startsWith("#choose=") ? asked : data.start;
   fill(unit, data.units, start[0]);
   fill(task, data.tasks.map((name) => [name, name]), start[1]);
   fill(epsilon, [...data.budgets.map((most) => [String(most), `${most} or less`]), ["any", "any size"]], start[2]);

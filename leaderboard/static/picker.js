@@ -149,6 +149,7 @@
         ? "Columns of ε sort within one notion, privacy unit and adjacency: others do not compare. A filter by privacy unit picks one."
         : null,
       now.some(window.uedp.idle) ? "learned nothing: no better than the best floor of its set, its interval considered. Such rows rank after all others, and stand on no front." : null,
+      now.some((row) => row.better) ? "better than the unprotected row: the unprotected row of the set is under-trained, and nothing in the set says what privacy costs." : null,
       now.some((row) => row.learned === null && row.n) ? "Of some rows it is not known whether they learned anything: the column “learned” says of which." : null,
       ranking ? `Ranks by ${heading(ranking)} are among the rows shown, within a comparable set. ` +
         "Rows whose intervals overlap are tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank." +

@@ -25,7 +25,7 @@ uedp.plotFigures = (function () {
       floors: floors
         .filter(({ key }) => key === utility.key)
         .flatMap(({ name, text, low, high }) =>
-          [...new Set([low, high])].map((end) => ({ name: `floor: ${name}`, text, value: end * by })))
+          [...new Set([low, high])].map((end) => ({ name, text, value: end * by })))
         .filter(({ value }) => Number.isFinite(value)),
     };
   }

@@ -216,7 +216,7 @@ uedp.plotScatter = (function () {
       notes: [
         ...missing(rows, [y, x]),
         ...[...(y.floors || []), ...(x.floors || [])].map(
-          ({ name, text }) => `Dotted line: ${name.replace("floor: ", "floor ")}, ${text}.`),
+          ({ name, text }) => `Dotted line: ${name.replace(": ", " ")}, ${text}.`),
         ...(pareto && !axes.fronted ? [undirected] : []),
         ...(scales.x.cut || scales.y.cut ? [leaving] : []),
       ],

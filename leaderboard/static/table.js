@@ -189,11 +189,11 @@
 
   // ----------------------------------------------------------------------------------------- draw
 
-  /** Below all pages of the table: what the sets' floors are, in the column of their metric. */
+  /** Below all pages of the table: what the sets' baselines and floors are, in the column of their metric. */
   function foot(now, columns) {
     const several = new Set(now.map((row) => row.set)).size > 1;
     const lines = floors(now).map((floor) => element("tr", { class: "floor" }, columns.map((column) =>
-      column.key === "mechanism" ? element("th", { scope: "row" }, `floor: ${floor.name}`)
+      column.key === "mechanism" ? element("th", { scope: "row" }, floor.name)
         : element("td", { class: column.number ? "number" : null },
           column.key === floor.key ? floor.text
             : column.key === "set" && several ? window.uedp.sets[floor.set].letter : ""))));

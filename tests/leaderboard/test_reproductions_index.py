@@ -157,7 +157,8 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def split(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    return [cell.removesuffix(" (older code)") for cell in cells]
 
 
 @cache

@@ -63,7 +63,6 @@ def result(mechanism, seed, perplexity=50.0, *, source="embedded", vocabulary="v
             "perplexity": Estimate(value=perplexity, low=perplexity - 1, high=perplexity + 1),
             "accuracy": Estimate(value=0.25),
             "unigram_perplexity": Estimate(value=321.0),
-            "bigram_perplexity": Estimate(value=98.0),
         },
         "guarantees": (guarantee(),),
         "leakage": {

@@ -8,6 +8,7 @@ from html import escape
 from uedp_bench.files.printable import plain
 from uedp_bench.leaderboard.board_cells import Sheet
 from uedp_bench.leaderboard.run_pages.in_short import Short
+from uedp_bench.leaderboard.upper_end import BETTER
 
 
 def sheet_html(sheet: Sheet) -> str:
@@ -52,12 +53,17 @@ def table_html(
 
     def cells(name: str, texts: Sequence[str]) -> str:
         return "".join(
-            f'<{name} style="text-align:{side}">{_shown(text)}</{name}>'
+            f'<{name} style="text-align:{side}{_colour(text)}">{_shown(text)}</{name}>'
             for text, side in zip(texts, sides, strict=True)
         )
 
     body = "".join(f"<tr>{cells('td', line)}</tr>" for line in lines)
     return f"<table><thead><tr>{cells('th', columns)}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _colour(text: str) -> str:
+    """Red for the mark of a table that contradicts itself."""
+    return ";color:#b3261e" if BETTER in text.split("\n") else ""
 
 
 def _shown(text: str) -> str:

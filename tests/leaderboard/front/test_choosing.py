@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import pytest
 from board_results import INVENTED, promise, seeds
 
 from uedp_bench.leaderboard.boards import boards
@@ -12,6 +13,7 @@ from uedp_bench.leaderboard.front.choosing import choices
 from uedp_bench.leaderboard.front.links import named
 from uedp_bench.leaderboard.front.page import front_context
 from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.results import ComponentSpec
 
 
 def test_rows_that_prove_something_stand_with_their_least_epsilon_of_every_unit():
@@ -47,6 +49,44 @@ def test_sets_of_real_text_come_first_and_empty_results_make_a_page():
     assert [one["generated"] for one in context["sets"]] == [False, False, True]
     nothing = front_context([])
     assert (nothing["findings"], nothing["sets"], nothing["data"]["rows"]) == ([], [], [])
+
+
+def test_the_first_answer_holds_a_row_that_learned_something():
+    def start(*rows):
+        return choices(boards(aggregate([run for row in rows for run in row])))["start"]
+
+    def row(score, epsilon, unit="user", **more):
+        return seeds("m", score, guarantees=(promise("proven", epsilon, unit, **more),),
+                     apart={"z": epsilon, "u": unit})  # fmt: skip
+
+    assert start(row(60.0, 8.0), row(50.0, 1.0, "record")) == ["user", "next-word", "8"]
+    assert start(row(500.0, 7.0), row(60.0, 12.0)) == ["user", "next-word", "16"]
+    assert start(row(500.0, 7.0), row(60.0, 40.0)) == ["user", "next-word", "any"]
+    assert start(row(500.0, 7.0), row(60.0, 1.0, "record")) == ["record", "next-word", "8"]
+    assert start(row(60.0, 10.0, "word", notion="metric-dp")) == ["word", "next-word", "any"]
+    assert start(row(500.0, 7.0)) == ["user", "next-word", "8"]
+    assert start() == ["user", "8"]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [({"name": "text", "params": {"path": "mail/sent.csv"}}, "sent.csv"),
+     ({"name": "text", "params": {"path": "C:\\mail\\sent\\"}}, "sent"),
+     ({"name": "text", "params": {}}, "text 0123abcd"),
+     ({"name": "hub", "params": {"path": "owner/reviews"}}, "reviews"),
+     ({"name": "conll2003", "params": {"path": "data/conll"}}, "conll2003")],
+)  # fmt: skip
+def test_data_are_called_by_a_name_that_says_something(source, name):
+    runs = [
+        run.model_copy(update={
+            "spec": run.spec.model_copy(update={"source": ComponentSpec.model_validate(source)}),
+            "provenance": {"corpus": {"fingerprint": "0123abcdef"}},
+        })
+        for run in seeds("user-dp", 60.0, guarantees=(promise("proven", 8.0),))
+    ]  # fmt: skip
+    context = front_context(aggregate(runs))
+    assert context["data"]["sets"][0]["name"] == f"next-word on {name}"
+    assert context["sets"][0]["name"] == f"next-word on {name}"
 
 
 def test_links_are_those_that_the_package_declares():

@@ -26,7 +26,7 @@ def found(rule, *rows):
 
 def refuted(claimed, least, **more):
     claim = promise("claimed", claimed, status="refuted", reason="audit")
-    return seeds("uedp", 500.0, guarantees=(claim,), lower_bounds=(bound(2 * least, least),),
+    return seeds("uedp", 60.0, guarantees=(claim,), lower_bounds=(bound(2 * least, least),),
                  **more)  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def test_a_refuted_claim_has_its_number_and_the_bound_that_no_chance_fails():
 
 def test_a_claim_that_a_user_declared_is_no_claim_of_a_paper():
     claim = promise("claimed", 0.5, status="refuted", reason="audit", accountant=DECLARED)
-    row = seeds("it", 500.0, guarantees=(claim,), lower_bounds=(bound(3.0, 1.5),))
+    row = seeds("it", 60.0, guarantees=(claim,), lower_bounds=(bound(3.0, 1.5),))
     (one,) = found(rules.refuted_claims, row)
     assert "for a person (declared by the user). The attack" in one.sentence
 
@@ -124,6 +124,51 @@ def test_learned_nothing_has_the_floor_that_is_hardest_to_beat():
     assert found(rules.learned_nothing, seeds("public-only", 400.0)) == []
 
 
+def test_a_private_row_above_the_unprotected_one_is_no_price_of_privacy():
+    floors = {"public-only": 90.0}
+    private = seeds("user-dp", 40.0, 1.6, guarantees=(promise("proven", 4.0),), floors=floors)
+    assert found(rules.best_for_persons, bare(floors=floors), private) == []
+    (one,) = found(rules.under_trained, bare(floors=floors), private)
+    assert one.sentence == (
+        "next-word on conll2003: user-dp reaches perplexity 40.0, ordinary training 50.0. It is "
+        "better than the unprotected row: the unprotected row is under-trained, and nothing there "
+        "says what privacy costs."
+    )
+    assert [row.label for row in one.rows] == ["user-dp", "noiseless"]
+    near = seeds("user-dp", 50.0, guarantees=(promise("proven", 4.0),))
+    assert found(rules.under_trained, bare(), near) == []  # within the interval
+    assert found(rules.under_trained, bare(), seeds("deidentify", 40.0)) == []  # promises nothing
+
+
+def test_the_card_of_the_price_says_what_attacks_still_find():
+    floors = {"public-only": 90.0}
+    proven = (promise("proven", 4.0),)
+    attacked, alone = (
+        seeds("user-dp", 60.0, exposure, guarantees=proven, floors=floors)
+        for exposure in (1.6, None)
+    )
+    (one,) = found(rules.best_for_persons, bare(floors=floors), attacked)
+    assert "Attacks still find: secret-sharer: exposure 1.62 ±0.02 bits; 1.44 where" in one.sentence
+    (one,) = found(rules.best_for_persons, bare(floors=floors), alone)
+    assert one.sentence.endswith("No attack was run on it.")
+
+
+@pytest.mark.parametrize("score", [math.inf, 3.46e30, 100.1 * 100.0])
+def test_a_model_that_diverged_is_no_finding(score):
+    claim = promise("claimed", 0.5)
+    known = boards(aggregate(seeds("uedp", score, guarantees=(claim,))))
+    assert rules.findings(known) == []
+
+
+def test_one_seed_is_no_finding():
+    claim = (promise("claimed", 0.5),)
+    runs = seeds("uedp", 400.0, guarantees=claim)
+    for count, keys in ((1, []), (2, ["learned-nothing"])):
+        assert [one.key for one in rules.findings(boards(aggregate(runs[:count])))] == keys
+    several = [*bare(), *seeds("deidentify", 55.0, 8.0)[:1]]
+    assert rules.findings(boards(aggregate(several))) == []
+
+
 # ------------------------------------------------------------------------------------ all together
 
 
@@ -131,6 +176,7 @@ def test_every_rule_gives_its_strongest_finding_and_real_text_comes_first():
     known = boards(aggregate([
         *refuted(0.5, 1.5, apart={"z": 1}), *refuted(0.5, 1.0, apart={"z": 2}),
         *refuted(0.01, 5.0, source=INVENTED),
+        *seeds("uedp", 500.0, guarantees=(promise("claimed", 0.5),), apart={"z": 3}),
     ]))  # fmt: skip
     found = rules.findings(known)
     assert [one.key for one in found] == ["refuted-claim", "learned-nothing"]
@@ -146,6 +192,9 @@ def test_numbers_of_sentences_are_those_at_odd_places():
     known = boards(aggregate([
         *bare(floors=floors), *seeds("user-dp", 60.0, 1.6, guarantees=(proven,), floors=floors),
         *seeds("deidentify", 55.0, 8.0, floors=floors), *refuted(0.5, 1.5, floors=floors),
+        *seeds("idle", 500.0, guarantees=(promise("claimed", 0.5),), floors=floors),
+        *bare(floors=floors, source=INVENTED),
+        *seeds("user-dp", 40.0, guarantees=(proven,), floors=floors, source=INVENTED),
     ]))  # fmt: skip
     found = rules.findings(known)
     assert len(found) == len(rules.RULES)

@@ -28,7 +28,8 @@ def front(tmp_path_factory):
                                                   apart={"noise_multiplier": at})),
         *seeds("idle", 300.0, guarantees=(promise("proven", 1.0),)),
         *seeds("user-dp", 20.0, guarantees=(promise("proven", 16.0),), source=INVENTED),
-        *seeds("uedp", 500.0, guarantees=(refuted,), lower_bounds=(bound(3.0, 1.5),)),
+        *seeds("uedp", 90.0, guarantees=(refuted,), lower_bounds=(bound(3.0, 1.5),)),
+        *seeds("uedp-group", 500.0, guarantees=(promise("claimed", 0.5),)),
     ], out)  # fmt: skip
     return out / "index.html"
 
@@ -55,7 +56,7 @@ def test_a_finding_leads_to_its_run_and_to_its_rows(front, visit):
     page.go_back()
     finding.get_by_role("link", name="rows behind it").click()
     page.wait_for_url("**/table.html#*")
-    assert page.evaluate("uedp.shown().length") == 11
+    assert page.evaluate("uedp.shown().length") == 12
 
 
 def test_the_rows_that_qualify_come_best_first_and_the_choice_is_a_link(front, visit):
