@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -59,13 +60,42 @@ class NoiselessParams(MinibatchParams):
         "rows come one after the other, so that a batch holds rows of one user or a few",
         exclude_if=at("shuffled"),
     )
+    keep: Literal["best-on-valid", "last"] = Field(
+        default="best-on-valid",
+        description="best-on-valid: of all epochs (and learning rates), the network with the least "
+        "loss on rows of the split valid is kept, and the last where there are no such rows; last: "
+        "that of the last epoch",
+        exclude_if=at("best-on-valid"),
+    )
+    learning_rate_factors: tuple[Annotated[float, Field(gt=0)], ...] = Field(
+        default=(1.0,),
+        min_length=1,
+        description="learning_rate times each of these is tried from the same initial weights, and "
+        "the best on rows of the split valid is kept; several multiply the time of training",
+        exclude_if=at((1.0,)),
+    )
+
+    @model_validator(mode="after")
+    def _rates_are_compared_on_valid(self) -> NoiselessParams:
+        if self.keep == "last" and len(self.learning_rate_factors) > 1:
+            raise ValueError(
+                "keep is 'last', but several learning_rate_factors are compared on rows of the "
+                "split valid; set keep to 'best-on-valid', or give one factor"
+            )
+        return self
 
 
 class Noiseless(TrainingMechanism[NoiselessParams]):
-    """Ordinary training: shuffled minibatches, AdamW or SGD, no clipping, no noise."""
+    """Ordinary training: shuffled minibatches, AdamW or SGD, no clipping, no noise.
+
+    The strongest network that rows of the split `valid` can tell is kept: private rows in a table
+    are compared with what could be had without protection. Where training text was published under
+    a guarantee, so were the rows of `valid`; elsewhere nothing is promised that the choice could
+    break.
+    """
 
     name = "noiseless"
-    version = 2
+    version = 3
     source = "baseline"
     Params = NoiselessParams
 
@@ -77,9 +107,12 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
         """Trains a copy of the learner's module."""
         from uedp_bench.learner import Schedule
         from uedp_bench.mechanisms.private_training.users import users_of
-        from uedp_bench.training.plain import train_plain
+        from uedp_bench.training.plain import BestOnValid, train_plain
 
-        if self.params.order == "by-user":
+        p = self.params
+        if p.order == "by-user":
             users_of(learner.corpus)  # or else says that a row has no user
-        schedule = Schedule(**self.params.model_dump())
-        return train_plain(schedule, learner, run), TRAINED_WITHOUT_NOISE
+        names = (field.name for field in fields(Schedule))
+        schedule = Schedule(**{name: getattr(p, name) for name in names})
+        keep = None if p.keep == "last" else BestOnValid(p.learning_rate_factors)
+        return train_plain(schedule, learner, run, keep=keep), TRAINED_WITHOUT_NOISE

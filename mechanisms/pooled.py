@@ -32,7 +32,7 @@ class Pooled(Noiseless):
     """
 
     name = "pooled"
-    version = 1
+    version = 2
     source = "Hathurusinghe, Nejadgholi, Bolic 2021, section 5"
     shows: ClassVar[str] = "all training text, seen by the operator"
 

@@ -74,7 +74,11 @@ class LanguageModelLearner(Learner):
             longest = self._rows.longest
         else:
             rows = encode_targets(corpus.texts, vocabulary, preprocessing)
-            self.truncated = sum(limit is not None and len(row) > limit for row in rows)
+            train = corpus.where("train").tolist()
+            self.truncated = sum(
+                own and limit is not None and len(row) > limit
+                for own, row in zip(train, rows, strict=True)
+            )
             self._rows = TextRows.build([row[:limit] for row in rows], vocabulary)
             longest = int(self._rows.lengths.max(initial=1))
         self.row_size = longest * vocabulary.size

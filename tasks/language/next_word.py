@@ -20,7 +20,7 @@ from uedp_bench.release import Completer, Generator, RowScorer, Scorer, Tokenise
 from uedp_bench.task import Task
 from uedp_bench.tasks.language.learner import LanguageModelLearner
 from uedp_bench.tasks.language.ngrams import NGramModel
-from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
+from uedp_bench.tasks.tokens.pretraining import private_rows, public_stage, roles_of
 from uedp_bench.tasks.tokens.rows import (
     Preprocessing,
     TextRows,
@@ -144,9 +144,7 @@ class NextWord(Task[NextWordParams]):
         missing = "the corpus has no public text: give source.public files, or set it to 0"
         if (before := public_stage(self.params, corpus, missing)) is not None:
             stages.append(self._learner(module, vocabulary, before[0], run, before[1]))
-        train = corpus.only("train")
-        if not len(train):
-            raise InputError("the corpus has no row in the split 'train'")
+        train = private_rows(corpus)
         stages.append(self._learner(module, vocabulary, train, run))
         return stages
 

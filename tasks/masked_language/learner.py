@@ -19,7 +19,7 @@ from uedp_bench.learner import (
 )
 from uedp_bench.model import HasOutputLayer
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
-from uedp_bench.tasks.tokens.pretraining import Pretraining, public_stage
+from uedp_bench.tasks.tokens.pretraining import Pretraining, private_rows, public_stage
 from uedp_bench.tasks.tokens.rows import IGNORED, encoded_rows
 
 if TYPE_CHECKING:
@@ -203,9 +203,7 @@ def masked_stages(
     missing = "the corpus has no public text: give source.public files, or set it to 0"
     if (before := public_stage(params, corpus, missing)) is not None:
         stages.append(MaskedLearner(reader, module, before[0], schedule=before[1]))
-    train = corpus.only("train")
-    if not len(train):
-        raise InputError("the corpus has no row in the split 'train'")
+    train = private_rows(corpus)
     stages.append(MaskedLearner(reader, module, train))
     for learner in stages:
         run.count({"rows_truncated": learner.truncated})

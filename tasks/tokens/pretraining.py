@@ -1,4 +1,4 @@
-"""The stage before private training: some passes over public text."""
+"""Rows of each stage: public text before private training, and the private rows themselves."""
 
 from __future__ import annotations
 
@@ -59,3 +59,15 @@ def public_stage(
         learning_rate=params.pretraining_learning_rate,
     )
     return public.with_split(np.ones(len(public), dtype=bool), "train"), schedule
+
+
+def private_rows(corpus: Corpus) -> Corpus:
+    """Rows of the split `train`, then those of `valid`, by which mechanisms may choose a network.
+
+    Raises:
+        InputError: if there is nothing to train on.
+    """
+    train, valid = (np.flatnonzero(corpus.where(split)) for split in ("train", "valid"))
+    if not len(train):
+        raise InputError("the corpus has no row in the split 'train'")
+    return corpus.take(np.concatenate([train, valid]))

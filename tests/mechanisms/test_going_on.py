@@ -15,6 +15,7 @@ from split import WordsLearner, topic_corpus
 from uedp_bench import registry
 from uedp_bench.checkpoints import Checkpoints, Pace
 from uedp_bench.clients import Clients
+from uedp_bench.corpus import SPLITS
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.run_context import Diary, Run
@@ -40,7 +41,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"rounds": 6, "local_steps": 2, "batch_size": 2, "server_momentum": 0.5},
         {"rounds": 6, "data_per_round": 0.16, "batch_size": 1, "optimizer": "adam"},
     ],
-    "noiseless": [{"epochs": 3, "batch_size": 7}],
+    "noiseless": [
+        {"epochs": 3, "batch_size": 7},
+        {"epochs": 2, "batch_size": 7, "learning_rate_factors": [0.1, 1.0, 3.0]},
+    ],
     "pooled": [{"epochs": 3, "batch_size": 7}],
     "uedp": [{**ROUNDS, "server_optimizer": "adam"}],
     "uedp-group": [{"rounds": 6, "server_momentum": 0.5, "server_optimizer": "sgd"}],
@@ -71,6 +75,9 @@ def learner_for(name: str) -> Learner:
     mentions = [rng.choice(list("abcd"), size=rng.integers(3)).tolist() for _ in range(24)]
     learner = EntityLearner(rng.normal(size=(24, 5)), [row // 3 for row in range(24)], mentions)
     learner.corpus = CLIENTS.deal(learner.corpus)
+    if name == "noiseless":  # it chooses on rows of the split valid
+        held_out = np.where(np.arange(24) < 18, 0, SPLITS.index("valid"))
+        learner.corpus = replace(learner.corpus, split=held_out)
     return learner
 
 

@@ -50,7 +50,7 @@ def test_plain_sgd_is_that_of_torch() -> None:
 def test_every_epoch_sees_each_training_row_once_and_no_other() -> None:
     learner = NetworkLearner(9, held_out=2)
     before = flat(learner.module).clone()
-    mechanism = Noiseless.create({"epochs": 3, "batch_size": 4})
+    mechanism = Noiseless.create({"epochs": 3, "batch_size": 4, "keep": "last"})
     run = run_of(learner)
     mechanism.train(learner, learner.corpus, run)
     epochs = [learner.seen[7 * i : 7 * i + 7] for i in range(3)]
@@ -65,7 +65,7 @@ def test_by_user_one_user_comes_after_another_in_an_order_of_every_epoch() -> No
     learner = NetworkLearner(40, held_out=4)
     users = np.arange(40) % 6
     learner.corpus.groups["user"][:] = users
-    params = {"epochs": 4, "batch_size": 5, "order": "by-user"}
+    params = {"epochs": 4, "batch_size": 5, "order": "by-user", "keep": "last"}
     Noiseless.create(params).train(learner, learner.corpus, run_of(learner))
     epochs = [learner.seen[36 * i : 36 * i + 36] for i in range(4)]
     orders = set()
@@ -96,6 +96,86 @@ def test_the_seed_decides() -> None:
     )
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
+
+
+def held_out_loss(module: torch.nn.Module, learner: NetworkLearner) -> float:
+    rows = np.flatnonzero(learner.corpus.where("valid"))
+    losses = learner.losses(module, learner.batch(rows, rows))
+    return float(losses.nats.detach().sum() / losses.targets.sum())
+
+
+def test_the_epoch_with_the_least_valid_loss_is_kept() -> None:
+    learner = NetworkLearner(24, held_out=8)
+    params = {"epochs": 30, "batch_size": 4, "learning_rate": 0.1}
+    run = run_of(learner)
+    found, _ = Noiseless.create(params).train(learner, learner.corpus, run)
+    losses = [value for _, value in run.series["valid_loss"]]
+    best = run.diagnostics["best_epoch"]
+    assert best == 1 + losses.index(min(losses)) < 30, "it learns its rows by heart"
+    assert held_out_loss(found, learner) == pytest.approx(min(losses), rel=1e-6)
+    assert not found.training
+    last, _ = Noiseless.create({**params, "keep": "last"}).train(
+        learner, learner.corpus, run_of(learner)
+    )
+    assert held_out_loss(last, learner) > min(losses)
+
+
+def test_the_best_of_several_learning_rates_is_kept() -> None:
+    learner = NetworkLearner(24, held_out=8)
+    learner.goals = 3.0 * learner.points[:, :2]  # something to learn
+    factors = [1e-6, 1.0, 1e3]
+    params = {"epochs": 4, "batch_size": 4, "learning_rate": 0.05}
+    run = run_of(learner)
+    mechanism = Noiseless.create({**params, "learning_rate_factors": factors})
+    found, _ = mechanism.train(learner, learner.corpus, run)
+    tried = {
+        factor: [value for _, value in run.series[f"valid_loss_at_{0.05 * factor:g}"]]
+        for factor in factors
+    }
+    assert {len(losses) for losses in tried.values()} == {4}
+    assert run.diagnostics["best_learning_rate"] == 0.05
+    assert held_out_loss(found, learner) == pytest.approx(min(map(min, tried.values())), rel=1e-6)
+    assert run.counts["rows_train"] == 3 * 4 * 16
+    # Each starts from the same weights: the first one hardly moves them.
+    assert tried[1e-6][-1] == pytest.approx(held_out_loss(learner.module, learner), rel=1e-3)
+    alone = run_of(learner)
+    Noiseless.create({**params, "learning_rate_factors": [1.0, 1e-6]}).train(
+        learner, learner.corpus, alone
+    )
+    first = [value for _, value in alone.series["valid_loss_at_0.05"]]
+    single = run_of(learner)
+    Noiseless.create(params).train(learner, learner.corpus, single)
+    assert first == [value for _, value in single.series["valid_loss"]]
+
+
+def test_a_learning_rate_that_diverges_loses() -> None:
+    learner = NetworkLearner(24, held_out=8)
+    run = run_of(learner)
+    params = {"epochs": 4, "batch_size": 4, "learning_rate": 0.01, "optimizer": "sgd"}
+    for factors in ([1.0, 1e30], [1e30, 1.0]):
+        run = run_of(learner)
+        mechanism = Noiseless.create({**params, "learning_rate_factors": factors})
+        found, _ = mechanism.train(learner, learner.corpus, run)
+        assert run.diagnostics["best_learning_rate"] == 0.01
+        assert math.isfinite(held_out_loss(found, learner))
+    with pytest.raises(InputError, match="training diverged"):
+        Noiseless.create({**params, "learning_rate_factors": [1e25, 1e30]}).train(
+            learner, learner.corpus, run_of(learner)
+        )
+
+
+def test_learning_rates_are_compared_on_valid_rows_alone() -> None:
+    learner = NetworkLearner(6)
+    with pytest.raises(InputError, match=r"no row in the split 'valid'"):
+        Noiseless.create({"learning_rate_factors": [0.1, 1.0]}).train(
+            learner, learner.corpus, run_of(learner)
+        )
+    with pytest.raises(InputError, match="keep is 'last'"):
+        Noiseless.create({"learning_rate_factors": [0.1, 1.0], "keep": "last"})
+    for factors in ([], [0.0], [-1.0, 1.0]):
+        with pytest.raises(InputError, match="learning_rate_factors"):
+            Noiseless.create({"learning_rate_factors": factors})
+    assert not {"keep", "learning_rate_factors"} & set(Noiseless.create({}).params.model_dump())
 
 
 def test_it_promises_nothing() -> None:

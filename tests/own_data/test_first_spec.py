@@ -63,7 +63,7 @@ def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
 def test_a_crowd_gets_a_mechanism_for_users_with_the_noise_that_is_needed(
     tmp_path: Path, asked: list[tuple[PlannedMechanism, Target]]
 ) -> None:
-    found, data = spec_of(chat(tmp_path))
+    found, data = spec_of(chat(tmp_path, 1050, 700))
     assert data["source"]["params"]["text_column"] == "message.body"
     assert data["source"]["params"]["user_column"] == "from.id"
     record, user = data["mechanisms"][-2:]

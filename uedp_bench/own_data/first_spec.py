@@ -18,7 +18,7 @@ from uedp_bench.own_data.spec_text import spec_text
 from uedp_bench.own_data.suggestion import Suggestion, declared_classes, suggest, task_of
 
 LEAST_ROWS = 60
-PUBLIC_SHARE, TEST_SHARE = 0.15, 0.15
+PUBLIC_SHARE, VALID_SHARE, TEST_SHARE = 0.15, 0.1, 0.15
 MUCH_UNKNOWN = 0.3
 
 
@@ -107,7 +107,7 @@ def _cuts(origin: Origin, public: float) -> dict[str, Any]:
     """Shares that are cut off where the file does not say which rows train."""
     if "split_column" in origin.params or origin.source != "text":
         return {"public_share": public} if public else {}
-    return {"valid": 0.0, "test": TEST_SHARE} | ({"public_share": public} if public else {})
+    return {"valid": VALID_SHARE, "test": TEST_SHARE} | ({"public_share": public} if public else {})
 
 
 def _with_users(origin: Origin, corpus: Corpus, given: Mapping[Role, str]) -> Origin:

@@ -20,7 +20,8 @@ PARAMETERS = {
     "public_share": "the text of this share of the training users plays public text: vocabulary "
     "and pre-training come from it. Better: public: [FILE], text that anybody may see",
     "public": "text that anybody may see: vocabulary and pre-training come from it",
-    "valid": "share of the users for validation, which nothing here needs",
+    "valid": "share of the users by whose rows noiseless chooses its epoch and learning rate; "
+    "they train nothing, and no guarantee speaks of them",
     "test": "share of the users whom utility is measured on",
     "label_names": "the classes, declared: collected from private rows they would prove nothing",
     "entity_types": "the types, declared: collected from private rows they would prove nothing",

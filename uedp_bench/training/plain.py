@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,36 +19,72 @@ from uedp_bench.training.chunks import batches_of_like_length
 from uedp_bench.training.diagnostics import count_weights
 
 
+@dataclass(frozen=True)
+class BestOnValid:
+    """Keep the network of the epoch, and of the learning rate, with the least loss on valid rows.
+
+    Attributes:
+        factors: of the schedule's learning rate; each is tried from the same initial weights.
+    """
+
+    factors: tuple[float, ...] = (1.0,)
+
+
 def train_plain(
     schedule: Schedule,
     learner: Learner,
     run: Run,
     phase: str = "train",
     rng: np.random.Generator | None = None,
+    keep: BestOnValid | None = None,
 ) -> nn.Module:
     """A trained copy of the learner's module, in evaluation mode.
 
     Args:
         schedule: how.
         learner: rows and module.
-        run: the series `PHASE_loss` is its.
+        run: the series `PHASE_loss` is its; with `keep` also `valid_loss` and the diagnostics
+            `best_epoch` and `best_learning_rate`. Where several learning rates are tried, the
+            series of each end in `_at_RATE`.
         phase: names series and progress.
         rng: draws the order of rows, and dropout; a secret one of the run by default.
+        keep: rule that chooses among the epochs; None, or a corpus without rows in the split
+            `valid`, keeps the last.
 
     Raises:
-        InputError: if the loss stops being finite.
+        InputError: if several learning rates are to be tried without rows in the split `valid`, or
+            the loss stops being finite under each of them.
     """
     module = copy.deepcopy(learner.module).to(run.device).train()
     optimizer = optimizer_for(schedule, module)
     rng = run.rng(phase, "batches") if rng is None else rng
     rows = np.flatnonzero(learner.corpus.where("train"))
+    valid = None if keep is None else _Valid.of(learner, run, phase)
+    factors = (1.0,) if keep is None else keep.factors
+    if len(factors) > 1 and valid is None:
+        raise InputError(
+            f"{len(factors)} learning rates cannot be compared: the corpus has no row in the split "
+            "'valid'; give the source one, or one factor of the learning rate"
+        )
+    start = _trained_state(module) if len(factors) > 1 else {}
     steps = max(-(-len(rows) // schedule.batch_size), 1)
+    trial_steps = schedule.epochs * steps
     now = _Epoch(rows)
     for at in run.checkpointed(
-        phase, schedule.epochs * steps, module=module, optimizer=optimizer, rng=rng, epoch=now,
+        phase, len(factors) * trial_steps, module=module, optimizer=optimizer, rng=rng, epoch=now,
         corpus=learner.corpus,
     ):  # fmt: skip
-        epoch, step = divmod(at, steps)
+        trial, place = divmod(at, trial_steps)
+        epoch, step = divmod(place, steps)
+        rate = schedule.learning_rate * factors[trial]
+        if place == 0 and len(factors) > 1:
+            module.load_state_dict(start, strict=False)
+            optimizer.state.clear()
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            now.diverged = False
+        if now.diverged:
+            continue
         if step == 0:
             now.order, now.nats, now.targets = rng.permutation(rows), 0.0, 0
             if schedule.order == "by-user":
@@ -62,15 +99,75 @@ def train_plain(
             nats, targets = plain_step(learner, module, optimizer, (chosen, seeds), run.device)
             now.nats += nats
             now.targets += targets
-            run.progress(phase, at + 1, schedule.epochs * steps)
-        if step + 1 == steps:
-            if not np.isfinite(now.nats):
+            run.progress(phase, at + 1, len(factors) * trial_steps)
+        if step + 1 < steps:
+            continue
+        name = f"_at_{rate:g}" if len(factors) > 1 else ""
+        loss = None if valid is None else valid.loss(learner, module, run.device)
+        if not (np.isfinite(now.nats) and np.isfinite(loss or 0.0)):
+            now.diverged = True
+            if trial + 1 == len(factors) and not now.best:
                 raise InputError("training diverged: the loss is not finite; lower learning_rate")
-            run.log(f"{phase}_loss", epoch + 1, now.nats / max(now.targets, 1))
-    run.count({f"rows_{phase}": schedule.epochs * len(rows)})
+            continue
+        run.log(f"{phase}_loss{name}", epoch + 1, now.nats / max(now.targets, 1))
+        if loss is None:
+            continue
+        run.log(f"valid_loss{name}", epoch + 1, loss)
+        if loss < now.least:
+            now.best, now.least = _trained_state(module), loss
+            run.note(best_epoch=epoch + 1, best_learning_rate=rate,
+                     simulation_only=["best_epoch", "best_learning_rate"])  # fmt: skip
+    module.load_state_dict(now.best, strict=False)
+    run.count({f"rows_{phase}": len(factors) * schedule.epochs * len(rows)})
     weights = sum(one.numel() for one in module.parameters() if one.requires_grad)
     count_weights(run, f"weights_{phase}", weights)
     return module.eval()
+
+
+def _trained_state(module: nn.Module) -> dict[str, Any]:
+    """Copy of the weights and buffers that training may change."""
+    frozen = {name for name, weight in module.named_parameters() if not weight.requires_grad}
+    return {
+        name: value.detach().clone()
+        for name, value in module.state_dict().items()
+        if name not in frozen
+    }
+
+
+@dataclass(frozen=True)
+class _Valid:
+    """Rows of the split `valid` with the seeds of their masks, in batches of one size."""
+
+    batches: tuple[tuple[IntArray, IntArray], ...]
+
+    @classmethod
+    def of(cls, learner: Learner, run: Run, phase: str) -> _Valid | None:
+        """The rows of a learner; None where it has none."""
+        rows = np.flatnonzero(learner.corpus.where("valid"))
+        if not len(rows):
+            return None
+        if learner.row_lengths is not None:
+            rows = rows[np.argsort(learner.row_lengths[rows], kind="stable")]
+        seeds = row_seeds(run.fresh(phase, "valid").rng(), rows.shape)
+        ends = range(0, len(rows), _VALID_BATCH)
+        return cls(tuple((rows[at:][:_VALID_BATCH], seeds[at:][:_VALID_BATCH]) for at in ends))
+
+    @denormals.as_zeros()
+    def loss(self, learner: Learner, module: nn.Module, device: str) -> float:
+        """Mean loss of a target in nats, in evaluation mode."""
+        nats = targets = 0.0
+        module.eval()
+        with torch.no_grad():
+            for batch in self.batches:
+                losses = learner.losses(module, on_device(learner.batch(*batch), device))
+                nats += float(losses.nats.sum())
+                targets += float(losses.targets.sum())
+        module.train()
+        return nats / max(targets, 1.0)
+
+
+_VALID_BATCH = 64
+"""Rows whose loss is computed at once: as many as a step of training has by default."""
 
 
 @denormals.as_zeros()
@@ -118,11 +215,14 @@ def one_user_after_another(order: IntArray, users: IntArray, rng: np.random.Gene
 
 @dataclass
 class _Epoch:
-    """A pass over the rows: their order, and the sums of its losses so far."""
+    """A pass over the rows: its order and the sums of its losses, and the best pass before."""
 
     order: IntArray
     nats: float = 0.0
     targets: int = 0
+    diverged: bool = False
+    best: dict[str, Any] = field(default_factory=dict)
+    least: float = float("inf")
 
 
 def optimizer_for(schedule: Schedule, module: nn.Module) -> torch.optim.Optimizer:

@@ -290,7 +290,9 @@ def test_public_stage_comes_first_on_public_rows_and_shares_the_module() -> None
     assert private.schedule is None
     assert public.corpus.texts == corpus.only("public").texts
     assert public.corpus.where("train").all()
-    assert private.corpus.texts == corpus.only("train").texts
+    train, valid = corpus.only("train"), corpus.only("valid")
+    assert list(private.corpus.texts) == [*train.texts, *valid.texts]
+    assert private.corpus.where("train").tolist() == [True] * len(train) + [False] * len(valid)
 
 
 def test_vocabulary_by_origin(tmp_path: Path) -> None:
