@@ -193,6 +193,11 @@ class BertRows(Learner):
         chosen = torch.as_tensor(np.asarray(rows))
         return {"tokens": self._tokens[chosen], "targets": self._labels[chosen]}
 
+    def example_batch(self) -> Batch:
+        generator = torch.Generator().manual_seed(0)
+        tokens = torch.randint(self._tokens.max() + 1, (3, 5), generator=generator)
+        return {"tokens": tokens, "targets": torch.arange(3)}
+
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         logits = module(batch["tokens"])
         nats = nn.functional.cross_entropy(logits, batch["targets"], reduction="none")

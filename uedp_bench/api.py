@@ -98,6 +98,7 @@ from uedp_bench.learner import Role as Role
 from uedp_bench.learner import Rows as Rows
 from uedp_bench.learner import Schedule as Schedule
 from uedp_bench.learner import SplitLearner as SplitLearner
+from uedp_bench.learner import example_ids as example_ids
 from uedp_bench.learner import on_device as on_device
 from uedp_bench.learner import row_seeds as row_seeds
 from uedp_bench.learner import take_over as take_over

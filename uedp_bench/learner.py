@@ -68,6 +68,21 @@ def row_seeds(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
     return seeds
 
 
+EXAMPLE_LENGTHS = (1, 3, 7, 12)
+
+
+def example_ids(size: int, longest: int | None = None) -> list[list[int]]:
+    """Made-up rows of token ids for `Learner.example_batch`, the same at every call.
+
+    Args:
+        size: of the vocabulary; ids are below it.
+        longest: most ids of a row; None for no limit.
+    """
+    rng = np.random.default_rng(0)
+    lengths = [max(1, min(length, longest or length)) for length in EXAMPLE_LENGTHS]
+    return [rng.integers(size, size=length).tolist() for length in lengths]
+
+
 def on_device(batch: Batch, device: str) -> Batch:
     """The batch with all its tensors there."""
     return {name: value.to(device) for name, value in batch.items()}
@@ -205,8 +220,23 @@ class Learner(Protocol):
         ...
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
-        """Losses of each row; row i depends on row i of the batch and on the module only."""
+        """Losses of each row; row i depends on row i of the batch and on the module only.
+
+        Which weights a network uses for a row, and in which operations, must not depend on what
+        the row says; on its length it may (`docs/proofs.md`, section 14).
+        """
         ...
+
+    def example_batch(self) -> Batch | None:
+        """Made-up rows in the form of `batch`, no number of which comes from the corpus' rows.
+
+        They are different, of different lengths, and the same whenever they are asked for: token
+        ids drawn with a fixed seed (`example_ids`). The engine computes them before
+        any row of the corpus, to see whether gradients of this network can be clipped in one
+        backward pass. With None, the default, they are not: units are clipped update by update,
+        which is slower.
+        """
+        return None
 
     def release(self, module: nn.Module) -> Release:
         """What is released when `module` is.

@@ -12,7 +12,7 @@ import numpy as np
 from uedp_bench.corpus import Corpus, IntArray, some_texts
 from uedp_bench.errors import InputError
 from uedp_bench.files.row_vectors import RowVectors
-from uedp_bench.learner import Batch
+from uedp_bench.learner import EXAMPLE_LENGTHS, Batch, example_ids
 from uedp_bench.model import FeatureArray
 from uedp_bench.tasks.tokens.rows import OnDemand, Preprocessing, prepare
 
@@ -162,6 +162,20 @@ class InputReader:
         on_demand = VectorsOnDemand if self.model.frozen() else RowsOnDemand
         return on_demand(len(corpus), partial(self._some, corpus.texts))
 
+    def examples(self, corpus: Corpus) -> Rows:
+        """Inputs of made-up rows, for `Learner.example_batch`.
+
+        Args:
+            corpus: the size of published vectors is that of its own.
+        """
+        if corpus.vectors is not None or self.model.frozen() or self.vocabulary is None:
+            given = corpus.vectors
+            size = self.model.feature_size() if given is None else given.shape[1]
+            shape = len(EXAMPLE_LENGTHS), size
+            vectors = np.random.default_rng(0).normal(size=shape) / np.sqrt(size)
+            return Rows(vectors=vectors.astype(np.float32))
+        return self._framed(example_ids(self.vocabulary.size, self._room), self.vocabulary)
+
     def _some(self, texts: Sequence[str], rows: IntArray) -> Rows:
         return self._texts(prepare(some_texts(texts, rows), self.preprocessing), cache=True)
 
@@ -194,10 +208,17 @@ class InputReader:
             return Rows(vectors=self.model.features(texts, self.device, cache=cache))
         if self.vocabulary is None:
             raise InputError(f"{self.model.name} needs a vocabulary")
-        ids = self.vocabulary.encode(texts)
-        room = None if self._limit is None else self._limit - 2
-        begin, end = self.vocabulary.begin, self.vocabulary.end
-        rows = [[begin, *row[:room], end] for row in ids]
+        return self._framed(self.vocabulary.encode(texts), self.vocabulary)
+
+    @property
+    def _room(self) -> int | None:
+        """Tokens of a row between its begin and its end; None for any number."""
+        return None if self._limit is None else self._limit - 2
+
+    def _framed(self, ids: Sequence[Sequence[int]], vocabulary: Vocabulary) -> Rows:
+        """Rows of token ids, each with its begin and its end."""
+        room = self._room
+        rows = [[vocabulary.begin, *row[:room], vocabulary.end] for row in ids]
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
         return Rows(
             flat=np.array([token for row in rows for token in row], dtype=np.int64),

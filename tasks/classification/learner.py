@@ -71,6 +71,20 @@ class ClassifierLearner(SplitLearner):
         chosen = np.asarray(rows, dtype=np.int64)
         return self._labelled(self._rows.batch(chosen, self._reader.padding), chosen, seeds)
 
+    def example_batch(self) -> Batch:
+        """See `Learner`: random tokens, or vectors, and random classes."""
+        import torch
+
+        rng = np.random.default_rng(0)
+        rows = self._reader.examples(self.corpus)
+        every = np.arange(len(rows))
+        labels = rng.integers(max(1, len(self.corpus.label_names)), size=len(rows))
+        return {
+            **rows.batch(every, self._reader.padding),
+            "labels": torch.from_numpy(labels),
+            "seeds": torch.from_numpy(row_seeds(rng, every.shape)),
+        }
+
     def masked_batch(
         self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float
     ) -> Batch:

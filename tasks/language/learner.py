@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
-from uedp_bench.learner import Batch, Learner, Losses, Schedule
+from uedp_bench.learner import Batch, Learner, Losses, Schedule, example_ids, row_seeds
 from uedp_bench.model import FeatureModule, StopsAtEnds
 from uedp_bench.tasks.tokens.rows import (
     IGNORED,
@@ -68,6 +68,7 @@ class LanguageModelLearner(Learner):
         limits = [max_tokens, None if (own := model.max_length()) is None else own - 1]
         limit = min((value for value in limits if value is not None), default=None)
         self.truncated: int | None = None if limit else 0
+        self._limit = limit
         self._rows: TextRows | RowsOnDemand
         if corpus.stored:
             self._rows = RowsOnDemand(corpus.texts, vocabulary, preprocessing, limit)
@@ -85,9 +86,18 @@ class LanguageModelLearner(Learner):
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """`tokens` and `targets` (rows, longest of these rows) and dropout `seeds` (rows,)."""
+        return self._tensors(*self._rows.padded(np.asarray(rows, dtype=np.int64)), seeds)
+
+    def example_batch(self) -> Batch:
+        """See `Learner`: random targets."""
+        ids = example_ids(self._vocabulary.size, self._limit)
+        rows = TextRows.build(ids, self._vocabulary)
+        seeds = row_seeds(np.random.default_rng(0), (len(ids),))
+        return self._tensors(*rows.padded(np.arange(len(ids))), seeds)
+
+    def _tensors(self, tokens: IntArray, targets: IntArray, seeds: IntArray) -> Batch:
         import torch
 
-        tokens, targets = self._rows.padded(np.asarray(rows, dtype=np.int64))
         return {
             "tokens": torch.from_numpy(tokens),
             "targets": torch.from_numpy(targets),

@@ -16,6 +16,8 @@ from uedp_bench.learner import (
     Learner,
     Losses,
     Schedule,
+    example_ids,
+    row_seeds,
 )
 from uedp_bench.model import HasOutputLayer
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
@@ -79,12 +81,16 @@ class _Rows(NamedTuple):
     def read(texts: Sequence[str], reader: MaskedReader) -> _Rows:
         """The tokens of texts."""
         vocabulary, room = reader.vocabulary, reader.limit - 2
-        found = vocabulary.encode(texts)
-        rows = [[vocabulary.begin, *row[:room], vocabulary.end] for row in found]
+        return _Rows.framed(vocabulary.encode(texts), vocabulary, room)
+
+    @staticmethod
+    def framed(ids: Sequence[Sequence[int]], vocabulary: Vocabulary, room: int) -> _Rows:
+        """Rows of at most so many ids, each with its begin and its end."""
+        rows = [[vocabulary.begin, *row[:room], vocabulary.end] for row in ids]
         ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
         flat = np.fromiter((t for row in rows for t in row), dtype=np.int64)
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-        return _Rows(flat, offsets, sum(len(row) > room for row in found))
+        return _Rows(flat, offsets, sum(len(row) > room for row in ids))
 
     @property
     def lengths(self) -> IntArray:
@@ -150,10 +156,20 @@ class MaskedLearner(Learner):
 
         Tokens are as the network reads them; the seeds (rows,) hid some.
         """
+        found_rows, place = self._rows.some(np.asarray(rows, dtype=np.int64))
+        return self._hidden(found_rows, place, seeds)
+
+    def example_batch(self) -> Batch:
+        """See `Learner`: random tokens."""
+        vocabulary, room = self._reader.vocabulary, self._reader.limit - 2
+        rows = _Rows.framed(example_ids(vocabulary.size, room), vocabulary, room)
+        every = np.arange(len(rows.lengths))
+        return self._hidden(rows, every, row_seeds(np.random.default_rng(0), every.shape))
+
+    def _hidden(self, rows: _Rows, place: IntArray, seeds: IntArray) -> Batch:
         import torch
 
-        found_rows, place = self._rows.some(np.asarray(rows, dtype=np.int64))
-        tokens, lengths = found_rows.padded(place, self._reader.vocabulary.end)
+        tokens, lengths = rows.padded(place, self._reader.vocabulary.end)
         hidden = hide(tokens, lengths, seeds, self._reader.rate, self._reader.vocabulary)
         found = {**hidden._asdict(), "lengths": lengths}
         return {name: torch.from_numpy(value) for name, value in found.items()}

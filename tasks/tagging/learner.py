@@ -11,7 +11,16 @@ import numpy as np
 
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, some_texts
 from uedp_bench.files.row_vectors import RowVectors
-from uedp_bench.learner import Batch, Learner, LengthsOnDemand, Losses, RowLengths, Schedule
+from uedp_bench.learner import (
+    Batch,
+    Learner,
+    LengthsOnDemand,
+    Losses,
+    RowLengths,
+    Schedule,
+    example_ids,
+    row_seeds,
+)
 from uedp_bench.models.word_pieces import VectorRows
 from uedp_bench.models.word_rows import Padding
 from uedp_bench.tasks.tagging.targets import Annotation, annotation_of, word_labels
@@ -102,6 +111,19 @@ class TaggerReader:
         words, labels = self.labelled(asked, rows)
         read = self.model.read_words(words.by_row(), self.vocabulary, self.max_tokens, self.device)
         return TaggedRows(read, words.offsets[:-1], labels)
+
+    def examples(self) -> TaggedRows:
+        """Made-up rows, for `Learner.example_batch`."""
+        size = 100 if self.vocabulary is None else self.vocabulary.size
+        words = [[self._example_word(at) for at in ids] for ids in example_ids(size)]
+        read = self.model.read_words(words, self.vocabulary, self.max_tokens, self.device)
+        lengths = [len(row) for row in words]
+        labels = np.random.default_rng(0).integers(self.labels, size=sum(lengths))
+        return TaggedRows(read, np.cumsum([0, *lengths])[:-1], labels)
+
+    def _example_word(self, token: int) -> str:
+        text = "" if self.vocabulary is None else self.vocabulary.decode([token])
+        return next(iter(text.split()), f"word{token}")
 
     def lengths(self, asked: Learnable, rows: IntArray) -> IntArray:
         """(rows,) words that the encoder reads of some rows."""
@@ -231,9 +253,17 @@ class TaggerLearner(Learner):
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """What the encoder reads, `labels` (rows, words) and dropout `seeds` (rows,)."""
+        return self._tensors(*self._rows.some(np.asarray(rows, dtype=np.int64)), seeds)
+
+    def example_batch(self) -> Batch:
+        """See `Learner`: made-up words with random labels."""
+        rows = self._reader.examples()
+        every = np.arange(len(rows.lengths))
+        return self._tensors(rows, every, row_seeds(np.random.default_rng(0), every.shape))
+
+    def _tensors(self, found: TaggedRows, place: IntArray, seeds: IntArray) -> Batch:
         import torch
 
-        found, place = self._rows.some(np.asarray(rows, dtype=np.int64))
         lengths = found.words.lengths[place]
         columns = np.arange(lengths.max(initial=1))
         inside = columns < lengths[:, None]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, some_texts
-from uedp_bench.learner import Batch, Learner, Losses, Schedule
+from uedp_bench.learner import Batch, Learner, Losses, Schedule, example_ids, row_seeds
 from uedp_bench.tasks.tokens.rows import IGNORED, TextRows, encoded_rows
 
 if TYPE_CHECKING:
@@ -123,9 +123,19 @@ class TranslationLearner(Learner):
 
         Both sides are padded to the longest of these rows; `seeds` (rows,) decide nothing.
         """
+        return self._tensors(*self._rows.some(np.asarray(rows, dtype=np.int64)), seeds)
+
+    def example_batch(self) -> Batch:
+        """See `Learner`: random tokens on both sides."""
+        vocabulary, most = self._reader.vocabulary, self._reader.max_tokens
+        ids = example_ids(vocabulary.size, most)
+        pairs = Pairs(_rows(ids, vocabulary), _rows(ids[::-1], vocabulary))
+        every = np.arange(len(ids))
+        return self._tensors(pairs, every, row_seeds(np.random.default_rng(0), every.shape))
+
+    def _tensors(self, found_rows: Pairs, place: IntArray, seeds: IntArray) -> Batch:
         import torch
 
-        found_rows, place = self._rows.some(np.asarray(rows, dtype=np.int64))
         _, sources = found_rows.sources.padded(place)
         inputs, targets = found_rows.targets.padded(place)
         found = {

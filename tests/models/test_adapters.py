@@ -23,9 +23,10 @@ from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
 from uedp_bench.registry import models, tasks
 from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 TEXTS = ["the cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 4
 TASKS = {"gpt2": "next-word", "bert": "text-classification"}
@@ -246,9 +247,8 @@ def test_adapters_are_clipped_in_one_pass_as_update_by_update(
     cohort = Cohort.build(owner, rows, np.ones(6), 3).drawn(1, None, rng, rng)
     found, workers = [], []
     for refused in (None, "a test asks for it"):
-        setup = WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4)
+        setup = WorkerSetup(learner, LocalTraining(), "cpu", 1, (), most=4, refusal=refused)
         worker = ShareWorker(setup)
-        worker._unknown = refused
         workers.append(worker)
         work = RoundWork(worker.trainer.flat.vector.clone(), limits)
         found.append(worker.unit_sum(work, Share(cohort, np.ones(3))))

@@ -15,9 +15,10 @@ from uedp_bench.models.marian import Marian, MarianParams
 from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner
 from uedp_bench.tasks.translation.release import TranslatorRelease
 from uedp_bench.training.bounds import Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 
 @pytest.fixture(scope="module")

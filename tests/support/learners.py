@@ -59,6 +59,11 @@ class NetworkLearner(ToyLearner):
         self.seen.extend(chosen.tolist())
         return {"points": self.points[chosen], "goals": self.goals[chosen]}
 
+    def example_batch(self) -> Batch:
+        rng = np.random.default_rng(0)
+        goals = torch.as_tensor(10 * rng.normal(size=(3, 2)), dtype=torch.float32)
+        return {**super().example_batch(), "goals": goals}
+
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         nats = ((module(batch["points"]) - batch["goals"]) ** 2).sum(-1)
         return Losses(nats, torch.full_like(nats, 2.0))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.corpus import Corpus, IntArray
-from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.learner import Batch, Learner, Losses, example_ids
 from uedp_bench.models.networks.causal_transformer import TransformerNetwork
 from uedp_bench.models.networks.cross_entropy import token_nats
 from uedp_bench.models.networks.lstm import Dropout, LayerShape, NetworkShape, RecurrentNetwork
@@ -42,6 +42,7 @@ class TokenLearner(Learner):
     ) -> None:
         self.module, self.vectorised, self._classes = module, False, classes
         self._rows = rows
+        self._words = 1 + max(max(row) for row in rows)
         self.corpus = Corpus(
             texts=("x",) * len(rows),
             groups={"user": np.arange(len(rows))},
@@ -49,7 +50,14 @@ class TokenLearner(Learner):
         )
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
-        chosen = [self._rows[i] for i in np.asarray(rows).tolist()]
+        return self._tensors([self._rows[i] for i in np.asarray(rows).tolist()], seeds)
+
+    def example_batch(self) -> Batch:
+        ids = example_ids(self._words, 10)
+        return self._tensors(ids, np.arange(len(ids)))
+
+    @staticmethod
+    def _tensors(chosen: Sequence[Sequence[int]], seeds: IntArray) -> Batch:
         longest = max(map(len, chosen))
         tokens = torch.tensor([[0, *row[:-1], *[1] * (longest - len(row))] for row in chosen])
         targets = torch.tensor([[*row, *[-100] * (longest - len(row))] for row in chosen])

@@ -46,6 +46,11 @@ class ToyLearner(Learner):
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         return {"points": self.points[torch.as_tensor(np.asarray(rows))]}
 
+    def example_batch(self) -> Batch:
+        rng = np.random.default_rng(0)
+        points = rng.normal(size=(3, self.points.shape[1]))
+        return {"points": torch.as_tensor(points, dtype=torch.float32)}
+
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         nats = module(batch["points"])
         return Losses(nats, torch.ones_like(nats))

@@ -11,8 +11,8 @@ computed, or a tensor whose shape depends on such numbers. A round reads:
   several rows are clipped, which terms are so long that float64 adds them up;
 * the count that an adaptive bound asks for.
 
-The first round also compares a few rows with each alone: two reads, whatever it has. Rows that
-are in doubt or not finite cost one more. Networks of `transformers` look once in each pass whether
+Before the first round, a few example rows are compared with each alone: two reads. Rows that are in
+doubt or not finite cost one more. Networks of `transformers` look once in each pass whether
 rows are padded or positions packed, which is the library's own.
 """
 

@@ -14,10 +14,10 @@ from torch import nn
 
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.training.bounds import Count, Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.unit_sums import (
-    ONE_PASS,
     RoundWork,
     Share,
     ShareWorker,
@@ -43,6 +43,11 @@ class _Scaled(Learner):
     def batch(self, rows: Any, seeds: Any) -> Batch:
         chosen = torch.as_tensor(np.asarray(rows))
         return {**self._inner.batch(rows, seeds), "factors": self.factors[chosen]}
+
+    def example_batch(self) -> Batch:
+        inner = self._inner.example_batch()
+        assert inner is not None
+        return {**inner, "factors": torch.ones(len(inner["seeds"]))}
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         rest = {name: value for name, value in batch.items() if name != "factors"}

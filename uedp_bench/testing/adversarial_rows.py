@@ -82,6 +82,11 @@ class AdversarialLearner(Learner):
         self.asked.update(int(row) for row in rows)
         return {"points": self.points[torch.as_tensor(np.asarray(rows))]}
 
+    def example_batch(self) -> Batch:
+        """See `Learner`."""
+        points = np.random.default_rng(0).normal(size=(3, WIDTH))
+        return {"points": torch.as_tensor(points, dtype=torch.float32)}
+
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """See `Learner`."""
         nats = module(batch["points"])

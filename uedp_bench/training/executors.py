@@ -4,14 +4,12 @@ A round is cut into the same shares, every share is computed by the same code wi
 were drawn for it, and the parts are added in the order of the shares: to the same bits in several
 processes of one machine, and to rounding over ranks, each of which adds its own (`ranks`).
 
-One thing is settled by each process from the first rows that it sees: that gradients may be told
-apart by row (`ghost`). Where almost all first gradients are 0 or not finite, last digits may
-differ.
+Which rule clips a unit is settled before, for all processes alike (`clipping_rule`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -50,14 +48,6 @@ class Executor(Protocol):
         """What a trainer answers that takes messages of a kind of its own (`training.visits`)."""
         ...
 
-    def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint holds of it, for a training that goes on to the same bits."""
-        ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from there."""
-        ...
-
     def changed_buffers(self) -> list[str]:
         """Names of buffers that hold statistics of private inputs (`FlatModule`), anywhere."""
         ...
@@ -78,14 +68,6 @@ class InProcess:
         """See `Executor.answer`."""
         return self._worker.answer(what)
 
-    def state_dict(self) -> dict[str, Any]:
-        """See `Executor.state_dict`."""
-        return self._worker.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `Executor.load_state_dict`."""
-        self._worker.load_state_dict(state)
-
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""
         return self.flat.changed_buffers()
@@ -104,7 +86,7 @@ def executor_of(
         injected: users whose updates an audit replaces.
     """
     most = run.speed.chunk
-    setup = WorkerSetup(learner, local, run.device, run.seed, injected, most)
+    setup = WorkerSetup(learner, local, run.device, run.seed, injected, most).decided()
     if (several := count()) > 1:
         from uedp_bench.training.ranks import AcrossRanks
 

@@ -71,8 +71,8 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
         diagnostics = Diagnostics(run, len(now.theta))
         rounds = Rounds(how.sampler, streams)
         for step in run.checkpointed(
-            "train", how.rounds, shared=now, executor=executor, diagnostics=diagnostics,
-            bound=how.bound, noise=how.noise, server=how.server, corpus=learner.corpus,
+            "train", how.rounds, shared=now, diagnostics=diagnostics, bound=how.bound,
+            noise=how.noise, server=how.server, corpus=learner.corpus,
         ):  # fmt: skip
             limits = round_limits(how, step, layers)
             taking_part = rounds.draw(step)

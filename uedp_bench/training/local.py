@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.models.networks.descent import descending, in_place
 from uedp_bench.training.cohort import Cohort
@@ -98,8 +98,13 @@ class LocalTraining:
 
     def one_sgd_step(self, rows: int) -> bool:
         """True if a unit of so many rows sends its gradient, times the learning rate."""
-        whole = self.batch_size is None or self.batch_size >= rows
-        return whole and self.epochs == 1 and self.optimizer == "sgd"
+        return bool(self.of_one_step(np.array([rows]))[0])
+
+    def of_one_step(self, rows: IntArray) -> BoolArray:
+        """(units,) True for units of so many rows that send their gradient, times the rate."""
+        most = np.inf if self.batch_size is None else self.batch_size
+        one: BoolArray = (rows <= most) & (self.epochs == 1 and self.optimizer == "sgd")
+        return one
 
     def trainer(self, learner: Learner, device: str) -> LocalTrainer:
         """See `LocalWork.trainer`."""
@@ -178,6 +183,10 @@ class LocalTrainer:
         def loss(params: dict[str, Tensor], batch: Batch, weights: Tensor) -> Tensor:
             return self._loss(self._wrapped.with_weights(params, batch), weights)
 
+        # A unit of one step sends its gradient, whoever computes beside it: moving weights and
+        # subtracting them again would cost time, and digits that depend on the weights.
+        single = self._local.of_one_step((cohort.weights > 0).sum(axis=1))
+        moves: Tensor | None = None
         steps: Steps | None = None
         for step, (rows, weights, seeds) in enumerate(schedule(cohort, self._local)):
             batch = self._batch(rows, seeds)
@@ -193,12 +202,18 @@ class LocalTrainer:
             if step == 0:
                 trained = torch.as_tensor(np.flatnonzero(here), device=self._device)
                 self._first_losses.append(values.detach()[trained])
-                if self._local.one_sgd_step(cohort.rows.shape[1]):
-                    # Moving weights and subtracting them again would only cost time and digits.
+                if single.all():
                     return sgd_move(flat, active, self._local)
+                if single.any():
+                    moves = sgd_move(flat.clone(), active, self._local)
             steps = steps or Steps(self._local, theta.expand(units, -1).clone())
             steps.move(flat, active)
-        return torch.zeros_like(theta).expand(units, -1) if steps is None else steps.weights - theta
+        if steps is None:
+            return torch.zeros_like(theta).expand(units, -1)
+        moved = steps.weights - theta
+        if moves is None:
+            return moved
+        return torch.where(torch.as_tensor(single, device=self._device)[:, None], moves, moved)
 
     def _alone(self, theta: Tensor, cohort: Cohort) -> Tensor:
         """The update (d,) of a cohort of one, whose weights are those of the module."""

@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -126,14 +126,6 @@ class InProcesses:
         self._asked += 1
         worker.send(_Question(what))
         return worker.receive()
-
-    def state_dict(self) -> dict[str, Any]:
-        """See `Executor.state_dict`."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `Executor.load_state_dict`."""
-        del state  # every process looks for itself
 
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""

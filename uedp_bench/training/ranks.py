@@ -12,7 +12,7 @@ one process does, to rounding.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -162,14 +162,6 @@ class AcrossRanks:
     def answer(self, what: Any) -> Any:
         """See `Executor.answer`: who is asked one by one is asked here."""
         return self._worker.answer(what)
-
-    def state_dict(self) -> dict[str, Any]:
-        """See `Executor.state_dict`; other ranks look for themselves."""
-        return self._worker.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `Executor.load_state_dict`."""
-        self._worker.load_state_dict(state)
 
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""

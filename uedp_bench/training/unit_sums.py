@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -22,15 +22,14 @@ from uedp_bench.training import denormals
 from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.chunks import by_rows, chunk_size, chunks, row_numbers
 from uedp_bench.training.clipping import clipped_sum, layered_sum
+from uedp_bench.training.clipping_rule import described, one_pass_refusal, settings_refusal
 from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.device import waits
 from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.ghost.single_pass import SinglePass
 from uedp_bench.training.injection import inject
 from uedp_bench.training.local import LocalTraining, LocalWork, units_at_once
 from uedp_bench.training.two_level import row_clipped_updates
-
-ONE_PASS = "one backward pass"  # noqa: S105 - no password
-"""How units are clipped where no update of a unit is written out (`training.ghost`)."""
 
 
 class Share(NamedTuple):
@@ -38,6 +37,10 @@ class Share(NamedTuple):
 
     cohort: Cohort
     weights: FloatArray
+
+    def take(self, units: IntArray) -> Share:
+        """The share of some of its units."""
+        return Share(self.cohort.take(units), self.weights[units])
 
 
 class RoundWork(NamedTuple):
@@ -68,7 +71,7 @@ class UnitSum:
         dropped_rows: of their rows, how many were not finite where rows are clipped one by one.
         injected: of them, how many an audit replaced; None where there is none.
         losses: before their first steps.
-        clipping: units by how they were clipped (`ONE_PASS`, or the reason why not).
+        clipping: units by how the training clips (`clipping_rule.described`).
         updates: (units, d) what each of them sends, clipped; None where nobody asked.
         told: of units that draw for themselves, each with its number: what happened to their rows.
         inner: of all steps inside of them, the norm of the sum and the deviation of the noise.
@@ -154,6 +157,8 @@ class WorkerSetup:
         seed: decides what an audit injects; no noise and no coin is drawn from it here.
         injected: users whose updates an audit replaces.
         most: units whose updates are held at once (`Speed.chunk`).
+        refusal: why no unit is clipped in one pass, "" if those of one local step are; None until
+            the network was looked at (`decided`).
     """
 
     learner: Learner
@@ -162,39 +167,26 @@ class WorkerSetup:
     seed: int
     injected: tuple[int, ...]
     most: int
+    refusal: str | None = None
+
+    def decided(self) -> WorkerSetup:
+        """The same setup with its clipping rule, which all processes of a training share."""
+        if self.refusal is not None:
+            return self
+        return replace(self, refusal=one_pass_refusal(self.learner, self.local, self.device) or "")
 
 
 class ShareWorker:
     """Computes shares one by one, in the process that it is in."""
 
     def __init__(self, setup: WorkerSetup) -> None:
+        self._setup = setup = setup.decided()
         self.trainer = setup.local.trainer(setup.learner, setup.device)
         self._users = setup.learner.corpus.users
-        self._setup = setup
-        self._unknown: str | None = None
         self._single_pass: SinglePass | None = None
-        if isinstance(local := setup.local, LocalTraining):
+        if isinstance(local := setup.local, LocalTraining) and not setup.refusal:
             flat = self.trainer.flat
             self._single_pass = SinglePass(setup.learner, local, flat, setup.device)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Which way of computing was settled on: bits depend on it, and a checkpoint holds it."""
-        rows = None if self._single_pass is None else self._single_pass.rows
-        found: dict[str, Any] = {
-            "unknown": self._unknown,
-            "compared": rows is not None and rows.compared,
-        }
-        if isinstance(self.trainer, DrawingTrainer):
-            found["inside"] = self.trainer.worker.state_dict()
-        return found
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on in the same way."""
-        self._unknown = state["unknown"]
-        if isinstance(self.trainer, DrawingTrainer):
-            self.trainer.worker.load_state_dict(state["inside"])
-        if self._single_pass is not None:
-            self._single_pass.rows.compared = state["compared"]
 
     def answer(self, what: Any) -> Any:
         """What the trainer answers to a message of its own kind.
@@ -212,40 +204,64 @@ class ShareWorker:
 
     @denormals.as_zeros()
     def unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
-        """The sum of what the units of a share send."""
-        width = share.cohort.rows.shape[1]
-        reason = single_pass_refusal(self._setup.local, work, width)
-        if reason is None and self._single_pass is not None:
-            try:
-                if self._unknown is None:
-                    return self._as_it_fits(self._single_pass, work, share)
-                reason = self._unknown
-            except UnknownUse as unknown:
-                reason = self._unknown = f"the network uses {unknown}"
+        """The sum of what the units of a share send.
+
+        Which rule clips a unit depends on that unit, the settings and the network: never on the
+        units beside it (`clipping_rule`).
+        """
+        local, single_pass = self._setup.local, self._single_pass
+        reason = settings_refusal(local, keep_updates=work.keep_updates) or self._setup.refusal
+        way = described(local, reason or None)
+        if reason or single_pass is None or not isinstance(local, LocalTraining):
+            return self._one_by_one(work, share, way)
+        single = local.of_one_step((share.cohort.weights > 0).sum(axis=1))
+        if single.all():
+            return self._as_it_fits(single_pass, work, share, way)
+        parts = [self._one_by_one(work, share.take(np.flatnonzero(~single)), way)]
+        if single.any():
+            units = share.take(np.flatnonzero(single))
+            parts.append(self._as_it_fits(single_pass, work, units, way))
+        return joined(iter(parts), work.theta)
+
+    def _one_by_one(self, work: RoundWork, share: Share, way: str) -> UnitSum:
+        """The sum by way of the update of each unit, however many are in the share."""
         learner, most = self._setup.learner, self._setup.most
-        if width > 1:
+        if share.cohort.rows.shape[1] > 1:
             most = units_at_once(learner, len(work.theta), self._setup.device, most)
         parts = shares(share.cohort, share.weights, learner.row_size, work.theta, most)
-        found = self._by_updates(work, parts, lambda part: self._updates(work, part), reason or "")
+        found = self._by_updates(work, parts, lambda part: self._updates(work, part), way)
         return self.trainer.counted(found) if isinstance(self.trainer, DrawingTrainer) else found
 
-    def _as_it_fits(self, single_pass: SinglePass, work: RoundWork, share: Share) -> UnitSum:
-        """The sum in one pass, or that of two halves where the device has no memory for it."""
+    def _as_it_fits(
+        self, single_pass: SinglePass, work: RoundWork, share: Share, way: str
+    ) -> UnitSum:
+        """The sum in one pass, or that of two halves where a pass of all units fails.
+
+        The device may lack memory for it. Or the network may use a weight, for some row, in a way
+        that it did not use it in for the example rows: the unit of that row alone is clipped by the
+        norm of its update, and all others as ever.
+        """
         units = len(share.weights)
         try:
-            return self._in_one_pass(single_pass, work, share)
+            return self._in_one_pass(single_pass, work, share, way)
         except torch.OutOfMemoryError:
             if units == 1:
                 raise
+        except UnknownUse:
+            if units == 1:
+                return self._one_by_one(work, share, way)
         # Here, where no frame of the pass that failed holds its tables any more.
-        torch.cuda.empty_cache()
+        if waits(work.theta.device):
+            torch.cuda.empty_cache()
         halves = (
-            self._as_it_fits(single_pass, work, Share(share.cohort.take(at), share.weights[at]))
+            self._as_it_fits(single_pass, work, share.take(at), way)
             for at in np.array_split(np.arange(units), 2)
         )
         return joined(halves, work.theta)
 
-    def _in_one_pass(self, single_pass: SinglePass, work: RoundWork, share: Share) -> UnitSum:
+    def _in_one_pass(
+        self, single_pass: SinglePass, work: RoundWork, share: Share, way: str
+    ) -> UnitSum:
         theta, limits, cohort = work.theta, work.limits, share.cohort
         replaced = self._replaced(cohort, limits)
         weights = np.where(replaced, 0.0, share.weights)
@@ -262,7 +278,7 @@ class ShareWorker:
             units=len(cohort.rows),
             rows=int((cohort.weights > 0).sum()),
             injected=0 if self._setup.injected and math.isfinite(limits.total) else None,
-            clipping=Counter({ONE_PASS: len(cohort.rows)}),
+            clipping=Counter({way: len(cohort.rows)}),
         )
         return self._with_canaries(work, share, replaced, looked) if replaced.any() else looked
 
@@ -307,7 +323,7 @@ class ShareWorker:
         work: RoundWork,
         parts: Iterable[Share],
         updates_of: Callable[[Share], tuple[Tensor, Tensor | None]],
-        reason: str,
+        way: str,
     ) -> UnitSum:
         """The sum by way of the update of each unit, some units at a time."""
         limits, marks = work.limits, Marks(work.limits)
@@ -333,7 +349,7 @@ class ShareWorker:
             rows=rows,
             injected=injected,
             losses=losses,
-            clipping=Counter({f"update by update, for {reason}": units}),
+            clipping=Counter({way: units}),
             updates=torch.cat(kept) if kept else None,
         )
 
@@ -403,18 +419,6 @@ class Marks:
         )  # fmt: skip
 
 
-def single_pass_refusal(local: LocalWork, work: RoundWork, width: int) -> str | None:
-    """Why units of up to `width` rows are not clipped in one pass; None if they are.
-
-    What the network does with its weights is seen only when it runs (`ghost.watched`).
-    """
-    if not isinstance(local, LocalTraining):
-        return f"local work is {type(local).__name__}"
-    if not local.one_sgd_step(width):
-        return "a unit takes several local steps, or steps of Adam"
-    return "each update is kept for a transcript" if work.keep_updates else None
-
-
 def round_shares(
     how: RoundWork, local: LocalWork, learner: Learner, cohort: Cohort,
     unit_weights: FloatArray, most: int,
@@ -430,11 +434,13 @@ def round_shares(
         most: units whose updates are held at once (`Speed.chunk`). Where no update is held,
             a share has as many units as fit.
     """
-    if single_pass_refusal(local, how, cohort.rows.shape[1]) is not None:
+    refused = settings_refusal(local, keep_updates=how.keep_updates) is not None
+    if refused or not isinstance(local, LocalTraining):
         yield from shares(cohort, unit_weights, learner.row_size, how.theta, most)
         return
     sizes = (cohort.weights > 0).sum(axis=1)
-    here = np.flatnonzero(sizes > 0)
+    single = local.of_one_step(sizes)
+    here = np.flatnonzero((sizes > 0) & single)
     if learner.row_lengths is None:
         order: IntArray = here[np.argsort(sizes[here], kind="stable")]
         parts = by_rows(order, sizes[order] * learner.row_size, how.theta.device)
@@ -443,8 +449,12 @@ def round_shares(
         numbers = sizes * row_numbers(cohort, learner.row_lengths, learner.row_size)
         order = here[np.argsort(numbers[here], kind="stable")]
         parts = chunks(order, numbers[order], len(order), how.theta.device)
+    everybody = Share(cohort, unit_weights)
     for units in parts:
-        yield Share(cohort.take(units), unit_weights[units])
+        yield everybody.take(units)
+    if not single.all():
+        others = everybody.take(np.flatnonzero(~single))
+        yield from shares(others.cohort, others.weights, learner.row_size, how.theta, most)
 
 
 def shares(

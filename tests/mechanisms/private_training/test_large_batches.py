@@ -13,7 +13,8 @@ from toy import ToyLearner
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.run_context import Run, Speed
 from uedp_bench.training import chunks, unit_sums
-from uedp_bench.training.unit_sums import ONE_PASS, ShareWorker
+from uedp_bench.training.clipping_rule import ONE_PASS
+from uedp_bench.training.unit_sums import ShareWorker
 
 BATCH = 64
 
@@ -36,7 +37,7 @@ def _trained(
         patch.setattr(chunks, "CACHED_NUMBERS", size * learner.row_size)
         patch.setattr(ShareWorker, "unit_sum", counted)
         if not one_pass:  # as for a network that one pass does not know
-            patch.setattr(unit_sums, "single_pass_refusal", lambda *_: "a test asks for it")
+            patch.setattr(unit_sums, "one_pass_refusal", lambda *_: "a test asks for it")
         module, _ = DPSGD.create(given).train(learner, learner.corpus, run)
     assert sum(seen) == BATCH * given["steps"]
     return flat(module), len(seen) // given["steps"]

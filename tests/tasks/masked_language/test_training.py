@@ -16,10 +16,11 @@ from uedp_bench.models import bert
 from uedp_bench.run_context import Run, Speed
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.chunks import CACHED_NUMBERS
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import train_plain
-from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 from uedp_bench.training.vector import FlatModule
 
 STEPS = {"steps": 2, "batch_size": 20, "clip": 0.5, "optimizer": "sgd"}
@@ -54,9 +55,9 @@ def test_one_pass_gives_what_each_update_by_itself_gives(
     cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
     found = []
     for fast in (True, False):
-        setup = WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4)
+        refusal = None if fast else "a test asks for it"
+        setup = WorkerSetup(learner, LocalTraining(), "cpu", 1, (), most=4, refusal=refusal)
         worker = ShareWorker(setup)
-        worker._unknown = None if fast else "a test asks for it"
         work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
         found.append(worker.unit_sum(work, Share(cohort, np.linspace(0.4, 1.0, len(units)))))
         assert (ONE_PASS in found[-1].clipping) is fast, found[-1].clipping

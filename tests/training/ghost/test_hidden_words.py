@@ -21,9 +21,10 @@ from uedp_bench.models.networks.word_transformer import WordTransformer
 from uedp_bench.registry import models
 from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
 from uedp_bench.training.bounds import Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 BOUND, WORDS, OTHERS = 0.1, 40, 24
 HOSTILE = ["5 " * 60, "5", "2 " * 30, " ".join(str(i) for i in range(3, WORDS)), "7 8 " * 29]

@@ -15,10 +15,11 @@ from uedp_bench.models.awd_lstm import AWDLSTM, AWDLSTMParams
 from uedp_bench.models.networks import recurrence_packing, recurrence_tables
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.training.bounds import Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import optimizer_for, plain_step
-from uedp_bench.training.unit_sums import ONE_PASS, RoundWork, Share, ShareWorker, WorkerSetup
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 NAMES = ["lstm-small", "cifg-lstm", "awd-lstm"]
 LONG = ["w1", " ".join(f"w{i % 9}" for i in range(30))]

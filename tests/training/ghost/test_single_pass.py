@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from uedp_bench.learner import Learner
 from uedp_bench.training.bounds import Count, Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost import norms as ghost_norms
 from uedp_bench.training.ghost.single_pass import Clipped, SinglePass
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.unit_sums import (
-    ONE_PASS,
     RoundWork,
     Share,
     ShareWorker,
@@ -47,11 +47,9 @@ def _cohort(units: list[list[int]], weighted: bool) -> Cohort:
 
 
 def _worker(learner: Learner, local: LocalTraining, *, fast: bool, **setup: Any) -> ShareWorker:
-    given = {"device": "cpu", "seed": 1, "injected": (), "most": 4, **setup}
-    worker = ShareWorker(WorkerSetup(learner, local, **given))
-    if not fast:
-        worker._unknown = "a test asks for it"
-    return worker
+    refusal = None if fast else "a test asks for it"
+    given = {"device": "cpu", "seed": 1, "injected": (), "most": 4, "refusal": refusal, **setup}
+    return ShareWorker(WorkerSetup(learner, local, **given))
 
 
 def _both(

@@ -9,10 +9,10 @@ from token_rows import TokenLearner
 from torch import Tensor, nn
 
 from uedp_bench.training.bounds import Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.unit_sums import (
-    ONE_PASS,
     RoundWork,
     Share,
     ShareWorker,

@@ -11,10 +11,10 @@ from model_learners import ROWS, learner_of_model
 
 from uedp_bench.training import chunks
 from uedp_bench.training.bounds import Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.unit_sums import (
-    ONE_PASS,
     RoundWork,
     Share,
     ShareWorker,

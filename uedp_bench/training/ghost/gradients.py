@@ -7,7 +7,6 @@ as large as the weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -48,6 +47,8 @@ class WeightGradients:
         products, lookups: one for each use; they become one along their tokens (`gathered`).
         whole: (rows, *shape), the sum of those that are given as they are.
         summed: (rows,) where `whole` is a sum over rows of a unit: the sum of their norms.
+        reached: (rows,) where `whole` was made of products or lookups: their reach (`norms.reach`),
+            which bounds on norms depend on.
     """
 
     shape: tuple[int, ...]
@@ -55,6 +56,7 @@ class WeightGradients:
     lookups: list[Lookup] = field(default_factory=list)
     whole: Tensor | None = None
     summed: Tensor | None = None
+    reached: Tensor | None = None
 
     def add_whole(self, gradients: Tensor) -> None:
         """Adds gradients (rows, *shape)."""
@@ -84,7 +86,8 @@ class WeightGradients:
         whole = self.whole
         if whole is not None:
             whole = whole * factors.view(-1, *(1,) * len(self.shape))
-        return replace(self, products=products, lookups=lookups, whole=whole)
+        reached = None if self.reached is None else self.reached * factors.abs()
+        return replace(self, products=products, lookups=lookups, whole=whole, reached=reached)
 
     def without(self, bad: Tensor) -> WeightGradients:
         """The gradients, those of the rows that `bad` (rows,) names made 0 whatever they were."""
@@ -94,6 +97,7 @@ class WeightGradients:
             products=[Product(silent(left, bad), silent(right, bad)) for left, right in products],
             lookups=[Lookup(ids, silent(values, bad)) for ids, values in lookups],
             whole=None if self.whole is None else silent(self.whole, bad),
+            reached=None if self.reached is None else silent(self.reached, bad),
         )
 
     def units(self, start: int, units: int, rows: int) -> WeightGradients:
@@ -108,12 +112,16 @@ class WeightGradients:
         if whole is not None and rows > 1:
             summed = exact_norms(whole.flatten(1)).view(units, rows).sum(dim=1)
             whole = whole.view(units, rows, *self.shape).sum(dim=1, dtype=torch.float64)
+        reached = self.reached
+        if reached is not None:
+            reached = reached[part].view(units, rows).sum(dim=1)
         return replace(
             self,
             products=[Product(joined(left), joined(right)) for left, right in self.products],
             lookups=[Lookup(joined(ids), joined(values)) for ids, values in self.lookups],
             whole=whole,
             summed=summed,
+            reached=reached,
         )
 
     def some(self, chosen: Tensor | slice) -> WeightGradients:
@@ -124,6 +132,7 @@ class WeightGradients:
             lookups=[Lookup(ids[chosen], values[chosen]) for ids, values in self.lookups],
             whole=None if self.whole is None else self.whole[chosen],
             summed=None if self.summed is None else self.summed[chosen],
+            reached=None if self.reached is None else self.reached[chosen],
         )
 
     def each(self) -> Tensor:
@@ -192,38 +201,3 @@ def _outers(left: Tensor, right: Tensor) -> Tensor:
     if left.device.type == "cpu" and left[0].numel() * right.shape[2] >= LARGE:
         return torch.stack([outer(a, b) for a, b in zip(left, right, strict=True)])
     return torch.bmm(left.transpose(1, 2), right)
-
-
-def joined_rows(parts: Sequence[Mapping[str, WeightGradients]]) -> dict[str, WeightGradients]:
-    """Gradients of several batches of rows as those of one.
-
-    Args:
-        parts: by name of the weight, gathered; at least one.
-
-    Raises:
-        UnknownUse: if they use other weights, or other numbers of tokens.
-    """
-    found = {}
-    for name, first in parts[0].items():
-        every = [part[name] for part in parts if name in part]
-        try:
-            tensors = [torch.cat(same) for same in zip(*_tensors(every), strict=True)]
-        except (ValueError, RuntimeError):
-            every = []
-        if len(every) != len(parts) or any(part.keys() != parts[0].keys() for part in parts):
-            raise UnknownUse(f"{name} for some rows otherwise than for others")
-        at = iter(tensors)
-        found[name] = WeightGradients(
-            first.shape,
-            [Product(next(at), next(at)) for _ in first.products],
-            [Lookup(next(at), next(at)) for _ in first.lookups],
-            None if first.whole is None else next(at),
-        )
-    return found
-
-
-def _tensors(gradients: Sequence[WeightGradients]) -> Iterator[list[Tensor]]:
-    for each in gradients:
-        pairs = [*each.products, *each.lookups]
-        found = [tensor for pair in pairs for tensor in pair]
-        yield found if each.whole is None else [*found, each.whole]

@@ -55,6 +55,24 @@ _KEPT = 2**23
 """Numbers of gradients that are kept once they are written out (32 MB), of a share."""
 
 
+class Margin(NamedTuple):
+    """What a bound adds to a computed norm n, by the reach S: sqrt(n^2 + square S^2) + linear S.
+
+    Attributes:
+        square, linear: see above.
+    """
+
+    square: float
+    linear: float
+
+
+ONE_LEVEL = Margin(GRAM_ERROR, WRITTEN_ERROR + PRODUCT_ERROR)
+
+TWO_LEVELS = Margin(GRAM_ERROR + 2.01 * (WRITTEN_ERROR + PRODUCT_ERROR), 0.0)
+"""Never less than that of one level, and the length of a vector with one more coordinate: clipping
+the sum of clipped rows by it is a projection, which does not expand distances."""
+
+
 class Bounds(NamedTuple):
     """Norms of the units' gradients of one weight, and bounds on them, in float64.
 
@@ -96,6 +114,7 @@ def part_norms(
     gradients: Mapping[str, WeightGradients],
     groups: Sequence[Group],
     parts: Sequence[Sequence[str]],
+    margin: Margin = ONE_LEVEL,
 ) -> Norms:
     """Norms of the gradients of units.
 
@@ -108,6 +127,7 @@ def part_norms(
         gradients: by row, by name of the weight, gathered.
         groups: units of these rows, in order, from the first row on.
         parts: names of the weights whose norm is one.
+        margin: of the bounds.
     """
     units, kept, room = sum(group.units for group in groups), dict[str, Tensor](), _room(gradients)
     for name, found in gradients.items():
@@ -122,7 +142,9 @@ def part_norms(
         bounds = {}
         for name, found in gradients.items():
             part, written = found.units(*group), name in kept
-            bounds[name] = _written_out(part, kept[name][here]) if written else _bounds(part)
+            bounds[name] = (
+                _written_out(part, kept[name][here], margin) if written else _bounds(part, margin)
+            )
         found_of.append([_parts(bounds, parts, group.units, which) for which in range(3)])
         first += group.units
     upper, norms, doubt = (torch.cat(columns) for columns in zip(*found_of, strict=True))
@@ -130,7 +152,7 @@ def part_norms(
     again = loose.cpu().numpy()  # one look at a device that may still compute
     finite = not again.any()
     if not finite:
-        _compute_again(upper, again, gradients, groups, parts)
+        _compute_again(upper, again, gradients, groups, parts, margin)
         finite = bool(torch.isfinite(upper).all())
     return Norms(upper.sqrt(), kept, finite)
 
@@ -147,6 +169,7 @@ def _compute_again(
     gradients: Mapping[str, WeightGradients],
     groups: Sequence[Group],
     parts: Sequence[Sequence[str]],
+    margin: Margin,
 ) -> None:
     """Replaces squared norms `upper` (units, parts) of units that `again` (units,) names."""
     first = 0
@@ -155,7 +178,9 @@ def _compute_again(
         if len(chosen):
             at = torch.as_tensor(chosen, device=upper.device)
             some = {name: found.units(*group).some(at) for name, found in gradients.items()}
-            bounds = {name: written_out_bounds(found) for name, found in some.items()}
+            bounds = {
+                name: written_out_bounds(found, margin=margin) for name, found in some.items()
+            }
             upper[first + at] = _parts(bounds, parts, len(chosen), 0)
         first += group.units
 
@@ -173,31 +198,35 @@ def _parts(
     return torch.stack(columns, dim=1)
 
 
-def written_out_bounds(gradients: WeightGradients, dtype: torch.dtype = torch.float64) -> Bounds:
+def written_out_bounds(
+    gradients: WeightGradients, dtype: torch.dtype = torch.float64, margin: Margin = ONE_LEVEL
+) -> Bounds:
     """Bounds from the gradients themselves, a few units at a time; `dtype` as of `reach`."""
     norms = torch.cat([exact_norms(part.each().flatten(1)) for part in _few(gradients)])
-    return _around(norms, gradients, dtype)
+    return _around(norms, gradients, dtype, margin)
 
 
-def _written_out(gradients: WeightGradients, each: Tensor) -> Bounds:
+def _written_out(gradients: WeightGradients, each: Tensor, margin: Margin) -> Bounds:
     """The same of gradients (units, *shape) that are written out already."""
-    return _around(exact_norms(each.flatten(1)), gradients, torch.float32)
+    return _around(exact_norms(each.flatten(1)), gradients, torch.float32, margin)
 
 
-def _around(norms: Tensor, gradients: WeightGradients, dtype: torch.dtype) -> Bounds:
+def _around(
+    norms: Tensor, gradients: WeightGradients, dtype: torch.dtype, margin: Margin
+) -> Bounds:
     """Bounds around norms of gradients that were written out."""
     none = torch.zeros_like(norms)
-    if gradients.products or gradients.lookups:
-        return Bounds(_rounded_up(norms**2, reach(gradients, dtype)), norms, none)
+    if gradients.products or gradients.lookups or gradients.reached is not None:
+        return Bounds(_rounded_up(norms**2, reach(gradients, dtype), margin), norms, none)
     if gradients.summed is not None:
         return Bounds(norms + SUM_ERROR * gradients.summed, norms, none)
     return Bounds(norms, norms, none)  # what is added is what is measured
 
 
-def _rounded_up(squares: Tensor, reached: Tensor) -> Tensor:
+def _rounded_up(squares: Tensor, reached: Tensor, margin: Margin) -> Tensor:
     """(units,) bounds on norms by their squares, whichever way those were computed."""
-    norms = torch.sqrt(squares.clamp(min=0.0) + GRAM_ERROR * reached**2)
-    return norms + (WRITTEN_ERROR + PRODUCT_ERROR) * reached
+    norms = torch.sqrt(squares.clamp(min=0.0) + margin.square * reached**2)
+    return norms + margin.linear * reached
 
 
 def _few(gradients: WeightGradients) -> Iterator[WeightGradients]:
@@ -213,6 +242,8 @@ def reach(gradients: WeightGradients, dtype: torch.dtype = torch.float64) -> Ten
 
     Rounding is relative to it. float32 is faster, and overflows where numbers pass 1e19.
     """
+    if gradients.reached is not None:
+        return gradients.reached
     found = [
         (_lengths(left, dtype) * _lengths(right, dtype)).sum(dim=1)
         for left, right in gradients.products
@@ -231,9 +262,9 @@ def _lengths(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return 1.01 * lengths.double()
 
 
-def _bounds(gradients: WeightGradients) -> Bounds:
+def _bounds(gradients: WeightGradients, margin: Margin) -> Bounds:
     if _prefers_written_out(gradients, rows=1):
-        return written_out_bounds(gradients, torch.float32)
+        return written_out_bounds(gradients, torch.float32, margin)
     products, lookups = gradients.products, gradients.lookups
     reached = reach(gradients, torch.float32)
     squares = torch.zeros_like(reached)
@@ -244,7 +275,7 @@ def _bounds(gradients: WeightGradients) -> Bounds:
     if products and lookups:
         squares += 2.0 * _cross(products[0], lookups[0])
     norms = torch.sqrt(squares.clamp(min=0.0))
-    return Bounds(_rounded_up(squares, reached), norms, GRAM_ERROR * reached**2)
+    return Bounds(_rounded_up(squares, reached, margin), norms, GRAM_ERROR * reached**2)
 
 
 def _is_written_out(gradients: WeightGradients, group: Group) -> bool:

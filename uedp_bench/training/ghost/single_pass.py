@@ -8,7 +8,7 @@ factor for each row (book-keeping: Bu, Wang, Zha, Karypis 2023, arXiv:2210.00038
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping import exact_norms, norm_factors
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost.gradients import WeightGradients, silent
-from uedp_bench.training.ghost.norms import Group, part_norms
+from uedp_bench.training.ghost.norms import ONE_LEVEL, TWO_LEVELS, Group, part_norms, reach
 from uedp_bench.training.ghost.row_gradients import Gradients, RowGradients, Units
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.vector import FlatModule
@@ -128,7 +128,8 @@ class SinglePass:
             rows = Units(torch.arange(len(owner), device=theta.device), len(owner), units.weights)
             gradients, losses = self.rows.of(theta, batch, rows)
             single = (Group(0, len(owner), 1),)
-            of_rows = self._clip(gradients, single, Limits(limits.rows), self._moves)
+            first = replace(limits, total=limits.rows)
+            of_rows = self._clip(gradients, single, first, self._moves)
             gradients = of_rows.applied(gradients)
             dropped_rows = (~torch.isfinite(of_rows.norms)).sum()
             clip = self._clip(gradients, layout.groups, limits, torch.ones_like)
@@ -160,12 +161,13 @@ class SinglePass:
         Args:
             gradients: by row.
             groups: units of these rows, in order.
-            limits: of a unit's update.
+            limits: of a unit's update; where they limit rows too, this is one of two levels.
             moves: (units,) factors from gradients to updates, by the norms of the gradients.
         """
         parts = self._flat.by_layer() if limits.layers else (tuple(self._flat.names),)
         bounds = limits.layers or (limits.total,)
-        norms, kept, finite = part_norms(gradients, groups, parts)
+        margin = ONE_LEVEL if limits.rows is None else TWO_LEVELS
+        norms, kept, finite = part_norms(gradients, groups, parts, margin)
         rate = moves(torch.linalg.vector_norm(norms, dim=1))
         found = [
             norm_factors(rate * norms[:, k], bound, self._flat.vector.dtype)
@@ -240,7 +242,7 @@ class Clip(NamedTuple):
     def applied(self, gradients: Gradients) -> Gradients:
         """Gradients by row, where units are rows, times the factors of the rows."""
         known = {
-            name: WeightGradients(found.shape, whole=self.kept[name])
+            name: WeightGradients(found.shape, whole=self.kept[name], reached=reach(found))
             if name in self.kept
             else found
             for name, found in gradients.items()

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from uedp_bench.corpus import IntArray
@@ -21,7 +20,7 @@ from uedp_bench.learner import Learner
 from uedp_bench.rank_group import count, told
 from uedp_bench.run_context import Run
 from uedp_bench.training.bounds import Seen
-from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.clipping_rule import settings_refusal
 from uedp_bench.training.diagnostics import Diagnostics
 from uedp_bench.training.federation import (
     Federation,
@@ -31,7 +30,6 @@ from uedp_bench.training.federation import (
     events_of,
     role_of,
 )
-from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.messages import Sending, send_updates, send_weights
 from uedp_bench.training.noise import IndependentGaussian
@@ -47,10 +45,10 @@ from uedp_bench.training.one_round import (
 )
 from uedp_bench.training.ranks import deal
 from uedp_bench.training.server import LayeredStep, WeightwiseStep
-from uedp_bench.training.sharded.gradients import NothingToCompareError
 from uedp_bench.training.sharded.leading import Leading, raise_failed
 from uedp_bench.training.sharded.network import placeholder
 from uedp_bench.training.sharded.worker import (
+    Probe,
     Restore,
     Round,
     RoundAlone,
@@ -58,15 +56,12 @@ from uedp_bench.training.sharded.worker import (
     Step,
     padded_passes,
 )
-from uedp_bench.training.unit_sums import RoundWork, UnitSum, joined, single_pass_refusal
+from uedp_bench.training.unit_sums import RoundWork, UnitSum, joined
 
 _POSSIBLE = (
     "possible are local steps of sgd and Adam, noise that is independent in each round, and every "
     "server optimiser of this package"
 )
-
-_LOOKED_AT = 64
-"""Training rows on which gradients by row are compared with those of single rows, at most."""
 
 
 def check_shardable(how: Federation, run: Run, injected: tuple[int, ...]) -> None:
@@ -115,6 +110,7 @@ def train_sharded(
     role = role_of(how, learner)
     run.computed("ranks", f"{count()} ranks, sharded weights, sums in float64")
     with _Training(how, learner, run) as now:
+        now.decide()
         layers = now.part.module.layers()
         theta = placeholder((len(now.part.module),), torch.zeros(()))
         diagnostics = Diagnostics(run, len(theta))
@@ -150,7 +146,6 @@ class _Training(Leading):
 
     Attributes:
         bounded: every round so far bounded what a unit adds.
-        unknown: how the network uses its weights, if gradients cannot be told apart by row.
     """
 
     def __init__(self, how: Federation, learner: Learner, run: Run) -> None:
@@ -158,20 +153,29 @@ class _Training(Leading):
         super().__init__(learner, how.local, how.server, run.device)
         self._how, self._run = how, run
         self.bounded, self._finite = True, True
-        self.unknown: str | None = None
+        self._refusal: str | None = None
+
+    def decide(self) -> None:
+        """Settles by which rule units are clipped, before any of their rows is read.
+
+        Either all units are clipped in one pass or none is: what they take part in on all ranks
+        must be the same.
+        """
+        local = self._how.local
+        self._refusal = settings_refusal(local, keep_updates=False)
+        if self._refusal is None and local.batch_size is not None:
+            self._refusal = "units of many rows take several local steps"
+        if self._refusal is None:
+            told(Probe())
+            of_ranks = self.part.refusals()
+            raise_failed(of_ranks)
+            self._refusal = next((reason for reason in of_ranks if reason is not None), None)
 
     def unit_sum(self, begun: Begun) -> UnitSum:
         """The counts of a round, whose sum stays in parts. What a rank raises is raised."""
-        width = max((share.cohort.rows.shape[1] for share in begun.shares), default=1)
-        reason = self.unknown or single_pass_refusal(self._how.local, begun.work, width)
-        if reason is None:
-            try:
-                return self._in_one_pass(begun)
-            except UnknownUse as unknown:
-                reason = self.unknown = f"the network uses {unknown}"
-            except NothingToCompareError:  # in this round
-                reason = "the gradients of almost all rows are 0 or not finite"
-        work = RoundAlone(begun.work.limits, begun.shares, reason)
+        if self._refusal is None:
+            return self._in_one_pass(begun)
+        work = RoundAlone(begun.work.limits, begun.shares, self._refusal)
         told(work)
         of_ranks = self.part.round(work)
         raise_failed(of_ranks)
@@ -180,9 +184,8 @@ class _Training(Leading):
 
     def _in_one_pass(self, begun: Begun) -> UnitSum:
         """The same where all units of a share are clipped in one pass."""
-        looked_at = [] if self.part.compared else [_some_rows(self._how)]
         dealt = deal(begun.shares, count())
-        work = Round(begun.work.limits, padded_passes(dealt), looked_at)
+        work = Round(begun.work.limits, padded_passes(dealt))
         told(work)
         of_ranks = self.part.round(work)
         raise_failed(of_ranks)
@@ -241,20 +244,10 @@ class _Training(Leading):
         self.check()
         told(State())
         ranks = self.part.state()
-        return {"bounded": self.bounded, "unknown": self.unknown, "ranks": ranks}
+        return {"bounded": self.bounded, "ranks": ranks}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Puts them back."""
-        self.bounded, self.unknown = state["bounded"], state["unknown"]
+        self.bounded = state["bounded"]
         told(Restore())
         self.part.restore(state["ranks"])
-
-
-def _some_rows(how: Federation) -> Cohort:
-    """A few training rows, each a unit of its own, that gradients are compared on."""
-    rows = how.units.rows[np.linspace(0, len(how.units.rows) - 1, _LOOKED_AT).astype(np.int64)]
-    rows = np.unique(rows)
-    units = np.arange(len(rows))
-    rng = np.random.default_rng(0)  # of dropout: nothing that is compared hides anything
-    cohort = Cohort.build(units, rows, np.ones(len(rows)), len(rows))
-    return cohort.drawn(1, None, rng, rng)

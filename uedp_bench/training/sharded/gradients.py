@@ -11,26 +11,22 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from uedp_bench.learner import Batch, Learner
-from uedp_bench.training.cohort import Cohort
+from uedp_bench.learner import Batch, Learner, on_device
 from uedp_bench.training.ghost.gradients import UnknownUse
-from uedp_bench.training.ghost.row_gradients import (
+from uedp_bench.training.ghost.probe import (
     AGREES,
-    COMPARED,
     LONGEST,
+    MIXED,
+    NO_EXAMPLES,
+    NOTHING_TO_COMPARE,
     SHORTEST,
-    Gradients,
-    RowGradients,
-    Units,
+    disturbance,
 )
+from uedp_bench.training.ghost.row_gradients import Gradients, RowGradients, Units
 from uedp_bench.training.ghost.single_pass import Clip, SinglePass
 from uedp_bench.training.ghost.watched import Tape
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.sharded.network import ShardedModule, Sums
-
-
-class NothingToCompareError(Exception):
-    """Almost all rows have gradients that are 0, tiny or not finite."""
 
 
 class ShardedRowGradients(RowGradients):
@@ -42,66 +38,69 @@ class ShardedRowGradients(RowGradients):
         super().__init__(learner, module, reduction)
         self._module = module
 
-    def of(self, theta: Tensor, batch: Batch, units: Units) -> tuple[Gradients, Tensor]:
-        """See `RowGradients.of`; `compare` is asked before."""
-        return self._recorded(theta, batch, units)
+    def of(
+        self, theta: Tensor, batch: Batch, units: Units, scales: Tensor | None = None
+    ) -> tuple[Gradients, Tensor]:
+        """See `RowGradients.of`."""
+        with self._module.gathering_again():
+            return super().of(theta, batch, units, scales)
 
-    def compare(self, batch: Batch) -> bool:
-        """Compares rows side by side with each row alone; see `RowGradients._compare`.
+    def compare(self, batch: Batch) -> None:
+        """Compares gradients of example rows; see `ghost.probe.compare`.
 
         All ranks compute the same rows, so that each has its part of the same gradients.
 
-        Returns:
-            False where less than two rows have gradients of a usual size.
-
         Raises:
-            UnknownUse: if the two differ.
+            UnknownUse: naming the weight whose gradients differ, or its use that is not known.
         """
-        rows = list[int]()
-        for row in range(len(next(iter(batch.values())))):
-            squares = [one.double().square().sum() for one in self._part_alone(batch, row)]
-            length = self._sums(squares).sum().sqrt()
-            if SHORTEST < float(length) < LONGEST:
-                rows.append(row)
-            if len(rows) == COMPARED:
-                break
-        if len(rows) < 2:
-            return False
-        chosen = torch.tensor(rows, device=self._module.vector.device)
-        few = {name: value[chosen] for name, value in batch.items()}
-        each = torch.arange(len(rows), device=chosen.device)
-        units = Units(each, len(rows), torch.ones_like(each, dtype=self._module.vector.dtype))
-        with torch.no_grad():
-            losses = self._network.with_weights(self._module.lazy(), few)
-        times = units.coefficients(losses, self._reduction) * 2.0 ** each.to(units.weights.dtype)
-        found = self._recorded(self._module.vector, few, units, times)[0]
-        for i, row in enumerate(rows):
-            wrong, expected = list[Tensor](), list[Tensor]()
-            for name, alone in zip(self._module.names, self._part_alone(batch, row), strict=True):
-                got = torch.zeros_like(alone)
-                if (by_row := found.get(name)) is not None:
-                    got = self._module.mine(name, by_row.some(slice(i, i + 1)).each()[0])
-                wrong.append(torch.sub(got, alone, alpha=2**i).double().square().sum())
-                expected.append(alone.double().square().sum())
-            sums = self._sums([*wrong, *expected]).sqrt()
-            off, right = sums[: len(wrong)], sums[len(wrong) :]
-            whole = torch.linalg.vector_norm(right)
-            agree = off <= AGREES * 2**i * right + 1e-6 * whole
-            for name, same in zip(self._module.names, agree.tolist(), strict=True):
-                if not same:
-                    raise UnknownUse(f"{name} in a way that gives rows side by side other "
-                                     "gradients than each row alone")  # fmt: skip
-        self.compared = True
-        return True
+        vector = self._module.vector
+        start = vector.clone()
+        vector.add_(disturbance(len(vector), seed=self._module.lockstep.rank).to(vector))
+        try:
+            self._compare(batch)
+        finally:
+            vector.copy_(start)
+
+    def _compare(self, batch: Batch) -> None:
+        vector, number = self._module.vector, len(next(iter(batch.values())))
+        lengths = [self._lengths(self._part_alone(batch, row)) for row in range(number)]
+        wholes = [float(torch.linalg.vector_norm(of_row)) for of_row in lengths]
+        usual = [row for row, norm in enumerate(wholes) if SHORTEST < norm < LONGEST]
+        if len(usual) < 2:
+            raise UnknownUse(NOTHING_TO_COMPARE)
+        each = torch.arange(number, device=vector.device)
+        ones = torch.ones_like(each, dtype=vector.dtype)
+        scales = 2.0 ** each.to(vector.dtype)
+        together, _ = self.of(vector, batch, Units(each, number, ones), scales)
+        for row in usual:
+            single = {name: value[row : row + 1] for name, value in batch.items()}
+            unit = Units(each[:1], 1, ones[:1])
+            by_itself, _ = self.of(vector, single, unit, scales[row : row + 1])
+            alone = self._part_alone(batch, row)
+            for gradients, at in ((together, row), (by_itself, 0)):
+                wrong = self._lengths([
+                    torch.sub(self._part(gradients, name, at, like), like, alpha=2**row)
+                    for name, like in zip(self._module.names, alone, strict=True)
+                ])  # fmt: skip
+                allowed = AGREES * lengths[row] + 1e-6 * wholes[row]
+                agree = (wrong <= allowed * 2**row).tolist()
+                for name, same in zip(self._module.names, agree, strict=True):
+                    if not same:
+                        raise UnknownUse(f"{name} {MIXED}")
+
+    def _part(self, gradients: Gradients, name: str, row: int, like: Tensor) -> Tensor:
+        """This rank's part of the gradient of one weight by one row."""
+        if (by_row := gradients.get(name)) is None:
+            return torch.zeros_like(like)
+        return self._module.mine(name, by_row.some(slice(row, row + 1)).each()[0])
+
+    def _lengths(self, parts: list[Tensor]) -> Tensor:
+        """(weights,) norms of gradients of which each rank has its parts."""
+        squares = torch.stack([part.double().square().sum() for part in parts])
+        return self._module.summed(Sums.COMPARED, squares).sqrt()
 
     def _watched(self, theta: Tensor, tape: Tape) -> dict[str, Tensor]:
         return self._module.watched(tape)
-
-    def _recorded(
-        self, theta: Tensor, batch: Batch, units: Units, given: Tensor | None = None
-    ) -> tuple[Gradients, Tensor]:
-        with self._module.gathering_again():
-            return super()._recorded(theta, batch, units, given)
 
     def _part_alone(self, batch: Batch, row: int) -> list[Tensor]:
         """This rank's parts of the gradient of one row, by autograd alone."""
@@ -116,10 +115,6 @@ class ShardedRowGradients(RowGradients):
             if not value.requires_grad:
                 return [torch.zeros_like(leaf) for leaf in leaves]
             return list(torch.autograd.grad(value, leaves, materialize_grads=True))
-
-    def _sums(self, values: list[Tensor]) -> Tensor:
-        """Sums over ranks of one number each."""
-        return self._module.summed(Sums.COMPARED, torch.stack(values))
 
 
 class ShardedPass(SinglePass):
@@ -141,9 +136,16 @@ class ShardedPass(SinglePass):
         """Starts a sum."""
         self.total = torch.zeros_like(self._module.vector, dtype=torch.float64)
 
-    def compare(self, cohort: Cohort) -> bool:
-        """Looks at rows of a cohort, which all ranks were given; see `ShardedRowGradients`."""
-        return self.rows.compare(self._read(cohort)[1])
+    def refusal(self) -> str | None:
+        """Why this network is not clipped in one pass; None if it is. All ranks ask together."""
+        batch = self._learner.example_batch()
+        if batch is None:
+            return NO_EXAMPLES
+        try:
+            self.rows.compare(on_device(batch, self._device))
+        except UnknownUse as unknown:
+            return f"the network uses {unknown}"
+        return None
 
     def _total(
         self, gradients: Gradients, clip: Clip, owner: Tensor, unit_weights: Tensor

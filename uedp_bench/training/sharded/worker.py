@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from uedp_bench.errors import PrivacyError
 from uedp_bench.rank_group import (
     Call,
     Failed,
@@ -28,16 +29,17 @@ from uedp_bench.rank_group import (
 )
 from uedp_bench.registry import load_plugins
 from uedp_bench.training.bounds import Limits
-from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.clipping_rule import ONE_PASS
+from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.server import LayeredStep, ServerStep
 from uedp_bench.training.sharded.alone import UnitByUnit
-from uedp_bench.training.sharded.gradients import NothingToCompareError, ShardedPass
+from uedp_bench.training.sharded.gradients import ShardedPass
 from uedp_bench.training.sharded.lockstep import Lockstep
 from uedp_bench.training.sharded.network import ShardedModule, Sums, Weight
 from uedp_bench.training.sharded.skeleton import read_learner
 from uedp_bench.training.sharded.spread import Keep, kept
-from uedp_bench.training.unit_sums import ONE_PASS, Marks, Share, UnitSum
+from uedp_bench.training.unit_sums import Marks, Share, UnitSum
 
 
 class Begin(NamedTuple):
@@ -67,12 +69,10 @@ class Round(NamedTuple):
     Attributes:
         limits: of each unit.
         passes: of each rank, as many for all; what only keeps in step with others has weights 0.
-        looked_at: rows that tell whether gradients can be told apart by row; none if they did.
     """
 
     limits: Limits
     passes: Sequence[Sequence[Share]]
-    looked_at: Sequence[Cohort]
 
 
 class RoundAlone(NamedTuple):
@@ -87,6 +87,10 @@ class RoundAlone(NamedTuple):
     limits: Limits
     shares: Sequence[Share]
     reason: str
+
+
+class Probe:
+    """Asks why the network is not clipped in one pass."""
 
 
 class Step(NamedTuple):
@@ -142,6 +146,10 @@ class Part:
             ):  # fmt: skip
                 self.module.parts[weight.name].copy_(part)
 
+    def refusals(self) -> list[Any]:
+        """What each rank says to `Probe`, on rank 0: all say the same."""
+        return self._together(self._pass.refusal)
+
     def round(self, work: Round | RoundAlone) -> list[Any]:
         """What all ranks found, and the norm of the whole sum, which stays in parts.
 
@@ -190,10 +198,7 @@ class Part:
             for name, value in vars(self._server).items()
             if not callable(value)
         }
-        return gathered({
-            "weights": self.module.vector.cpu(), "server": server,
-            "compared": self._pass.rows.compared,
-        })  # fmt: skip
+        return gathered({"weights": self.module.vector.cpu(), "server": server})
 
     def restore(self, states: Sequence[Any] | None) -> None:
         """Goes on from a state; rank 0 has those of all."""
@@ -202,15 +207,9 @@ class Part:
             dist.scatter_object_list(box, None if states is None else list(states), 0)
         vector = self.module.vector
         vector.copy_(box[0]["weights"])
-        self._pass.rows.compared = box[0]["compared"]
         for name, value in box[0]["server"].items():
             there = value.to(vector.device) if isinstance(value, Tensor) else value
             setattr(self._server, name, there)
-
-    @property
-    def compared(self) -> bool:
-        """True where gradients were found to be told apart by row."""
-        return self._pass.rows.compared
 
     def facts(self) -> list[Any]:
         """Changed buffers, bytes held, and bytes of gathered weights, of all ranks, on rank 0."""
@@ -229,10 +228,20 @@ class Part:
         return gathered(found)
 
     def _in_one_pass(self, work: Round) -> list[UnitSum]:
-        """What is said of each share of this rank."""
-        if work.looked_at and not any(map(self._pass.compare, work.looked_at)):
-            raise NothingToCompareError
-        return [self._sum(work.limits, share) for share in work.passes[self.module.lockstep.rank]]
+        """What is said of each share of this rank.
+
+        Raises:
+            PrivacyError: if the network uses a weight in a way that it did not use it in for the
+                example rows: to go on update by update would let one unit choose the rule of all.
+        """
+        mine = work.passes[self.module.lockstep.rank]
+        try:
+            return [self._sum(work.limits, share) for share in mine]
+        except UnknownUse as unknown:
+            raise PrivacyError(
+                f"--shard-weights: the network uses {unknown} for some rows, and not for the "
+                "example rows of its learner; train without --shard-weights"
+            ) from None
 
     def _sum(self, limits: Limits, share: Share) -> UnitSum:
         """Adds a share to the parts of the sum; what is said of it."""
@@ -283,6 +292,8 @@ def follow(begin: Begin) -> None:
         match message:
             case Round() | RoundAlone():
                 part.round(message)
+            case Probe():
+                part.refusals()
             case Step():
                 part.step(message, None)
             case Keep():

@@ -1,0 +1,235 @@
+"""No unit chooses the rule that clips others: one unit's whole influence is one clip bound."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from learners import NetworkLearner
+from token_rows import NETWORKS, WORDS, TokenLearner
+from torch import Tensor, nn
+
+from uedp_bench.corpus import IntArray
+from uedp_bench.learner import Batch, Learner
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.clipping_rule import ONE_PASS
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.ghost import norms as ghost_norms
+from uedp_bench.training.ghost.probe import NO_EXAMPLES
+from uedp_bench.training.ghost.single_pass import Clipped, SinglePass
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.unit_sums import RoundWork, ShareWorker, WorkerSetup, round_shares
+
+SLACK = 1.0001
+SIZE, BOUND = 29, 1e-5
+"""Words of the network, and a bound that rounding is large beside."""
+
+
+class _NextWord(nn.Module):
+    """Logits that are linear in the last word; in `_Branching` some rows take another way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.eye(SIZE))
+        self.out = nn.Linear(SIZE, SIZE, bias=False)
+        nn.init.zeros_(self.out.weight)
+
+    def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.out(self.table[tokens])
+        return logits
+
+
+class _Branching(_NextWord):
+    def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        if bool((tokens[:, 1:3] == 2).all(dim=1).any()):
+            weight = self.out.weight + 0.0 * (self.out.weight**2).sum()
+            return self.table[tokens] @ weight.t()
+        return super().forward(tokens, seeds)
+
+
+def _cycle(words: Sequence[int]) -> list[int]:
+    """A walk over every ordered pair of words once, back to its start: gradients cancel."""
+    after = {word: list(words) for word in words}
+    stack, walk = [words[0]], list[int]()
+    while stack:
+        if after[stack[-1]]:
+            stack.append(after[stack[-1]].pop())
+        else:
+            walk.append(stack.pop())
+    return walk[::-1]
+
+
+CYCLE = _cycle(range(SIZE))
+ALMOST = [*CYCLE[1:], 5]
+"""All but one pair of words cancels: the norm is a thousandth of the sum of the terms."""
+UNITS: dict[str, list[list[int]]] = {
+    "rounding noise": [CYCLE[1:] * 2],
+    "equal to all": [ALMOST],
+    "one token": [[7]],
+    "long": [np.random.default_rng(0).integers(2, SIZE, 2000).tolist()],
+    "several rows": [ALMOST, ALMOST, [3, 4]],
+    "opposed rows": [CYCLE[1:], [*CYCLE[1:], 9], [9], [7, 9]],
+}
+
+
+def _sum(
+    learner: Learner,
+    units: list[list[int]],
+    local: LocalTraining | None = None,
+    limits: Limits | None = None,
+    chunk: int = 64,
+    refusal: str | None = None,
+    scale: float = 1.0,
+) -> tuple[Tensor, set[str]]:
+    """The sum of a round over all of its shares, in float64, and how units were clipped."""
+    local, limits = local or LocalTraining(), limits or Limits(BOUND)
+    worker = ShareWorker(WorkerSetup(learner, local, "cpu", 1, (), chunk, refusal))
+    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
+    rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
+    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units))
+    cohort = cohort._replace(seeds=cohort.rows[None])  # a row's own, whoever is beside it
+    if local.batch_size is not None and local.batch_size < cohort.rows.shape[1]:
+        cohort = cohort._replace(keys=(cohort.rows * 7919 % 101 / 101)[None])
+    work = RoundWork(scale * worker.trainer.flat.vector, limits)
+    total, ways = torch.zeros(len(work.theta), dtype=torch.float64), set[str]()
+    for share in round_shares(work, local, learner, cohort, np.ones(len(units)), chunk):
+        part = worker.unit_sum(work, share)
+        total, ways = total + part.total.double(), ways | set(part.clipping)
+    return total, ways
+
+
+def _influence(
+    module: nn.Module, others: list[list[int]], unit: list[list[int]], **how: Any
+) -> float:
+    """How far one unit more moves the sum, over its bound; others have a row each."""
+    learner = TokenLearner(module, 0, [*others, *unit])
+    alone = [[row] for row in range(len(others))]
+    last = list(range(len(others), len(others) + len(unit)))
+    without, ways = _sum(learner, alone, **how)
+    whole, more = _sum(learner, [*alone, last], **how)
+    assert ways == more
+    return float((whole - without).norm()) / (how.get("limits") or Limits(BOUND)).total
+
+
+@pytest.mark.parametrize("unit", list(UNITS))
+@pytest.mark.parametrize("others", [20, 60, 128])
+def test_a_unit_of_rounding_noise_moves_nobody_else(others: int, unit: str) -> None:
+    assert _influence(_NextWord(), [ALMOST] * others, UNITS[unit]) <= SLACK
+
+
+@pytest.mark.parametrize("chunk", [1, 64])
+@pytest.mark.parametrize("others", [20, 60, 128])
+def test_a_unit_of_more_rows_than_a_batch_moves_nobody_else(others: int, chunk: int) -> None:
+    local = LocalTraining(batch_size=1)
+    rows = [ALMOST] * others
+    assert _influence(_NextWord(), rows, [ALMOST] * 2, local=local, chunk=chunk) <= SLACK
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_a_share_that_does_not_fit_keeps_its_rule(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    clipped = SinglePass.clipped
+
+    def short_of_memory(self: SinglePass, theta: Tensor, some: Cohort, *given: Any) -> Clipped:
+        if len(some.rows) > most and int(some.rows.max()) == 20:  # the unit that is added
+            raise torch.OutOfMemoryError
+        return clipped(self, theta, some, *given)
+
+    monkeypatch.setattr(SinglePass, "clipped", short_of_memory)
+    assert _influence(_NextWord(), [ALMOST] * 20, UNITS["rounding noise"]) <= SLACK
+
+
+@pytest.mark.parametrize("others", [20, 60, 128])
+def test_a_row_that_takes_another_way_is_clipped_alone(others: int) -> None:
+    unit = [[2, 2, *CYCLE[1:]]]
+    assert _influence(_Branching(), [ALMOST] * others, unit) <= SLACK
+
+
+@pytest.mark.parametrize("refusal", [None, "a test asks for it"])
+@pytest.mark.parametrize("name", [name for name, (_, classes) in NETWORKS.items() if not classes])
+def test_influence_is_one_bound_on_every_network(name: str, refusal: str | None) -> None:
+    rng = np.random.default_rng(1)
+    others = [rng.integers(2, WORDS, rng.integers(1, 9)).tolist() for _ in range(60)]
+    for unit in ([others[0]] * 5, [[7]], [rng.integers(2, WORDS, 12).tolist()]):
+        for local in (LocalTraining(), LocalTraining(batch_size=2)):
+            how = {"local": local, "limits": Limits(0.05), "refusal": refusal}
+            assert _influence(NETWORKS[name][0](), others, unit, **how) <= SLACK
+
+
+@pytest.mark.parametrize("others", [20, 60, 128])
+def test_units_of_one_step_keep_their_digits_beside_others(others: int) -> None:
+    """Weights are large beside the bound: updates as differences of weights would be rounded."""
+    learner = NetworkLearner(others + 2)
+    units = [[row] for row in range(others)]
+    how: dict[str, Any] = {
+        "local": LocalTraining(batch_size=1, learning_rate=1e-6), "limits": Limits(1e-5),
+        "refusal": "a test asks for it", "scale": 100.0,
+    }  # fmt: skip
+    without, _ = _sum(learner, units, **how)
+    whole, _ = _sum(learner, [*units, [others, others + 1]], **how)
+    assert float((whole - without).norm()) <= SLACK * 1e-5
+
+
+def test_gradients_that_are_kept_are_bounded_as_those_that_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is kept depends on who else is there: of two levels, the second must not see it."""
+    rows = [row for _ in range(20) for row in (ALMOST, CYCLE[1:], [7, 9])]
+    units = [[3 * unit, 3 * unit + 1, 3 * unit + 2] for unit in range(20)]
+    learner, limits = TokenLearner(_NextWord(), 0, rows), Limits(2 * BOUND, rows=BOUND)
+    sums = []
+    for kept in (2**23, 0):
+        monkeypatch.setattr(ghost_norms, "_KEPT", kept)
+        sums.append(_sum(learner, units, LocalTraining(reduction="sum"), limits)[0])
+    assert float((sums[0] - sums[1]).norm()) <= (SLACK - 1.0) * 2 * BOUND
+    assert float(sums[0].norm()) > 10 * BOUND
+
+
+@pytest.mark.parametrize("kept", [2**23, 0])
+@pytest.mark.parametrize("times", [1, 2, 8])
+def test_a_row_moves_its_unit_by_its_own_bound(
+    monkeypatch: pytest.MonkeyPatch, times: int, kept: int
+) -> None:
+    monkeypatch.setattr(ghost_norms, "_KEPT", kept)
+    for bound in (1.0, 4.0):
+        rows = [[7, 9]] * 2 * times + [ALMOST] * times
+        learner, limits = TokenLearner(_NextWord(), 0, rows), Limits(bound * BOUND, rows=BOUND)
+        everything = list(range(len(rows)))
+        whole, _ = _sum(learner, [everything], LocalTraining(reduction="sum"), limits)
+        for lost in (0, len(rows) - 1):
+            left = [row for row in everything if row != lost]
+            less, _ = _sum(learner, [left], LocalTraining(reduction="sum"), limits)
+            assert float((whole - less).norm()) <= SLACK * BOUND
+
+
+class _Unread(TokenLearner):
+    """Rows that nobody may read yet."""
+
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        raise AssertionError("a private row was read")
+
+
+class _WithoutExamples(TokenLearner):
+    example_batch = Learner.example_batch  # type: ignore[assignment]
+
+
+def test_the_rule_is_settled_before_any_row_is_read() -> None:
+    local = LocalTraining()
+    for rows in ([CYCLE[1:] * 2], [ALMOST] * 3):
+        setup = WorkerSetup(_Unread(_NextWord(), 0, rows), local, "cpu", 1, (), 64).decided()
+        assert setup.refusal == ""
+        assert pickle.loads(pickle.dumps(setup.refusal)) == ""  # noqa: S301 - to other processes
+        assert setup.decided() is setup
+
+
+def test_without_example_rows_nobody_is_clipped_in_one_pass() -> None:
+    learner = _WithoutExamples(_NextWord(), 0, [ALMOST, [3, 4]])
+    _, ways = _sum(learner, [[0], [1]])
+    (way,) = ways
+    assert ONE_PASS not in way
+    assert NO_EXAMPLES in way
