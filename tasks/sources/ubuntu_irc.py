@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import at
-from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids, named_users
+from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids, named_users, normal_id
 from uedp_bench.errors import InputError
 from uedp_bench.files.text_files import open_text
 from uedp_bench.source import Source, SourceParams
@@ -85,7 +85,7 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
         Raises:
             InputError: for a missing or malformed file, or if no message is left.
         """
-        bots = {nick.casefold() for nick in self.params.bots}
+        bots = {normal_id(nick.casefold()) for nick in self.params.bots}
         files = {
             split: find_file(self.params.path, names, self.name) for split, names in FILES.items()
         }
@@ -163,7 +163,7 @@ def read_messages(file: Path) -> Iterator[Message]:
             for found in map(_MESSAGE.fullmatch, text.split("\n")):
                 words = " ".join(found[2].split()) if found else ""
                 if found and words:
-                    yield Message(found[1].casefold(), log, words)
+                    yield Message(normal_id(found[1].casefold()), log, words)
 
 
 def _addressed(texts: tuple[str, ...], nicks: set[str]) -> Iterator[tuple[int, int, int, int]]:
