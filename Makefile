@@ -34,8 +34,13 @@ check: install-test  ## lint, format, types
 	$(BIN)/mypy
 
 # A link or an anchor that leads nowhere is an error. Search works in the files too.
-docs: install-test  ## the documentation as a site: open site/index.html
+docs: $(BIN)/mkdocs  ## the documentation as a site: open site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -d $(abspath $(SITE))
+
+# Any environment that has the tools will do: nothing is installed into it.
+$(BIN)/mkdocs:
+	$(MAKE) $(VENV)/.python
+	$(PIP) install -c constraints.txt -e '.[docs]'
 
 # PARTS=levers,reproductions runs these sets, PARTS=bloggers,quickstart these parts; DATA is the folder of data sets.
 REFERENCE := $(BIN)/python benchmarks/reference.py --data $(DATA) $(if $(PARTS),--parts $(PARTS))

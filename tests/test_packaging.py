@@ -47,6 +47,15 @@ def run(*command: str | Path, **variables: str) -> subprocess.CompletedProcess[s
     )
 
 
+def test_pages_are_built_without_installing_again(tmp_path):
+    environment = tmp_path / "elsewhere"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "mkdocs").touch()
+    steps = run("make", "-n", "-C", ROOT, "docs", f"VENV={environment}")
+    assert steps.returncode == 0 and "mkdocs build" in steps.stdout
+    assert not any(word in steps.stdout for word in (" pip ", "venv ", "touch "))
+
+
 def pip_free_site(folder: Path, name: str, points: str, **modules: str) -> Path:
     """An installed package as an installer leaves it: modules, and a dist-info beside them."""
     info = folder / f"{name}-1.0.dist-info"
