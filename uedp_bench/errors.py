@@ -125,6 +125,9 @@ MOST_SHOWN = 80
 MOST_COMPARED = 100
 """Characters of a name; longer ones are close to none."""
 
+ALIKE = 0.8
+"""Similarity (difflib's ratio) of a misspelt name and the one that was meant."""
+
 
 def shown(value: object) -> str:
     """A value as a message repeats it: on one line, and short however large it is."""
@@ -139,12 +142,19 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_SHOWN
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name closest to `name`, or None where nothing is close."""
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """The known name closest to `name`, or None where nothing is close.
+
+    Args:
+        name: as it was written.
+        known: the names that exist.
+        least: similarity of the two. A question needs less than `ALIKE`, at which a value may be
+            moved from one name to the other.
+    """
     if len(name) > MOST_COMPARED:
         return None
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return found[0] if found else None
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=least)
+    return close[0] if close else None
 
 
 def is_input_error(name: str) -> bool:

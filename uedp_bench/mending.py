@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from uedp_bench.errors import InputError, SeveralInputError, nearest
+from uedp_bench.errors import ALIKE, InputError, SeveralInputError, nearest
 
 MOST_WRITTEN = 60
 """Characters of a value; nobody wants to copy a longer one."""
@@ -57,7 +57,7 @@ def mends_of(params: type[BaseModel], problem: Any) -> tuple[str, ...]:
     if problem["type"] == "extra_forbidden":
         if len(problem["loc"]) != 1:
             return ()
-        near = nearest(name, params.model_fields)
+        near = nearest(name, params.model_fields, ALIKE)
         short = len(str(problem["input"])) <= MOST_WRITTEN
         right = (setting(near, problem["input"]),) if near and short else ()
         return (setting(name, None), *right)
@@ -83,5 +83,5 @@ def _allowed(problem: Any) -> Any:
         return int(found) if whole else found
     if problem["type"] == "literal_error":
         options: Sequence[str] = re.findall(r"'([^']*)'", str(context.get("expected", "")))
-        return nearest(str(problem["input"]), options)
+        return nearest(str(problem["input"]), options, ALIKE)
     return None

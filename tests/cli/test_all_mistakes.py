@@ -144,3 +144,25 @@ def test_values_are_written_as_settings_read_them(value: object, said: str) -> N
 def test_a_name_of_no_file_is_no_spec(name: str) -> None:
     with pytest.raises(InputError, match="no spec"):
         read_spec(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "mended"),
+    [
+        ("epsilon", ()),
+        ("clients", ()),
+        ("dropouts", ()),
+        ("noise_multipler", ("mechanism.dp-sgd.noise_multiplier=4",)),
+        ("step", ("mechanism.dp-sgd.steps=4",)),
+    ],
+)
+def test_a_value_moves_only_to_a_name_that_is_alike(name, mended, capsys) -> None:
+    typed = ["--mechanism", "dp-sgd", "--set", f"mechanism.dp-sgd.{name}=4"]
+    errors, mends = complaints(capsys, *typed)
+    assert len(errors) == 1 and f"no parameter '{name}'" in errors[0]
+    assert {*mends} == {*mended, f"mechanism.dp-sgd.{name}=null"}
+
+
+def test_settings_of_an_unlike_component_move_nowhere(capsys) -> None:
+    errors, _ = complaints(capsys, "--mechanism", "user-dp", "--set", "mechanism.dp-ftrl.rounds=3")
+    assert "instead" not in errors[0]
