@@ -14,7 +14,7 @@ from uedp_bench.cli.console import AsJson, echo, print_json
 from uedp_bench.errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
-    from uedp_bench.results import Estimate, Result
+    from uedp_bench.results import Estimate, LowerBound, Result
 
 WIDE = 24
 
@@ -89,14 +89,27 @@ def lines(result: Result) -> Iterator[str]:
         yield "  none: private rows were not used"
     for attack, found in result.leakage.items():
         yield from _part(f"attack {attack}", found)
-    for bound in result.lower_bounds:
-        yield f"  {bound.attack:{WIDE}}refutes every epsilon below {bound.epsilon:.4g}"
+        yield from (_refuted(each) for each in result.lower_bounds if each.attack == attack)
     for skipped in result.skipped_attacks:
         yield f"\nattack {skipped.name} was left out: {skipped.reason}"
+    for failure in result.failed_attacks:
+        yield f"\nattack {failure.name} failed: {failure.reason}"
     yield "\ncost"
     for name, value in result.cost.model_dump().items():
         if isinstance(value, int | float) and not isinstance(value, bool) and value:
             yield f"  {name:{WIDE}}{value:,.6g}"
+
+
+def _refuted(bound: LowerBound) -> str:
+    """Epsilon that an attack refuted, with all that the number depends on."""
+    where = "" if bound.spread is None else f", spread {bound.spread}"
+    where += "" if bound.sentences is None else f", {bound.sentences} sentences of others"
+    assumed = f", if {' and '.join(bound.assumptions)}" if bound.assumptions else ""
+    return (
+        f"  refutes every epsilon below {bound.epsilon:.4g} for {bound.unit} ({bound.adjacency}, "
+        f"delta {bound.delta:g}{where}), {100 * bound.confidence:g} % sure, by {bound.method}"
+        f"{assumed}"
+    )
 
 
 def _part(title: str, found: dict[str, Estimate]) -> Iterator[str]:
