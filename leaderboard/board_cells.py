@@ -332,4 +332,6 @@ def _right_notes(board: Sequence[Row]) -> tuple[str, ...]:
                      "RS: random sampling, BS: beam search")  # fmt: skip
     if any(m.startswith(_SPREAD) for row in board for m in row.leakage.get("secret-sharer", ())):
         facts.append("spread k: exposure of the entity canaries that k + 1 users mention")
-    return tuple(dict.fromkeys([*facts, *skipped]))
+    failures = (f"{row.label}: {attack.name} failed: {attack.reason}"
+                for row in board for attack in row.failed_attacks)  # fmt: skip
+    return tuple(dict.fromkeys([*facts, *skipped, *failures]))

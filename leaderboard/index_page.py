@@ -160,7 +160,10 @@ def _row(row: Row) -> dict[str, Any]:
             {"id": run.id, "seed": _whole(run.seed), "error": run.error, "page": run_page(run.id)}
             for run in row.runs
         ],
-        "skipped": [{"name": one.name, "reason": one.reason} for one in row.skipped_attacks],
+        "skipped": [
+            *({"name": one.name, "reason": one.reason} for one in row.skipped_attacks),
+            *({"name": one.name, "reason": f"failed: {one.reason}"} for one in row.failed_attacks),
+        ],
         "selection": bool(row.selection),
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from uedp_bench.results import ComponentSpec, Result, SkippedAttack
+from uedp_bench.results import ComponentSpec, FailedAttack, Result, SkippedAttack
 
 _PART = r"[^\s\"'`<>|:;,()\[\]{}/\\]"
 PLACE = re.compile(
@@ -19,7 +19,7 @@ PLACE = re.compile(
 
 
 def published(result: Result) -> Result:
-    """The result without paths from the root of a file system."""
+    """The result without paths from the root of a file system, and without stacks of attacks."""
     spec = result.spec
     error, tracking = result.error, dict(result.tracking)
     if not tracking.get("tracking_uri", "").startswith(("http://", "https://")):
@@ -38,6 +38,10 @@ def published(result: Result) -> Result:
         "skipped_attacks": tuple(
             SkippedAttack(name=one.name, reason=_within(one.reason))
             for one in result.skipped_attacks
+        ),
+        "failed_attacks": tuple(
+            FailedAttack(name=one.name, type=one.type, message=_within(one.message))
+            for one in result.failed_attacks
         ),
         "tracking": tracking,
         "provenance": _within(result.provenance),

@@ -18,7 +18,7 @@ from uedp_bench.leaderboard import headline as headlines
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.promises_over_seeds import highest_bounds, same_point, worst_guarantees
-from uedp_bench.results import Headline, LowerBound, Result, RunSpec, SkippedAttack
+from uedp_bench.results import FailedAttack, Headline, LowerBound, Result, RunSpec, SkippedAttack
 
 
 class _Frozen(BaseModel):
@@ -92,6 +92,7 @@ class Row(_Frozen):
     cost: dict[str, Stat] = {}
     device: str = ""
     skipped_attacks: tuple[SkippedAttack, ...] = ()
+    failed_attacks: tuple[FailedAttack, ...] = ()
     selection: dict[str, Any] = {}
     older_code: bool = False
     runs: tuple[RunRef, ...]
@@ -201,6 +202,11 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
     attacks = dict.fromkeys(name for result in done for name in result.leakage)
     devices = list(dict.fromkeys(result.cost.device for result in done))
     skipped = dict.fromkeys((s.name, s.reason) for result in done for s in result.skipped_attacks)
+    failures = {
+        (each.name, each.reason): each.model_copy(update={"traceback": ""})
+        for result in done
+        for each in result.failed_attacks
+    }
     utility = _stats("utility", [_values(result.utility) for result in done])
     ranked_by = headlines.headline(done or ordered)
     leading = utility.get(ranked_by.metric) if ranked_by else None
@@ -227,6 +233,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         cost=_stats("cost", [_numbers(result.cost.model_dump()) for result in done]),
         device=", ".join(devices),
         skipped_attacks=tuple(SkippedAttack(name=name, reason=why) for name, why in skipped),
+        failed_attacks=tuple(failures.values()),
         selection=first.selection,
         older_code=any(is_older(result.provenance.get("identity")) for result in done),
         runs=tuple(_reference(result, paths) for result in ordered),

@@ -29,7 +29,7 @@ from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.clients import Clients
 from uedp_bench.component import at
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, is_input_error
 from uedp_bench.files.json_files import (
     MOST_SHOWN,
     FormError,
@@ -194,6 +194,28 @@ class SkippedAttack(_Frozen):
     reason: str
 
 
+class FailedAttack(_Frozen):
+    """An attack that ended in an error; all else of its run is as if it had not been asked for.
+
+    Attributes:
+        type: name of the exception.
+        traceback: empty where the message says what is wrong with the input.
+    """
+
+    name: str
+    type: str
+    message: str
+    traceback: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The message on one line, after the exception's name where the error is no bad input."""
+        message = " ".join(self.message.split())
+        if is_input_error(self.type) or message == self.type:
+            return message
+        return f"{self.type}: {message}"
+
+
 class RunError(_Frozen):
     """What made a run fail.
 
@@ -289,6 +311,7 @@ class Result(_Frozen):
     details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_made_plain)] = {}
     samples: dict[str, tuple[Sample, ...]] = Field(default={}, exclude_if=at({}))
     skipped_attacks: tuple[SkippedAttack, ...] = ()
+    failed_attacks: tuple[FailedAttack, ...] = Field(default=(), exclude_if=at(()))
     events: tuple[PrivacyEvent, ...] = ()
     pretraining: Plain = {}
     stages: tuple[TrainedStage, ...] | None = None

@@ -28,7 +28,7 @@ from uedp_bench.statistics.intervals import mean_estimate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
     from uedp_bench.release import Release
     from uedp_bench.run_context import Run
 
@@ -105,7 +105,13 @@ class Reidentify(Attack[ReidentifyParams]):
     needs: ClassVar[tuple[type, ...]] = (Published,)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
-        """Nothing."""
+        """Plants nothing; refuses before training what could not be attacked after it.
+
+        Raises:
+            InputError: if fewer than two authors have two rows in the train split.
+        """
+        rows = corpus.users[_usable(corpus) & (corpus.users >= 0)]
+        _check_authors(int((np.bincount(rows, minlength=1) >= 2).sum()))
         return corpus, Planted()
 
     def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
@@ -135,14 +141,11 @@ class Reidentify(Attack[ReidentifyParams]):
 
     def _link(self, published: Corpus, corpus: Corpus, run: Run) -> _Linked:
         """Joins published rows with the rows that they were made from; canaries have none."""
-        usable = corpus.where("train") & (corpus.origin >= 0)
         p = self.params
-        division = divide(corpus, usable, p.known, (p.authors, p.rows), run.shared("reidentify"))
-        if len(division.authors) < 2:
-            raise InputError(
-                f"reidentify: {len(division.authors)} authors have two rows in the train split; at "
-                "least 2 are needed"
-            )
+        division = divide(
+            corpus, _usable(corpus), p.known, (p.authors, p.rows), run.shared("reidentify")
+        )
+        _check_authors(len(division.authors))
         told, of_known = _made_from(published, corpus, division.known)
         queries, asked = _made_from(published, corpus, division.hidden)
         if not len(queries):
@@ -196,6 +199,20 @@ class Reidentify(Attack[ReidentifyParams]):
             "not_published": len(linked.truth) - len(np.unique(linked.asked)),
         }
         return Leakage(metrics, details)
+
+
+def _usable(corpus: Corpus) -> BoolArray:
+    """(rows,) documents of the train split that no attack planted."""
+    usable: BoolArray = corpus.where("train") & (corpus.origin >= 0)
+    return usable
+
+
+def _check_authors(authors: int) -> None:
+    if authors < 2:
+        raise InputError(
+            f"reidentify: {authors} authors have two rows in the train split; at least 2 are "
+            "needed: give the source a column of users, or leave the attack out"
+        )
 
 
 def _by_vectors(release: Release, linked: _Linked) -> FloatArray | None:

@@ -72,7 +72,13 @@ class ModelExtraction(Attack[ModelExtractionParams]):
     needs: ClassVar[tuple[type, ...]] = (LabelOnly, Classifier)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
-        """Nothing."""
+        """Plants nothing; refuses before training what could not be attacked after it.
+
+        Raises:
+            InputError: if there is no test row.
+        """
+        if corpus.where("public").any():
+            _check_test_rows(corpus)
         return corpus, Planted()
 
     def refuses(self, release: Release, corpus: Corpus) -> str | None:
@@ -90,8 +96,7 @@ class ModelExtraction(Attack[ModelExtractionParams]):
         p = self.params
         public = _drawn(corpus.only("public"), p.queries, run.shared("extraction", "queries"))
         test = _drawn(corpus.only("test"), p.test_rows, run.shared("extraction", "test"))
-        if not len(test):
-            raise InputError("model-extraction: there is no test row to judge the copy on")
+        _check_test_rows(test)
         run.progress("model extraction", 0, 2)
         features, what = _features(release, public, test)
         asked = _Asked(*features, class_labels(release, public), class_labels(release, test))
@@ -118,6 +123,11 @@ class ModelExtraction(Attack[ModelExtractionParams]):
             "accuracy_of_the_release": float((asked.told == truth)[truth >= 0].mean()),
         }
         return Leakage(metrics, details)
+
+
+def _check_test_rows(corpus: Corpus) -> None:
+    if not corpus.where("test").any():
+        raise InputError("model-extraction: there is no test row to judge the copy on")
 
 
 def _drawn(rows: Corpus, most: int, rng: np.random.Generator) -> Corpus:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 ByteArray = NDArray[np.uint8]
 """Opened bytes, an execution a row."""
 
+NO_PAIR = "transcript: there are no two different test rows to tell apart"
+"""Why nothing can be told apart."""
+
 _STRENGTH = 1.0
 """Strength of the ridge on standardised bytes: there are more of them than executions."""
 
@@ -88,7 +91,15 @@ class Transcript(Attack[TranscriptParams]):
     needs: ClassVar[tuple[type, ...]] = (OpenedMessages,)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
-        """Nothing."""
+        """Plants nothing; refuses before training what could not be attacked after it.
+
+        Raises:
+            InputError: if there are no two different test rows.
+        """
+        test = corpus.only("test")
+        labels = (-1,) * len(test) if test.labels is None else test.labels.tolist()
+        if len({*zip(labels, test.texts, strict=True)}) < 2:
+            raise InputError(NO_PAIR)
         return corpus, Planted()
 
     def retrainings(self, offers: tuple[type, ...]) -> dict[str, int]:
@@ -139,7 +150,7 @@ class Transcript(Attack[TranscriptParams]):
             differ = np.flatnonzero(distinct[order] != distinct[order[0]])
             if len(differ):
                 return test.take(np.array([order[0], order[differ[0]]]))
-        raise InputError("transcript: there are no two different test rows to tell apart")
+        raise InputError(NO_PAIR)
 
     def _second_model(self, corpus: Corpus, run: Run) -> Release:
         users = np.unique(corpus.users[corpus.where("train") & (corpus.users >= 0)])

@@ -145,7 +145,7 @@ uedp.compareData = (function () {
   function notApplied(rows) {
     const names = [...new Set(rows.flatMap((row) => row.skipped.map((attack) => attack.name)))];
     return {
-      title: "attacks that did not apply",
+      title: "attacks without a measurement",
       lines: names.map((name) =>
         line(name, rows, (row) =>
           cell(...row.skipped.filter((one) => one.name === name).map((one) => one.reason)),

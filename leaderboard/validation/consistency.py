@@ -81,19 +81,30 @@ def _attacks(result: Result) -> Iterator[Problem]:
         return
     names = [ref.name for ref in result.spec.attacks]
     skipped = [attack.name for attack in result.skipped_attacks]
+    failures = [attack.name for attack in result.failed_attacks]
     for at, name in enumerate(names):
         if name in names[:at]:
             yield error(f"spec.attacks.{at}", f"{shown(name)} is there twice")
-        if name not in result.leakage and name not in skipped:
-            yield error(f"leakage.{name}", "is missing: the attack neither ran nor was skipped")
+        if name not in (*result.leakage, *skipped, *failures):
+            why = "is missing: the attack neither ran nor was skipped, and did not fail"
+            yield error(f"leakage.{name}", why)
     for name in result.leakage:
         if name not in names:
             yield error(f"leakage.{name}", "is of no attack of the spec")
         elif name in skipped:
             yield error(f"leakage.{name}", "is there, and the attack is in skipped_attacks")
-    for at, name in enumerate(skipped):
-        if name not in names:
-            yield error(f"skipped_attacks.{at}", f"{shown(name)} is no attack of the spec")
+        elif name in failures:
+            yield error(f"leakage.{name}", "is there, and the attack is in failed_attacks")
+    for field, listed in (("skipped_attacks", skipped), ("failed_attacks", failures)):
+        for at, name in enumerate(listed):
+            if name not in names:
+                yield error(f"{field}.{at}", f"{shown(name)} is no attack of the spec")
+            elif name in listed[:at]:
+                yield error(f"{field}.{at}", f"{shown(name)} is there twice")
+    for at, name in enumerate(failures):
+        if name in skipped:
+            yield error(f"failed_attacks.{at}", f"{shown(name)} is in skipped_attacks, too")
+        yield note(f"failed_attacks.{at}", f"{shown(name)} says nothing about leakage: it failed")
     for name in result.details:
         if name not in result.leakage and name != result.spec.task.name:
             yield error(f"details.{name}", "is of no attack that ran, and not of the task")

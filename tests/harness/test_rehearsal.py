@@ -21,7 +21,7 @@ def _setting(memory: float | None, cpu: float, runs: int) -> SettingForecast:
     return SettingForecast(
         spec=RunSpec(task=NAMED, source=NAMED, model=NAMED, mechanism=(NAMED,)),
         seeds=tuple(range(runs)), finished=(0,), rows={}, users={}, units=(), vocabulary=None,
-        guarantees=(), skipped=(), seconds={"train": 60.0},
+        guarantees=(), skipped=(), failures=(), seconds={"train": 60.0},
         cpu_seconds={"train": cpu}, memory_mb=memory, steps=(), weights=None, measured="",
     )  # fmt: skip
 

@@ -15,14 +15,13 @@ import pytest
 from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, is_input_error
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.scheduler import (
     MOST_FAILURES,
     Job,
     default_workers,
-    is_bad_input,
     jobs_of,
     result_after,
     resume,
@@ -118,7 +117,7 @@ def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
         assert ended.error.phase == "train"
         assert ended.error.failures == 1
         assert read_result(tmp_path / ended.id / "result.json") == ended
-        assert not is_bad_input(ended)
+        assert not is_input_error(ended.error.type)
     assert "spies.py" in found["abort"].error.traceback
 
 

@@ -19,6 +19,7 @@ from uedp_bench.results import (
     ComponentSpec,
     Cost,
     Estimate,
+    FailedAttack,
     LowerBound,
     Result,
     RunError,
@@ -78,6 +79,7 @@ def everything(seed: int = 1, word: str = "plain") -> Result:
         details=details(word),
         samples={word: (Sample(private=f"private {word}", seen=f"seen {word}", read=word),)},
         skipped_attacks=(SkippedAttack(name="reidentify", reason=f"nothing published {word}"),),
+        failed_attacks=(FailedAttack(name="audit", type="IndexError", message=f"no row {word}"),),
         events=_events(word),
         pretraining={"rows": 1234, "epochs": 2, "note": word},
         series={

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.cli.console import console, print_json
 from uedp_bench.errors import InputError
@@ -18,6 +20,8 @@ COLUMNS = ("mechanism", "runs", "trains on", "a round", "words", "claimed ε", "
 
 def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
     """Prints what the runs of a spec would do: sizes, guarantees, skipped attacks, minutes.
+
+    It exits with 1 where a rehearsal meets an error, as the run then does.
 
     Args:
         data: of the spec.
@@ -47,6 +51,8 @@ def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
         print_json(found.to_dict())
     else:
         _print(found, options)
+    if any(one.failures for one in found.settings):
+        raise typer.Exit(1)
 
 
 def _print(found: Forecast, options: Options) -> None:
@@ -105,6 +111,7 @@ def _declared(guarantee: Guarantee) -> str:
 def _notes(one: SettingForecast) -> list[str]:
     label = one.spec.label
     lines = [f"skipped: {label}: {reason}" for reason in one.skipped]
+    lines += [f"fails: {label}: {reason}" for reason in one.failures]
     lines += [
         f"not proven: {label}: {each.reason}"
         for each in one.guarantees

@@ -1,7 +1,7 @@
 """The command `uedp-bench`: its commands, and what a user sees when something goes wrong.
 
-Exit codes: 0 all done; 1 a run, a check or the tracking failed; 2 bad input, nothing ran; 130
-stopped by Ctrl-C.
+Exit codes: 0 all done; 1 a run, an attack, a check or the tracking failed, or a claim is refuted;
+2 bad input, nothing ran; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.cli.console import console, echo
 from uedp_bench.cli.grid_run import MOST_RUNS, Options, run_grid
 from uedp_bench.cli.tracker import Tracker
-from uedp_bench.errors import InputError, Problems, UnknownNameError, shown
+from uedp_bench.errors import ALIKE, InputError, Problems, UnknownNameError, nearest, shown
 from uedp_bench.mending import flags, setting
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ RunTimeout = Annotated[
     typer.Option(metavar="SECONDS", min=1, help="End a run that takes longer; it has failed."),
 ]
 RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="Run again what has failed three times, too.")
+    bool,
+    typer.Option(
+        "--retry-failed",
+        help="Run again what has failed three times, and runs in which an attack failed, too.",
+    ),
 ]
 Processes = Annotated[
     int,
@@ -331,9 +335,10 @@ def _applied(spec: Spec, path: tuple[str, ...], value: Any) -> Spec:
     try:
         return apply_setting(spec, path, value)
     except UnknownNameError as error:
-        if error.near is None or len(path) < 3 or path[1] != error.name:
+        meant = nearest(error.name, error.known, ALIKE)
+        if meant is None or len(path) < 3 or path[1] != error.name:
             raise
-        right = ".".join((path[0], error.near, *path[2:]))
+        right = ".".join((path[0], meant, *path[2:]))
         raise InputError(f"{error} (write {flags([setting(right, value)])} instead)") from None
 
 
@@ -358,7 +363,11 @@ def quickstart_command(
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
-    """Runs a spec and prints its table; exits with 1 where a run or the tracking failed."""
+    """Runs a spec and prints its table.
+
+    It exits with 1 where a run, an attack or the tracking failed, and where an attack refuted what
+    is claimed.
+    """
     tracker = Tracker(
         options.out, options.tracking, log_model=options.log_model, log_release=options.log_release
     )
@@ -374,12 +383,16 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     for line in () if options.quiet else _shortfalls(results):
         echo(f"note: {line}", err=True)
     failures = [result for result in results if result.error is not None]
-    for line in _complaints(failures):
+    without = [result for result in results if result.failed_attacks]
+    for line in (*_complaints(failures), *_failed_attacks(without)):
         echo(f"failed: {line}", err=True)
+    refutations = _refutations(results)
+    for line in refutations:
+        echo(f"refuted: {line}", err=True)
     if tracker.error is not None:
         said = f"{tracker.error}; all results are in {options.out}"
         echo(f"error: {said}, and the same command logs what is missing", err=True)
-    if failures or tracker.error is not None:
+    if failures or without or refutations or tracker.error is not None:
         raise typer.Exit(1)
 
 
@@ -402,6 +415,34 @@ def _complaints(failures: Sequence[Result]) -> list[str]:
                 message += f" (failed {times} times; now only --retry-failed runs it again)"
             runs.setdefault(message, []).append(f"{result.label}, seed {result.spec.seed}")
     return [f"{'; '.join(who)}: {message}" for message, who in runs.items()]
+
+
+def _failed_attacks(results: Sequence[Result]) -> list[str]:
+    """One line for each different error of an attack, with the runs that lack it."""
+    runs: dict[str, list[str]] = {}
+    for result in results:
+        for attack in result.failed_attacks:
+            message = f"the attack {attack.name}: {attack.reason}"
+            runs.setdefault(message, []).append(f"{result.label}, seed {result.spec.seed}")
+    return [
+        f"{message} (all else of {'; '.join(who)} is in the table; --retry-failed runs it again)"
+        for message, who in runs.items()
+    ]
+
+
+def _refutations(results: Sequence[Result]) -> list[str]:
+    """A sentence for each guarantee that an attack refuted, with its runs."""
+    runs: dict[tuple[str, ...], list[int]] = {}
+    for result in results:
+        for guarantee in result.guarantees:
+            if guarantee.status == "refuted":
+                key = (result.label, f"{guarantee.epsilon:.4g}", guarantee.unit, guarantee.reason)
+                runs.setdefault(key, []).append(result.spec.seed)
+    return [
+        f"{label} does not keep the epsilon of {epsilon} for {unit} that is claimed for it (seed "
+        f"{', '.join(map(str, seeds))}): {reason}"
+        for (label, epsilon, unit, reason), seeds in runs.items()
+    ]
 
 
 def _tracking(uri: str | None, off: bool) -> str | None:

@@ -47,6 +47,7 @@ class SettingForecast:
         vocabulary: its size; None where it is not known before.
         guarantees: that a result will hold.
         skipped: reasons against attacks.
+        failures: what failed in the rehearsal, a sentence each.
         seconds: of one run by phase; empty where nobody measured it.
         cpu_seconds: the same of the CPU.
         memory_mb: of one run; None where nobody measured it.
@@ -64,6 +65,7 @@ class SettingForecast:
     vocabulary: int | None
     guarantees: tuple[Guarantee, ...]
     skipped: tuple[str, ...]
+    failures: tuple[str, ...]
     seconds: Mapping[str, float]
     cpu_seconds: Mapping[str, float]
     memory_mb: float | None
@@ -89,6 +91,7 @@ class SettingForecast:
             "vocabulary": self.vocabulary,
             "guarantees": [each.model_dump(mode="json") for each in self.guarantees],
             "skipped_attacks": list(self.skipped),
+            "failures": list(self.failures),
             "seconds": {phase: round(value, 1) for phase, value in self.seconds.items()},
             "cpu_seconds": {phase: round(value, 1) for phase, value in self.cpu_seconds.items()},
             "memory_mb": self.memory_mb,
@@ -226,6 +229,7 @@ def _of_setting(jobs: Sequence[Job], measuring: _Measuring) -> SettingForecast:
         vocabulary=None if words is None else words.size,
         guarantees=planned_guarantees(parts, spec, there, words),
         skipped=skipped or tuple(f"{name}: {reason}" for name, reason in more.items()),
+        failures=() if found is None else found.failures,
         seconds={} if found is None else found.seconds,
         cpu_seconds={} if found is None else found.cpu_seconds,
         memory_mb=None if found is None else found.memory_mb,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uedp_bench.harness.attack_failures import before_training
 from uedp_bench.release import Channel, Published, RowScorer, Tokenised, Updates
 from uedp_bench.transcript import Transcript
 
@@ -54,12 +55,17 @@ def left_out(parts: Components, planned: Sequence[PrivacyEvent] = ()) -> tuple[s
     Args:
         parts: of the run.
         planned: its events.
+
+    Raises:
+        InputError: if an attack fails.
     """
-    reasons = (
-        cannot_apply(attack, parts.task, parts.pipeline) or attack.refuses_events(planned)
-        for attack in parts.attacks
-    )
-    return tuple(reason for reason in reasons if reason is not None)
+    reasons: list[str] = []
+    for attack in parts.attacks:
+        reason = cannot_apply(attack, parts.task, parts.pipeline)
+        with before_training(attack, "judge the planned events"):
+            reason = reason or attack.refuses_events(planned)
+        reasons += [reason] if reason else []
+    return tuple(reasons)
 
 
 def impossible_pairs(runs: Iterable[tuple[RunSpec, tuple[str, ...]]]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.errors import InputError
+from uedp_bench.harness.attack_failures import before_training
 from uedp_bench.harness.coins import Coins, check_attacks, read_coins
 from uedp_bench.harness.planting import (
     Data,
@@ -54,12 +55,14 @@ def planted_in(attack: Attack[Any], corpus: Corpus, seed: int) -> Planted | None
     Raises:
         InputError: if the splits do not hold what it needs.
     """
-    found = attack.planted_in(corpus)
+    with before_training(attack, "plant"):
+        found = attack.planted_in(corpus)
     if found is not None:
         return found
     rng = np.random.Generator(np.random.PCG64(shared_stream(seed, "plant", attack.name)))
     try:
-        changed, planted = attack.plant(corpus, rng)
+        with before_training(attack, "plant"):
+            changed, planted = attack.plant(corpus, rng)
     except InputError:
         if type(attack).planted_type is Planted:
             raise

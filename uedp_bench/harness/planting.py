@@ -11,6 +11,7 @@ import numpy as np
 
 from uedp_bench.clients import Clients
 from uedp_bench.corpus import BoolArray, Corpus, distinct
+from uedp_bench.harness.attack_failures import before_training
 from uedp_bench.harness.components import Sources
 from uedp_bench.harness.identity import fingerprint_of
 from uedp_bench.leakage import Attack, Planted
@@ -147,12 +148,16 @@ def plant_all(
     """The corpus with everything planted, nothing withdrawn yet.
 
     Attacks that hold users out come first, then those that replace users.
+
+    Raises:
+        InputError: if an attack fails.
     """
     planted: dict[str, Planted] = {}
     for attack in sorted(attacks, key=lambda a: (not a.holds_out, not a.replaces_users)):
         stream = shared_stream(seed, "plant", attack.name)
         rng = np.random.Generator(np.random.PCG64(stream))
-        corpus, planted[attack.name] = attack.plant(corpus, rng)
+        with before_training(attack, "plant"):
+            corpus, planted[attack.name] = attack.plant(corpus, rng)
     return corpus, planted
 
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from uedp_bench.checkpoints import Checkpoints
 from uedp_bench.corpus import BoolArray, FloatArray
-from uedp_bench.harness.attacking import reason_against, with_messages
+from uedp_bench.errors import UedpBenchError
+from uedp_bench.harness.attacking import reason_against, run_attack, with_messages
 from uedp_bench.harness.components import build_sources
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.identity import Identity
@@ -35,7 +36,7 @@ from uedp_bench.harness.scoring import score
 from uedp_bench.mechanism import PublishingMechanism, VocabularyMechanism
 from uedp_bench.model import Vocabulary
 from uedp_bench.release import Release
-from uedp_bench.results import RunSpec
+from uedp_bench.results import FailedAttack, RunSpec, SkippedAttack
 from uedp_bench.run_context import Run, no_progress
 
 STEP_SECONDS, LEAST_STEPS = 0.4, 3
@@ -58,6 +59,7 @@ class Rehearsed:
         weights: that are trained, of the network with most of them; 0 if no training says.
         vocabulary: of the release; None where it has none, or that was not reached.
         skipped: reasons against attacks, by their names.
+        failures: errors of phases and of attacks, a sentence each. The run is to fail alike.
         why_not: why it ended early; empty where it did not.
     """
 
@@ -68,6 +70,7 @@ class Rehearsed:
     weights: int
     vocabulary: Vocabulary | None
     skipped: Mapping[str, str]
+    failures: tuple[str, ...] = ()
     why_not: str = ""
 
 
@@ -135,8 +138,14 @@ def rehearse(spec: RunSpec, out: Path, device: str, *, attacks: bool) -> Rehears
             found.perform(attacks=attacks)
     except _TooLongError:
         found.why_not = f"it ended after {MOST_SECONDS:g} seconds"
-    except Exception as error:  # what half a training made may not be fit for use
-        found.why_not = f"{type(error).__name__} after the first steps"
+    except MemoryError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        known = isinstance(error, UedpBenchError)
+        found.why_not = said if known else f"{type(error).__name__}: {said}"
+        if found.phase:
+            found.failures.append(f"{found.phase}: {found.why_not}")
     weights = [n for name, n in run.counts.items() if name.startswith("weights_")]
     return Rehearsed(
         seconds={phase: float(each[0]) for phase, each in found.seconds.items()},
@@ -146,18 +155,26 @@ def rehearse(spec: RunSpec, out: Path, device: str, *, attacks: bool) -> Rehears
         weights=int(max(weights, default=0)),
         vocabulary=found.vocabulary,
         skipped=found.skipped,
+        failures=tuple(found.failures),
         why_not=found.why_not,
     )
 
 
 class _Rehearsal:
-    """One run, as it goes; seconds are (2,), by the clock and of the CPU."""
+    """One run, as it goes.
+
+    Attributes:
+        seconds: (2,) of each phase, by the clock and of the CPU.
+        phase: whose errors are those of the run; empty where they need not be.
+    """
 
     def __init__(self, ready: Prepared, first: FirstSteps) -> None:
         self._ready, self._first = ready, first
         self.seconds: dict[str, FloatArray] = {}
         self.steps: tuple[tuple[str, int], ...] = ()
         self.skipped: dict[str, str] = {}
+        self.failures: list[str] = []
+        self.phase = "train"
         self.vocabulary: Vocabulary | None = None
         self.why_not = ""
 
@@ -173,6 +190,7 @@ class _Rehearsal:
                     raise
         self.steps = tuple(self._first.begun)
         if made is None:
+            self.phase = ""  # the run trains otherwise: what fails in here need not fail there
             self._ready = _trained_plainly(self._ready)
             made = protect(self._ready.parts, self._ready.there.corpus, self._ready.run)
         self.vocabulary = made.vocabulary
@@ -183,28 +201,27 @@ class _Rehearsal:
 
     def _attack(self, made: Protected, release: Release, *, attacks: bool) -> None:
         ready = self._ready
-        applying = []
-        for attack in ready.parts.attacks:
-            reason = reason_against(attack, ready, release)
-            if reason is None:
-                applying.append(attack)
-            else:
-                self.skipped[attack.name] = reason
-        if not attacks and applying:
-            return
+        if not attacks:
+            reasons = {one.name: reason_against(one, ready, release) for one in ready.parts.attacks}
+            self.skipped = {name: reason for name, reason in reasons.items() if reason}
+            if len(self.skipped) < len(reasons):
+                return
         asked = _AskedAgain(Retraining(ready, made.vocabulary).bound(), self._first)
         with self._timed("attack"):
             run = ready.run.retraining(asked)
-            for attack in applying:
-                planted = ready.there.planted[attack.name]
-                within = run.within(f"attack {attack.name}")
-                attack.run(release, planted, ready.there.corpus, within)
+            for attack in ready.parts.attacks:
+                outcome = run_attack(attack, ready, release, run)
+                if isinstance(outcome, SkippedAttack):
+                    self.skipped[attack.name] = outcome.reason
+                elif isinstance(outcome, FailedAttack):
+                    self.failures.append(f"the attack {attack.name}: {outcome.reason}")
         # Models that the mechanism of the run trains for attacks take as long as its release.
         self.seconds["attack"] += asked.models * self.seconds["train"] - asked.seconds
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
         start, left = _clocks(), self._first.left
+        self.phase = phase
         try:
             yield
         finally:

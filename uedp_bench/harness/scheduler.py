@@ -165,7 +165,8 @@ def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> lis
     Args:
         jobs: of a grid.
         out: folder of results.
-        retry_failed: run again what failed `MOST_FAILURES` times, too.
+        retry_failed: run again what failed `MOST_FAILURES` times, and finished runs in which an
+            attack failed, too.
 
     Raises:
         InputError: if something in the folder would have a run write elsewhere.
@@ -179,7 +180,8 @@ def _resumed(job: Job, found: Result | None, retry_failed: bool) -> Job:
     if found is None:
         return replace(job, done=None, given_up=None, failures=0)
     if found.error is None:
-        return replace(job, done=found, given_up=None, failures=0)
+        again = retry_failed and bool(found.failed_attacks)
+        return replace(job, done=None if again else found, given_up=None, failures=0)
     failures = found.error.failures
     tries = retry_failed or failures < MOST_FAILURES
     return replace(job, done=None, given_up=None if tries else found, failures=failures)
@@ -269,7 +271,8 @@ class Runs:
         result = execute(job.spec, _told(job, self.how, tell), job.identity)
         give_back_memory()
         # An unforeseen error may have broken the process too, a GPU's context for instance.
-        return result.error is None or is_bad_input(result)
+        known = [error.type for error in (result.error, *result.failed_attacks) if error]
+        return all(map(is_input_error, known))
 
 
 def give_back_memory() -> None:
@@ -339,8 +342,3 @@ class _Telling:
             self._last, self._shown = now, phase
             points, self._points = tuple(self._points), []
             self._tell((phase, done, total, points))
-
-
-def is_bad_input(result: Result) -> bool:
-    """True if a run failed on bad input, which the user can mend."""
-    return result.error is not None and is_input_error(result.error.type)

@@ -77,8 +77,9 @@ def check_attack_applies(subject: Subject) -> None:
             continue
         if subject.name in result.leakage or subject.name in result.details:
             return
-        reasons = [one.reason for one in result.skipped_attacks] or [str(result.error)]
-        said += [f"{task}: {reason}" for reason in reasons]
+        reasons = [one.reason for one in result.skipped_attacks]
+        reasons += [one.reason for one in result.failed_attacks]
+        said += [f"{task}: {reason}" for reason in reasons or [str(result.error)]]
     raise NotApplicable(f"every small run skips it: {'; '.join(said)[:300]}")
 
 
@@ -144,6 +145,8 @@ def _attacked(subject: Subject, *, tells: bool) -> Leakage:
     release = release_of(needs[0], corpus, tells=tells).showing(events=UNPROTECTED)
     run = Retraining(ready, found.protected.vocabulary).bound()
     attacked: Attacked = attack_all(ready, release, run)
+    for failure in attacked.failed_attacks:
+        raise AssertionError(failure.traceback or failure.reason)
     if attacked.skipped_attacks:
         raise NotApplicable(attacked.skipped_attacks[0].reason)
     return Leakage(dict(attacked.leakage[subject.name]), {}, attacked.lower_bounds)

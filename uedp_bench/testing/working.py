@@ -61,6 +61,10 @@ def _whole(subject: Subject, task: str) -> Result:
         f"the run with the task {task} ended with {result.error.type} in the phase "
         f"{result.error.phase}: {result.error.message}"
     )
+    for failure in result.failed_attacks:
+        if is_input_error(failure.type):
+            raise InputError(failure.message)
+        raise AssertionError(failure.traceback or failure.reason)
     return result
 
 

@@ -182,6 +182,14 @@ def test_one_author_is_refused(small: Corpus, make_run: RunMaker) -> None:
         attacked(publication(alone), alone, make_run(1))
 
 
+def test_one_author_is_refused_before_training(small: Corpus) -> None:
+    rng = np.random.default_rng(1)
+    for few in (small.take(np.flatnonzero(small.users == 0)), small.only("test")):
+        with pytest.raises(InputError, match="authors have two rows in the train split"):
+            Reidentify.create({}).plant(few, rng)
+    assert Reidentify.create({}).plant(small, rng)[0] is small
+
+
 @pytest.mark.parametrize(
     "bad", [{"known": 0.0}, {"known": 1.0}, {"authors": 1}, {"rows": 1}, {"author": 5}]
 )

@@ -88,5 +88,9 @@ def test_what_it_cannot_attack() -> None:
     assert attack.refuses(release, corpus) is None
     release.takes_vectors = True
     assert "only the mechanism" in str(attack.refuses(release, corpus))
+    untested = replace(corpus, split=np.full(ROWS, SPLITS.index("public")))
     with pytest.raises(InputError, match="no test row"):
-        found(Told(vectors), replace(corpus, split=np.full(ROWS, SPLITS.index("public"))))
+        attack.plant(untested, np.random.default_rng(1))
+    assert attack.plant(corpus, np.random.default_rng(1))[0] is corpus
+    with pytest.raises(InputError, match="no test row"):
+        found(Told(vectors), untested)
