@@ -172,6 +172,7 @@ from uedp_bench.release import Translator as Translator
 from uedp_bench.release import Updates as Updates
 from uedp_bench.release import WordChannel as WordChannel
 from uedp_bench.release import capability as capability
+from uedp_bench.requirements import Requirement as Requirement
 from uedp_bench.results import Estimate as Estimate
 from uedp_bench.results import LowerBound as LowerBound
 from uedp_bench.results import Sample as Sample

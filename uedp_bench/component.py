@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from uedp_bench.errors import MOST_SHOWN, InputError, SeveralInputError, nearest, shown
 from uedp_bench.files.printable import plain
 from uedp_bench.mending import mends_of
+from uedp_bench.requirements import Requirement
 
 MOST_PART, MOST_PATH = 255, 4095
 """Bytes of a name between two slashes, and of a whole path, on every usual system."""
@@ -34,6 +35,11 @@ class Params(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages beyond the base installation that these values need; those of parts count."""
+        parts = (getattr(self, name) for name in type(self).model_fields)
+        return tuple(one for part in parts if isinstance(part, Params) for one in part.requires())
 
 
 P = TypeVar("P", bound=Params)
@@ -90,6 +96,13 @@ class Component(ABC, Generic[P]):
         trains; of an attack, the attack is skipped.
         """
         return frozenset()
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages beyond the base installation that it needs; those of its parameters by default.
+
+        A run is refused before its data are read if one is missing.
+        """
+        return self.params.requires()
 
     @classmethod
     def create(cls, values: Mapping[str, Any] | None = None, **others: Any) -> Any:

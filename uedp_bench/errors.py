@@ -8,7 +8,8 @@
     │   ├── MissingExtraError an optional dependency is not installed; carries the install command
     │   ├── SeveralInputError  all that is wrong with one input
     │   └── CapabilityError   a task, mechanism or attack cannot work with what it was given
-    ├── PluginError           a registered plug-in does not load, or two claim one name
+    ├── PluginError           a plug-in breaks a promise of its contract
+    │   └── PluginLoadError   it does not load, or two claim one name: an InputError, too
     ├── PrivacyError          what was executed is not what the accountant was told
     └── TrackingError         MLflow cannot be reached or refuses; results on disk are whole
 """
@@ -108,7 +109,11 @@ class CapabilityError(InputError):
 
 
 class PluginError(UedpBenchError):
-    """A plug-in that was asked for cannot be loaded, or its name is taken."""
+    """A plug-in breaks a promise of its contract."""
+
+
+class PluginLoadError(PluginError, InputError):
+    """A plug-in that was asked for cannot be loaded, or its name is taken: nothing ran."""
 
 
 class PrivacyError(UedpBenchError):

@@ -20,7 +20,7 @@ from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
 from uedp_bench.component import Component
-from uedp_bench.errors import InputError, PluginError, UnknownNameError
+from uedp_bench.errors import InputError, PluginLoadError, UnknownNameError
 from uedp_bench.files.regular_files import open_regular
 
 C = TypeVar("C", bound=type[Component[Any]])
@@ -60,14 +60,14 @@ class Registry(Generic[C]):
         """Decorator for a class in a file given with `--plugin`.
 
         Raises:
-            PluginError: if another component has the name, or no file holds the class.
+            PluginLoadError: if another component has the name, or no file holds the class.
         """
         name = getattr(component, "name", None)
         file = getattr(sys.modules[component.__module__], "__file__", None)
         if not isinstance(name, str):
-            raise PluginError(f"{component.__qualname__} has no name to register it under")
+            raise PluginLoadError(f"{component.__qualname__} has no name to register it under")
         if file is None:
-            raise PluginError(
+            raise PluginLoadError(
                 f"{component.__qualname__} is defined in a session, and runs are known by the file "
                 "of their components: write it into a file (in a notebook: %%writefile mine.py) "
                 "and give that file as a plug-in"
@@ -75,7 +75,7 @@ class Registry(Generic[C]):
         where = f"{file}:{component.__qualname__}"
         taken = self._entries().get(name) or self._given.get(name)
         if taken is not None and taken.where != where:
-            raise PluginError(
+            raise PluginLoadError(
                 f"two {self.kind}s are named {name!r}: {taken.where} and {where}; rename one"
             )
         self._given[name] = Origin(where, lambda: component, _digest(Path(str(file))))
@@ -108,21 +108,23 @@ class Registry(Generic[C]):
 
         Raises:
             UnknownNameError: if there is none; the message has the nearest name.
-            PluginError: if it does not load, or is not of this kind.
+            PluginLoadError: if it does not load, or is not of this kind.
         """
         found = self._find(name)
         try:
             component = found.load()
         except Exception as error:
-            raise PluginError(
+            raise PluginLoadError(
                 f"the {self.kind} {name!r} ({found.where}) does not load: "
                 f"{type(error).__name__}: {error}"
             ) from error
         base = _resolved(self._base)
         if not (isinstance(component, type) and issubclass(component, base)):
-            raise PluginError(f"the {self.kind} {name!r} ({found.where}) is not a {base.__name__}")
+            raise PluginLoadError(
+                f"the {self.kind} {name!r} ({found.where}) is not a {base.__name__}"
+            )
         if getattr(component, "name", None) != name:
-            raise PluginError(
+            raise PluginLoadError(
                 f"the {self.kind} {name!r} ({found.where}) calls itself "
                 f"{getattr(component, 'name', None)!r}"
             )
@@ -132,7 +134,7 @@ class Registry(Generic[C]):
         """The component with these parameters; `others` are further arguments of its constructor.
 
         Raises:
-            UnknownNameError, PluginError, InputError: see `get` and `Component.create`.
+            UnknownNameError, PluginLoadError, InputError: see `get` and `Component.create`.
         """
         return self.get(name).create(params, **others)
 
@@ -160,7 +162,7 @@ def _entries(kind: str, group: str) -> dict[str, Origin]:
         origin = _origin(entry)
         other = found.get(entry.name)
         if other is not None and other[0] != entry.value:
-            raise PluginError(
+            raise PluginLoadError(
                 f"two {kind}s are named {entry.name!r}: {other[1].where} and {origin.where}; "
                 "uninstall one"
             )
@@ -236,7 +238,7 @@ def load_plugins(files: Iterable[Path]) -> None:
 
     Raises:
         InputError: if a file does not exist.
-        PluginError: if it does not import.
+        PluginLoadError: if it does not import.
     """
     for file in files:
         path = _regular(file)
@@ -254,10 +256,10 @@ def load_plugins(files: Iterable[Path]) -> None:
         try:
             spec.loader.exec_module(module)
             _LOADED[str(path)] = digest
-        except PluginError:
+        except PluginLoadError:
             raise
         except Exception as error:
             del sys.modules[name]
-            raise PluginError(
+            raise PluginLoadError(
                 f"--plugin {file} does not import: {type(error).__name__}: {error}"
             ) from error

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from uedp_bench.component import MayBePath, Params, at
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedOn, TrainedTagger
+from uedp_bench.requirements import Requirement, of_detector
 from uedp_bench.text.entities import DetectionParams, found_in
 from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
@@ -48,6 +49,10 @@ class DetectorParams(Params):
         description="private: what the tagger's run did to people's text composes with this run, "
         "for its people may be those of this corpus; public: you declare that its text is public",
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages of the detector."""
+        return (*super().requires(), *of_detector(self.detector, self.pipeline))
 
     @model_validator(mode="after")
     def _detector_fits(self) -> DetectorParams:

@@ -17,6 +17,7 @@ from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms._local_noise import spent
+from uedp_bench.requirements import ENCODERS, Requirement
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
@@ -47,6 +48,10 @@ class DocumentParams(Params):
     short: Literal["refuse", "drop"] = Field(
         default="refuse", description="short documents are an error, or dropped and counted"
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The encoder's library, and the one that splits sentences."""
+        return (*super().requires(), *ENCODERS)
 
 
 D = TypeVar("D", bound=DocumentParams)

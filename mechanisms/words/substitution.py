@@ -24,6 +24,7 @@ from uedp_bench.mechanisms._local_noise import spent
 from uedp_bench.mechanisms.words.channel import EmbeddingChannel, word_places
 from uedp_bench.mechanisms.words.noise import Noise, WordNoise
 from uedp_bench.mechanisms.words.word_list import read_words, restrict
+from uedp_bench.requirements import FAISS, Requirement, of_embedding
 from uedp_bench.text.embedding import Embedding
 from uedp_bench.text.nearest import Nearest
 from uedp_bench.text.nearest_approximate import ApproximateNearest
@@ -84,6 +85,12 @@ class WordParams(Params):
     distances: tuple[Annotated[float, Field(ge=0)], ...] = Field(
         default=(), description="distances at which epsilon is also given"
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages that read the embedding and find the nearest words."""
+        embedding = of_embedding(None if self.embedding is None else str(self.embedding))
+        index = (FAISS,) if self.search == "hnsw" else ()
+        return (*super().requires(), *embedding, *index)
 
     @model_validator(mode="after")
     def _lambda_has_a_matrix(self) -> Self:

@@ -10,9 +10,10 @@ from pydantic import Field
 
 from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus
-from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.errors import InputError
 from uedp_bench.files.arrow_columns import MOST_ROWS_HELD, ArrowColumns, is_of_strings
 from uedp_bench.files.text_store import CheckedTexts, held_texts
+from uedp_bench.requirements import DATASETS, Requirement
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
@@ -41,6 +42,10 @@ class HubParams(ColumnParams):
     revision: str | None = Field(
         default=None, description="commit or tag on the hub; give it, so that runs compare"
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The library that reads data sets, and what a detector needs."""
+        return (*super().requires(), DATASETS)
 
 
 class Hub(Source[HubParams]):
@@ -109,10 +114,9 @@ class Hub(Source[HubParams]):
         return known
 
     def _open(self) -> DatasetDict | Dataset:
-        try:
-            import datasets
-        except ImportError:
-            raise MissingExtraError("datasets", "pip install 'uedp-bench[hub]'") from None
+        DATASETS.check()
+        import datasets
+
         params, folder = self.params, Path(self.params.path)
         written = ("dataset_dict.json", "state.json")
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
-from uedp_bench.errors import MissingExtraError
+from uedp_bench.requirements import SACREBLEU
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import ratio_estimate
 from uedp_bench.statistics.resampling import RESAMPLES, blocks, percentiles, resample
@@ -40,13 +40,10 @@ def metrics() -> Metrics:
     Raises:
         MissingExtraError: if sacrebleu is not installed.
     """
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-        from sacrebleu.metrics.chrf import CHRF
-    except ImportError:
-        raise MissingExtraError(
-            "sacrebleu (BLEU and chrF)", "pip install 'uedp-bench[translation]'"
-        ) from None
+    SACREBLEU.check()
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
     # Tokenised sources end in " .", of which sacrebleu warns unless it is told.
     return Metrics(BLEU(force=True), CHRF())
 

@@ -17,6 +17,7 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import PairVocabulary, TranslationModel
 from uedp_bench.release import PairScorer, RowScorer, Tokenised, Translator
+from uedp_bench.requirements import SACREBLEU, Requirement
 from uedp_bench.task import Task, Utility
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
 from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
@@ -70,6 +71,10 @@ class TranslationParams(Params):
         default=2e-3, gt=0, description="learning rate of Adam, on the public pairs"
     )
     pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The library of the scores."""
+        return (*super().requires(), SACREBLEU)
 
 
 class Translation(Task[TranslationParams]):

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from tiny import runs
 
+from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
 from uedp_bench.harness import known_rows
 from uedp_bench.harness.named_files import check_files
 from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.models.marian import Marian, MarianParams
+from uedp_bench.registry import REGISTRIES
 
 
 def test_a_translator_that_is_not_there_is_refused_before_data_are_read(
@@ -22,7 +24,7 @@ def test_a_translator_that_is_not_there_is_refused_before_data_are_read(
         "noiseless", source="parallel-embedded", task="translation",
         model={"name": "marian", "params": {"pretrained": str(tmp_path / "opus")}},
     )  # fmt: skip
-    said = r"marian.pretrained: .*opus is not there; allowed is .*local folder of a Marian model"
+    said = r"marian.pretrained: .*opus is not there; allowed is: local folder of a Marian model"
     with pytest.raises(InputError, match=said):
         jobs_of([spec], tmp_path / "out")
 
@@ -35,3 +37,42 @@ def test_a_folder_must_hold_what_it_is_said_to_hold(tmp_path: Path) -> None:
     for name in ("vocab.json", "source.spm", "target.spm"):
         (tmp_path / name).write_text("")
     check_files([model])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "params", "field"),
+    [
+        ("mechanisms", "metric-dp", {"epsilon": 1.0, "embedding": "no.txt"}, "embedding"),
+        ("mechanisms", "vickrey", {"epsilon": 1.0, "vocabulary": ["no.txt"]}, "vocabulary"),
+        ("mechanisms", "deidentify", {"detector": "tagger", "tagger": "runs/no"}, "tagger"),
+        ("mechanisms", "sanitized-elsewhere", {"path": "no.csv"}, "path"),
+        ("mechanisms", "truncation", {"epsilon": 1.0, "encoder": "./no"}, "encoder"),
+        ("models", "bilstm", {"embedding": "no.txt"}, "embedding"),
+        ("models", "bert", {"pretrained": "/no/where"}, "pretrained"),
+        ("attacks", "word-reconstruction", {"masked_model": "../no"}, "masked_model"),
+    ],
+)
+def test_a_missing_file_of_any_parameter_is_refused(kind, name, params, field) -> None:
+    component = REGISTRIES[kind].create(name, params)
+    with pytest.raises(InputError, match=rf"{name}\.{field}: .*is not there; allowed is: "):
+        check_files([component])
+
+
+def test_names_that_are_no_paths_are_left_alone() -> None:
+    check_files([
+        REGISTRIES["models"].create("bert", {"pretrained": "bert-base-uncased"}),
+        REGISTRIES["mechanisms"].create("metric-dp", {"epsilon": 1, "embedding": "spacy:en_x"}),
+        REGISTRIES["mechanisms"].create("deidentify", {"detector": "presidio"}),
+    ])  # fmt: skip
+
+
+def test_a_dry_run_refuses_a_missing_file_before_data_are_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_rows, "load_data", lambda sources: pytest.fail("data were read"))
+    arguments = ["run", "--mechanism", "noiseless", "--mechanism", "metric-dp",
+                 "--set", "mechanism.metric-dp.epsilon=1",
+                 "--set", "mechanism.metric-dp.embedding=no.txt"]  # fmt: skip
+    for more in ([], ["--dry-run"]):
+        assert run_cli([*arguments, *more]) == 2
+        assert "metric-dp.embedding: no.txt is not there" in capsys.readouterr().err

@@ -54,6 +54,12 @@ class Components:
     tried: tuple[Pipeline, ...] = ()
 
     @property
+    def all(self) -> tuple[Component[Any], ...]:
+        """Every component of the run."""
+        sources = tuple(source for source in self.sources if source is not None)
+        return (*sources, *self.after_sources)
+
+    @property
     def after_sources(self) -> tuple[Component[Any], ...]:
         """All but the sources: what they read, they read while a run trains."""
         model = () if self.task.model is None else (self.task.model,)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
 from uedp_bench.component import Component, MayBePath
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, Problems
 from uedp_bench.files.regular_files import open_regular, shown_path
 from uedp_bench.text.pretrained import adapter_base
 
@@ -32,22 +32,41 @@ def path_mark(component: type[Component[Any]], name: str) -> MayBePath | None:
 
 
 def check_files(components: Iterable[Component[Any]]) -> None:
-    """Refuses folders without the files that they must hold, before anything is loaded or trained.
+    """Refuses names of files that are not there, before anything is loaded or trained.
 
     Raises:
         InputError: naming the parameter, its value and what it may be.
+        SeveralInputError: if there are several.
     """
+    problems = Problems()
     for one in components:
         for name, field in type(one.params).model_fields.items():
             mark, value = path_mark(type(one), name), getattr(one.params, name)
-            if mark is None or not mark.holds or value is None or value in mark.words:
+            if mark is None:
                 continue
-            folder = Path(value)
-            missing = [file for file in mark.holds if not _exists(folder / file)]
-            if missing:
-                lacks = f"has no {', no '.join(missing)}" if _exists(folder) else "is not there"
-                raise InputError(f"{one.name}.{name}: {shown_path(folder)} {lacks}; allowed is a "
-                                 f"{field.description}")  # fmt: skip
+            for path in _paths(value, mark, only_paths=_is_path(field.annotation)):
+                missing = [file for file in mark.holds if not _exists(path / file)]
+                if _exists(path) and not missing:
+                    continue
+                lacks = f"has no {', no '.join(missing)}" if _exists(path) else "is not there"
+                with problems.gathered():
+                    raise InputError(f"{one.name}.{name}: {shown_path(path)} {lacks}; allowed is: "
+                                     f"{field.description}")  # fmt: skip
+    problems.check()
+
+
+def _paths(value: Any, mark: MayBePath, *, only_paths: bool) -> Iterator[Path]:
+    """Paths among the values of a parameter; a name that may be on the hub is none."""
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _paths(part, mark, only_paths=only_paths)
+        return
+    if value is None or value in mark.words:
+        return
+    text = str(value)
+    package = ":" in text.partition("/")[0]  # as in spacy:NAME
+    if (only_paths and not package) or mark.words or text.startswith(("/", "./", "../")):
+        yield Path(text)
 
 
 def _is_path(annotation: Any) -> bool:

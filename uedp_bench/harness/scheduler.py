@@ -22,7 +22,7 @@ from uedp_bench import registry
 from uedp_bench.errors import Problems, is_input_error
 from uedp_bench.files.output_folder import refuse_links
 from uedp_bench.harness.checkpointing import after_failure, forget
-from uedp_bench.harness.components import build
+from uedp_bench.harness.components import Components, build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
 from uedp_bench.harness.identity import Identity
@@ -34,6 +34,7 @@ from uedp_bench.harness.public_sizes import unit_sizes
 from uedp_bench.harness.result_files import result_of_run
 from uedp_bench.harness.stored import keep_result
 from uedp_bench.harness.workers import DIED, Crash, Tell, in_processes
+from uedp_bench.requirements import check_requirements
 from uedp_bench.results import Result, RunError, RunSpec
 
 MOST_FAILURES = 3
@@ -130,18 +131,27 @@ class Executor(Protocol):
 def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     """Checks every run before any starts, and finds those that are finished already.
 
+    What needs no data is checked first: names, values, packages and files of all runs.
+
     Raises:
         InputError: for whatever can be known to be wrong before training, of all runs at once.
     """
-    found, problems, planting = [], Problems(), Planting()
+    built, jobs, problems, planting = [], [], Problems(), Planting()
     for spec in specs:
         with problems.gathered():
-            found.append(_job_of(spec, planting))
+            parts = build(spec)
+            built.append((spec, parts))
+            check_requirements(parts.all)
+            check_files(parts.after_sources)
     problems.check()
-    return resume(found, out)
+    for spec, parts in built:
+        with problems.gathered():
+            jobs.append(_job_of(spec, parts, planting))
+    problems.check()
+    return resume(jobs, out)
 
 
-def _job_of(spec: RunSpec, planting: Planting) -> Job:
+def _job_of(spec: RunSpec, parts: Components, planting: Planting) -> Job:
     """The run as a job.
 
     Raises:
@@ -149,8 +159,6 @@ def _job_of(spec: RunSpec, planting: Planting) -> Job:
     """
     from uedp_bench.harness.preparing import check_read
 
-    parts = build(spec)
-    check_files(parts.after_sources)
     known = planting.of(spec, parts)
     check_read(parts, known.columns)
     unit_sizes(parts.pipeline, known.units, known.downstream, known.stats)

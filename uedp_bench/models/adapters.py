@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, model_validator
 
 from uedp_bench.component import Params, at
-from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.errors import InputError
+from uedp_bench.requirements import PEFT, Requirement
 
 if TYPE_CHECKING:
     from torch import nn
@@ -41,6 +42,10 @@ class LoraParams(Params):
         exclude_if=at(()),
     )
 
+    def requires(self) -> tuple[Requirement, ...]:
+        """The library of adapters, where there are any."""
+        return (*super().requires(), *(() if self.lora_rank is None else (PEFT,)))
+
     @model_validator(mode="after")
     def _of_adapters(self) -> LoraParams:
         for name in ("lora_alpha", "lora_modules"):
@@ -64,11 +69,9 @@ class LoraParams(Params):
         """
         if self.lora_rank is None:
             return
-        try:
-            from peft import LoraConfig, inject_adapter_in_model
-        except ImportError:
-            raise MissingExtraError("peft (lora_rank)", "pip install 'uedp-bench[lora]'") from None
+        PEFT.check()
         import torch
+        from peft import LoraConfig, inject_adapter_in_model
 
         names: Any = list(self.lora_modules) or None
         config = LoraConfig(

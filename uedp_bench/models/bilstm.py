@@ -13,6 +13,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.model import TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.vocabularies.word_model import WordParams, WordText
 from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.requirements import Requirement, of_embedding
 
 if TYPE_CHECKING:
     from torch import nn
@@ -67,6 +68,11 @@ class BiLSTMParams(WordParams):
         description="in token form, size of a vector for the case of each word (default 8; 0 for "
         "none); a text as one vector has none",
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages of the reader of word vectors."""
+        embedding = None if self.embedding is None else str(self.embedding)
+        return (*super().requires(), *of_embedding(embedding))
 
     @model_validator(mode="after")
     def _one_size(self) -> BiLSTMParams:

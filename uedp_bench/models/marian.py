@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
-from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.errors import InputError
 from uedp_bench.model import PairVocabulary, TranslationModel
 from uedp_bench.models.vocabularies.marian_pieces import MarianPieces
+from uedp_bench.requirements import SENTENCEPIECE, Requirement
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,6 +28,10 @@ class MarianParams(Params):
         description="local folder of a Marian model in the format of transformers: config.json, "
         "weights, vocab.json, source.spm and target.spm (such as Helsinki-NLP/opus-mt-de-en)"
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The library of the pieces."""
+        return (*super().requires(), SENTENCEPIECE)
 
 
 class Marian(TranslationModel[MarianParams]):
@@ -48,12 +53,7 @@ class Marian(TranslationModel[MarianParams]):
             InputError: if the folder cannot be read.
             MissingExtraError: if sentencepiece is not installed.
         """
-        try:
-            import sentencepiece  # noqa: F401 - what is missing shall be named
-        except ImportError:
-            raise MissingExtraError(
-                "sentencepiece (reads Marian's pieces)", "pip install 'uedp-bench[translation]'"
-            ) from None
+        SENTENCEPIECE.check()
         from transformers import MarianTokenizer
 
         folder = self.params.pretrained

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
+from uedp_bench.requirements import ENCODERS, Requirement
 from uedp_bench.text.pretrained import encoders_version, readable
 from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
 from uedp_bench.text.vector_cache import cached_vectors
@@ -28,6 +29,10 @@ class SentenceParams(Params):
         default="sentence-transformers/all-MiniLM-L6-v2",
         description="hub id or local directory of a model of sentence-transformers",
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The encoder's library, and the one that splits sentences."""
+        return (*super().requires(), *ENCODERS)
 
 
 class SentenceEncoderParams(SentenceParams):

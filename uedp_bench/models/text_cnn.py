@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from uedp_bench.component import at
 from uedp_bench.model import FeatureArray, Vocabulary
 from uedp_bench.models.sentence_encoder import FrozenSentences, SentenceParams
+from uedp_bench.requirements import Requirement, of_embedding
 
 if TYPE_CHECKING:
     from torch import nn
@@ -78,6 +79,10 @@ class TextCNNParams(SentenceParams):
         description="with embedding: outputs of each convolution, of which the largest over all "
         "positions is kept",
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages of the sentence encoder, or of the reader of word vectors."""
+        return super().requires() if self.embedding is None else of_embedding(str(self.embedding))
 
     @model_validator(mode="after")
     def _one_network(self) -> TextCNNParams:

@@ -24,6 +24,7 @@ from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
 from uedp_bench.errors import InputError, MissingExtraError, nearest
 from uedp_bench.files.array_cache import load_arrays, save_arrays
 from uedp_bench.files.cache_folder import cache_folder
+from uedp_bench.requirements import Requirement, of_detector
 from uedp_bench.text.listed_names import listed_names
 from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
@@ -66,6 +67,10 @@ class DetectionParams(Params):
         description="types that count as entities (default: all that the source and the detector "
         "know)",
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages of the detector."""
+        return (*super().requires(), *of_detector(self.detector, self.pipeline))
 
     @model_validator(mode="after")
     def _pipeline_fits(self) -> DetectionParams:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.errors import MissingExtraError
+from uedp_bench.requirements import FAISS
 
 _LINKS, _BREADTH = 32, 64
 
@@ -22,11 +21,7 @@ class ApproximateNearest:
     """
 
     def __init__(self, points: NDArray[Any]) -> None:
-        if importlib.util.find_spec("faiss") is None:
-            raise MissingExtraError(
-                "search=hnsw: faiss, which has approximate indexes,",
-                "pip install 'uedp-bench[approximate]'",
-            )
+        FAISS.check()
         import faiss
 
         self._points: FloatArray = np.asarray(points, dtype=np.float64)

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from uedp_bench.component import Params
 from uedp_bench.corpus import Corpus, Facts, Layer
 from uedp_bench.errors import InputError
+from uedp_bench.requirements import Requirement, of_detector
 from uedp_bench.text.annotation.candidates import Candidate, by_patterns, by_pipeline
 from uedp_bench.text.annotation.keys import WIKIPII, RecordTag, normalise_key, tags_by_key
 from uedp_bench.text.annotation.matching import closeness
@@ -56,6 +57,10 @@ class AnnotationParams(Params):
         default=False,
         description="rows without a mark do not count as annotated, as in the paper",
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages of the pipeline."""
+        return (*super().requires(), *of_detector(self.candidates, self.pipeline))
 
     @field_validator("tags")
     @classmethod

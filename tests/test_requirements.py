@@ -1,0 +1,126 @@
+"""What a component needs beyond the base installation is said before data are read."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement as Declared
+from tiny import runs
+
+import uedp_bench.requirements as known
+from uedp_bench.cli.main import run_cli
+from uedp_bench.errors import MissingExtraError, SeveralInputError
+from uedp_bench.harness import known_rows
+from uedp_bench.harness.scheduler import jobs_of
+from uedp_bench.registry import REGISTRIES
+from uedp_bench.requirements import Requirement, check_requirements
+from uedp_bench.testing.small_parameters import known_params
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+KINDS = {"mechanisms": "mechanism", "attacks": "attack", "models": "model", "tasks": "task",
+         "sources": "source"}  # fmt: skip
+MODULES = {"sentence-transformers": "sentence_transformers", "faiss-cpu": "faiss",
+           "presidio-analyzer": "presidio_analyzer", "spacy": "spacy", "gensim": "gensim",
+           "datasets": "datasets", "peft": "peft", "sacrebleu": "sacrebleu",
+           "sentencepiece": "sentencepiece", "tldextract": "tldextract"}  # fmt: skip
+"""Modules of packages that extras install and components import."""
+
+ENCODERS = {"sentence_transformers", "spacy"}
+NEEDS = {
+    "mechanisms/deepcandidate": ENCODERS, "mechanisms/truncation": ENCODERS,
+    "models/sentence-encoder": ENCODERS, "models/text-cnn": ENCODERS,
+    "models/marian": {"sentencepiece"}, "tasks/translation": {"sacrebleu"},
+    "sources/hub": {"datasets"},
+}  # fmt: skip
+"""Modules that components need at their defaults; all others run on the base installation."""
+
+
+@pytest.fixture
+def base_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The base installation: packages of extras cannot be imported."""
+    for module in MODULES.values():
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+def test_every_known_requirement_is_of_the_extra_that_it_names() -> None:
+    single = [one for one in vars(known).values() if isinstance(one, Requirement)]
+    for one in (*single, *known.PRESIDIO):
+        extra = one.install.split("[")[1].split("]")[0]
+        declared = {MODULES.get(Declared(text).name, "") for text in EXTRAS[extra]}
+        assert one.module in declared, one
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (kind, name)
+        for kind in KINDS
+        for name in REGISTRIES[kind].names()
+        if "(uedp-bench " in REGISTRIES[kind].origin(name)
+    ],
+)
+def test_small_and_default_parameters_need_what_is_listed(tmp_path, kind, name) -> None:
+    component = REGISTRIES[kind].get(name)
+    params = known_params(KINDS[kind], name, tmp_path)
+    given = {field: params[field] for field, info in component.Params.model_fields.items()
+             if field in params}  # fmt: skip
+    required = [field for field, info in component.Params.model_fields.items()
+                if info.is_required() and field not in given]  # fmt: skip
+    given |= {field: 1.0 if field == "epsilon" else "somewhere" for field in required}
+    needed = {one.module for one in component.create(given).requires()}
+    assert needed == NEEDS.get(f"{kind}/{name}", set())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "params", "modules"),
+    [
+        ("models", "gpt2", {"lora_rank": 2}, {"peft"}),
+        ("models", "bilstm", {"embedding": "a.kv"}, {"gensim"}),
+        ("models", "text-cnn", {"embedding": "spacy:en"}, {"spacy"}),
+        ("models", "text-cnn", {"embedding": "a.txt"}, set()),
+        ("mechanisms", "metric-dp", {"epsilon": 1, "search": "hnsw"}, {"faiss"}),
+        ("mechanisms", "deidentify", {"detector": "presidio"},
+         {"spacy", "presidio_analyzer", "tldextract"}),
+        ("mechanisms", "deidentify", {"detector": "spacy", "pipeline": "en_core_web_sm"},
+         {"spacy", "en_core_web_sm"}),
+        ("sources", "text", {"path": "a.csv", "min_sentences": 2}, {"spacy"}),
+        ("sources", "text", {"path": "a.csv", "detector": "spacy", "pipeline": "./folder"},
+         {"spacy"}),
+        ("sources", "wikipii", {"path": "a", "annotate": {"candidates": "spacy",
+         "pipeline": "./folder"}}, {"spacy"}),
+    ],
+)  # fmt: skip
+def test_parameters_decide_what_is_needed(kind, name, params, modules) -> None:
+    component = REGISTRIES[kind].create(name, params)
+    assert {one.module for one in component.requires()} == modules
+
+
+@pytest.mark.usefixtures("base_only")
+def test_all_that_is_missing_is_said_at_once() -> None:
+    encoder = REGISTRIES["models"].create("text-cnn")
+    with pytest.raises(SeveralInputError) as missing:
+        check_requirements([encoder, REGISTRIES["mechanisms"].create("noiseless")])
+    assert [type(one) for one in missing.value.errors] == [MissingExtraError] * 2
+    assert "pip install 'uedp-bench[encoders]'" in str(missing.value.errors[0])
+
+
+@pytest.mark.usefixtures("base_only")
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_no_command_reads_data_before_it_says_what_is_missing(monkeypatch, capsys, more) -> None:
+    monkeypatch.setattr(known_rows, "load_data", lambda sources: pytest.fail("data were read"))
+    command = ["run", "--task", "text-classification", "--model", "text-cnn", "--mechanism",
+               "noiseless", *more]  # fmt: skip
+    assert run_cli(command) == 2
+    assert "text-cnn: sentence-transformers (embeds sentences) is not installed" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.usefixtures("base_only")
+def test_the_default_run_needs_no_extra(tmp_path) -> None:
+    (job,) = jobs_of(runs("noiseless"), tmp_path)
+    assert job.todo
