@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import runs
 
 from uedp_bench.cli.dry_run import _cost, _expected
-from uedp_bench.harness import rehearsal
-from uedp_bench.harness.forecast import Forecast, SettingForecast
+from uedp_bench.harness import forecast, rehearsal
+from uedp_bench.harness.forecast import IN_PART, OTHER, Forecast, SettingForecast
+from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.run_context import Run
@@ -48,6 +51,7 @@ def test_steps_that_are_left_out_count_at_the_pace_of_the_others_on_each_clock(
 def test_runs_side_by_side_hold_the_memory_of_the_largest_of_them() -> None:
     settings = _setting(100.0, 10.0, 3), _setting(300.0, 40.0, 2), _setting(None, 0.0, 4)
     found = Forecast(settings, workers=2, took=0.0)
+    assert not found.lower_limit and "about" in _expected(found)
     assert found.memory_mb == 400.0  # one run of either: the others of 300 MB are finished
     assert replace(found, workers=1).memory_mb == 300.0
     assert replace(found, workers=99).memory_mb == 500.0
@@ -61,3 +65,44 @@ def test_a_dry_run_says_what_decides_the_cost_of_a_run() -> None:
     assert _cost(one) == said
     part = replace(one, weights=124_439_808, measured="in part: it ended", steps=())
     assert _cost(part) == "124,439,808 weights, at least 2 hours of the CPU, 1,234 MB of memory"
+
+
+def test_steps_after_one_that_does_not_end_last_at_least_as_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = np.zeros(2)
+    monkeypatch.setattr(rehearsal, "_clocks", now.copy)
+    first = rehearsal.FirstSteps()
+    steps = first.steps("train", Run(1, CorpusStats(1, 1, 0, 0, public=True)), 10, {})
+    next(steps)
+    now += [30.0, 20.0]
+    first.stop()
+    assert first.left.tolist() == [9 * 30.0, 9 * 20.0]
+    first.stop()  # counted once
+    assert first.left.tolist() == [9 * 30.0, 9 * 20.0]
+
+
+def test_what_takes_longer_than_is_said_is_a_lower_limit_everywhere() -> None:
+    whole, part = _setting(1.0, 60.0, 2), replace(_setting(1.0, 60.0, 2), measured=f"{IN_PART}: it")
+    for one in (part, replace(whole, seconds={}, cpu_seconds={})):
+        both = Forecast((whole, one), workers=1, took=0.0)
+        said = _expected(both)
+        assert "expected: at least " in said and "at least 0.0" in said and "about" not in said
+        assert both.to_dict()["lower_limit"] and both.to_dict()["settings"][1]["lower_limit"]
+    done = replace(part, finished=(0, 1))
+    assert not Forecast((whole, done), workers=1, took=0.0).lower_limit
+
+
+def test_a_setting_counted_as_another_keeps_its_lower_limit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(forecast, "MOST_MEASURED", 1e-9)
+    for why_not, at_least in (("it ended after 30 seconds", True), ("", False)):
+        rehearsed = rehearsal.Rehearsed({"train": 1.0}, {"train": 1.0}, 1.0, (), 0, None, {},
+                                        why_not=why_not)  # fmt: skip
+        monkeypatch.setattr(forecast, "rehearse", lambda *_, found=rehearsed, **__: found)
+        jobs = jobs_of(runs({"name": "noiseless", "params": {"epochs": [1, 900]}}), tmp_path)
+        both = forecast.forecast(jobs, "cpu", 1)
+        assert [one.lower_limit for one in both.settings] == [at_least] * 2
+        assert OTHER in both.settings[1].measured
+        assert "1 setting is counted as another setting of the same mechanisms" in _expected(both)

@@ -83,7 +83,7 @@ def _cells(one: SettingForecast) -> tuple[str, ...]:
     words = "" if one.vocabulary is None else f"{one.vocabulary:,}"
     seconds = sum(one.seconds.values())
     took = _time(seconds) if one.seconds else ("finished" if not one.todo else "?")
-    if one.measured.startswith("in part"):
+    if one.lower_limit and one.seconds:
         took = f"> {took}"
     return (one.spec.label, str(len(one.seeds)), trains, ", ".join(a_round), words,
             _epsilon(one, "claimed"), _not_claimed(one), took)  # fmt: skip
@@ -125,7 +125,7 @@ def _notes(one: SettingForecast) -> list[str]:
     ]
     if one.todo and one.memory_mb is not None:
         lines.append(f"cost of a run of {label}: {_cost(one)}")
-    if one.measured.startswith("in part"):
+    if one.lower_limit and one.seconds:
         lines.append(f"time of {label}, {one.measured}")
     return lines
 
@@ -135,7 +135,7 @@ def _cost(one: SettingForecast) -> str:
     said = [f"{steps:,} steps of {name}" for name, steps in one.steps]
     if one.weights is not None:
         said.append(f"{one.weights:,} weights")
-    least = "at least " if one.measured.startswith("in part") else ""
+    least = "at least " if one.lower_limit else ""
     said.append(f"{least}{_hours(sum(one.cpu_seconds.values()) / 3600)} of the CPU")
     return ", ".join([*said, f"{one.memory_mb:,.0f} MB of memory"])
 
@@ -152,15 +152,21 @@ def _rows(found: Forecast) -> list[str]:
 
 
 def _expected(found: Forecast) -> str:
+    from uedp_bench.harness.forecast import OTHER
+
     if not any(one.todo for one in found.settings):
         return "nothing is left to do"
     unknown = [one.spec.label for one in found.settings if one.todo and not one.seconds]
-    but = f"; not measured: {', '.join(unknown)}" if unknown else ""
+    but = f"; not measured: {', '.join(dict.fromkeys(unknown))}" if unknown else ""
+    others = sum(OTHER in one.measured for one in found.settings)
+    counted = "1 setting is" if others == 1 else f"{others} settings are"
+    but += f"; {counted} counted {OTHER}" if others else ""
+    about, least = ("at least", "at least ") if found.lower_limit else ("about", "")
     return (
-        f"expected: about {_time(60 * found.minutes)} with {found.workers} "
+        f"expected: {about} {_time(60 * found.minutes)} with {found.workers} "
         f"{'worker' if found.workers == 1 else 'workers'} (measured for {found.took:.0f} s: first "
         f"steps of every training, scoring and attacks; a loaded machine takes longer), "
-        f"{_hours(found.cpu_hours)} of the CPU, {found.memory_mb:,.0f} MB of memory{but}"
+        f"{least}{_hours(found.cpu_hours)} of the CPU, {found.memory_mb:,.0f} MB of memory{but}"
     )
 
 

@@ -28,6 +28,9 @@ MOST_MEASURED = 60.0
 FAST = 4.0
 """Attacks that take longer are made in the rehearsal of one setting."""
 
+IN_PART, OTHER = "in part", "as another setting of the same mechanisms"
+"""Beginning of `measured` where a run takes longer than is said, and what is taken for another."""
+
 METHOD = (
     "each setting is rehearsed: every training in it ends after its first steps, and the others "
     "are counted at their pace; attacks that take long are made once"
@@ -78,6 +81,11 @@ class SettingForecast:
         """Runs that are left to do."""
         return len(self.seeds) - len(self.finished)
 
+    @property
+    def lower_limit(self) -> bool:
+        """True if a run takes longer than is said here."""
+        return self.todo > 0 and (not self.seconds or self.measured.startswith(IN_PART))
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return {
@@ -98,6 +106,7 @@ class SettingForecast:
             "steps": [{"training": name, "steps": steps} for name, steps in self.steps],
             "weights": self.weights,
             "measured": self.measured,
+            "lower_limit": self.lower_limit,
         }
 
 
@@ -114,6 +123,11 @@ class Forecast:
     settings: tuple[SettingForecast, ...]
     workers: int
     took: float
+
+    @property
+    def lower_limit(self) -> bool:
+        """True if all that is left takes longer than is said."""
+        return any(one.lower_limit for one in self.settings)
 
     @property
     def minutes(self) -> float:
@@ -144,6 +158,7 @@ class Forecast:
             "expected_minutes": round(self.minutes, 1),
             "expected_cpu_hours": round(self.cpu_hours, 3),
             "expected_memory_mb": round(self.memory_mb, 1),
+            "lower_limit": self.lower_limit,
             "method": METHOD,
             "measuring_seconds": round(self.took, 1),
         }
@@ -190,7 +205,9 @@ class _Measuring:
         key = json.dumps([name, spec.task.name, spec.source.name, spec.model.name])
         if self._left <= 0:
             known = self._known.get(key)
-            return known, "as a setting of the same mechanisms" if known else "not measured"
+            if known is None:
+                return None, "not measured"
+            return known, f"{IN_PART}: {OTHER}, {known.why_not}" if known.why_not else OTHER
         attacks = json.dumps([spec.task.name, spec.model.name, *(ref.name for ref in spec.attacks)])
         before = self._attack.get(attacks)
         begun = time.perf_counter()
@@ -206,7 +223,7 @@ class _Measuring:
                 cpu_seconds={**found.cpu_seconds, "attack": before[1]},
             )  # fmt: skip
         self._known[key] = found
-        return found, f"in part: {found.why_not}" if found.why_not else "rehearsed"
+        return found, f"{IN_PART}: {found.why_not}" if found.why_not else "rehearsed"
 
 
 def _of_setting(jobs: Sequence[Job], measuring: _Measuring) -> SettingForecast:

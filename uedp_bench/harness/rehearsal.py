@@ -97,6 +97,13 @@ class FirstSteps(Checkpoints):
     def __init__(self) -> None:
         super().__init__()
         self.left, self.begun = np.zeros(2), list[tuple[str, int]]()
+        self._step: tuple[FloatArray, int] | None = None
+
+    def stop(self) -> None:
+        """Counts each step after one that has not ended as long as that one lasts by now."""
+        if self._step is not None:
+            (start, after), self._step = self._step, None
+            self.left = self.left + after * (_clocks() - start)
 
     def steps(self, name: str, run: Run, total: int, parts: Mapping[str, Any]) -> Iterator[int]:
         """The first steps of a training; see `Run.checkpointed`."""
@@ -104,7 +111,9 @@ class FirstSteps(Checkpoints):
         took: list[FloatArray] = []
         for done in range(total):
             start = _clocks()
+            self._step = start, total - done - 1
             yield done
+            self._step = None
             took.append(_clocks() - start)
             if np.sum(took, axis=0)[0] > STEP_SECONDS and len(took) >= LEAST_STEPS:
                 # The first step also warms up, and a busy machine makes single ones long.
@@ -225,6 +234,7 @@ class _Rehearsal:
         try:
             yield
         finally:
+            self._first.stop()
             self.seconds[phase] = _clocks() - start + self._first.left - left
 
 
