@@ -273,7 +273,7 @@ def test_listing_imports_no_plugin_and_survives_a_broken_one(tmp_path, capsys, m
     monkeypatch.setattr(registry.attacks, "_given", {"broken": origin})
     assert run_cli(["list", "attacks"]) == 0
     assert "Never imported." in capsys.readouterr().out
-    assert run_cli(["describe", "broken"]) == 1
+    assert run_cli(["describe", "broken"]) == 2
     assert "does not load: ZeroDivisionError" in capsys.readouterr().err
 
 
