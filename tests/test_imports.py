@@ -30,6 +30,7 @@ ROOMS = {
         "fresh_processes",
         "mending",
         "registry",
+        "requirements",
         "review",
         "selection",
         "version",

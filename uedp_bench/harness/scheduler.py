@@ -136,14 +136,19 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     Raises:
         InputError: for whatever can be known to be wrong before training, of all runs at once.
     """
-    built, jobs, problems, planting = [], [], Problems(), Planting()
+    built, jobs, planting = [], [], Planting()
+    problems, missing = Problems(), Problems()
     for spec in specs:
         with problems.gathered():
-            parts = build(spec)
-            built.append((spec, parts))
+            built.append((spec, build(spec)))
+    for _, parts in built:
+        with missing.gathered():
             check_requirements(parts.all)
+        with missing.gathered():
             check_files(parts.after_sources)
-    problems.check()
+    if missing.found:  # nothing is read before it is there
+        problems.found |= missing.found
+        problems.check()
     for spec, parts in built:
         with problems.gathered():
             jobs.append(_job_of(spec, parts, planting))
