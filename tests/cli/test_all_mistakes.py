@@ -127,7 +127,7 @@ def test_what_only_the_data_show_is_said_of_all_runs_at_once(tmp_path: Path, cap
     assert len(errors) == 3
     assert "mechanisms act in the order" in errors[0]  # what needs no data comes first
     assert "and more train" in errors[1]
-    assert mends == ["mechanism.user-dp.users=32", "mechanism.user-dp.users_per_round=10"]
+    assert mends == ["mechanism.user-dp.users=30", "mechanism.user-dp.users_per_round=10"]
 
 
 @pytest.mark.parametrize(
