@@ -146,7 +146,23 @@ def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str)
         raise InputError(f"{owner}: a value is too large or too deep: {error}") from None
     for name, value in found:
         _check_names(value, f"{owner}.{name}")
+        if name != "seed":  # names a stream of random numbers, and is the size of nothing
+            check_whole(value, f"{owner}.{name}")
     return found
+
+
+MOST_WHOLE = 10**12
+"""The largest whole number that a parameter may be."""
+
+
+def check_whole(value: Any, where: str) -> None:
+    """Refuses whole numbers that nothing is as large as, before they size an array or a loop.
+
+    Raises:
+        InputError: naming the field, the value and what is allowed.
+    """
+    if isinstance(value, int) and abs(value) > MOST_WHOLE:
+        raise InputError(f"{where} is {shown(value)}; it must be at most {MOST_WHOLE:,}")
 
 
 def _check_names(value: Any, where: str) -> None:

@@ -52,6 +52,7 @@ MOST_BANDS = 16
 class DPFTRLParams(FederatedParams):
     """Parameters of rounds of cohorts in turns, and of the matrix."""
 
+    rounds: int = Field(default=60, ge=1, le=1_000_000, description="rounds T")
     noise_multiplier: float = Field(
         default=1.0,
         ge=0,

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from uedp_bench.accounting.event_contract import Adjacency, Event, Neighbours, PrivacyUnit
+from uedp_bench.accounting.event_contract import (
+    Adjacency,
+    Count,
+    Event,
+    Neighbours,
+    PrivacyUnit,
+)
 from uedp_bench.accounting.events import Gaussian, GroupRound
 
 if TYPE_CHECKING:
@@ -39,12 +45,12 @@ class BandedFactorization(Event):
     accountant: ClassVar[Accountant | None] = _banded
     draws_gaussian: ClassVar[bool] = True
     kind: Literal["banded-factorization"] = "banded-factorization"
-    rounds: int = Field(ge=1)
+    rounds: Count
     coefficients: tuple[float, ...] = Field(min_length=1, max_length=10_000)
     noise_multiplier: float = Field(ge=0.0)
-    separation: int = Field(ge=1)
-    participations: int = Field(ge=1)
-    population: int = Field(ge=1)
+    separation: Count
+    participations: Count
+    population: Count
 
     @field_validator("coefficients")
     @classmethod
@@ -141,6 +147,9 @@ def sensitivity_of(
         separation: of two rounds of one unit, at least.
         participations: of one unit, at most.
     """
-    first = range(0, rounds, separation)[:participations]
-    columns = (coefficients[: rounds - start] for start in first)
-    return math.sqrt(math.fsum(c * c for column in columns for c in column))
+    starts = range(0, rounds, separation)[:participations]
+    # Those that end with the last round are cut off; all others are alike.
+    alike = len(range(0, max(rounds - len(coefficients) + 1, 0), separation)[:participations])
+    cut = (coefficients[: rounds - start] for start in starts[alike:])
+    squares = math.fsum(c * c for c in coefficients)
+    return math.sqrt(math.fsum([alike * squares, *(c * c for column in cut for c in column)]))

@@ -50,6 +50,12 @@ Rate = Annotated[float, Field(ge=0.0, le=1.0)]
 Notion = Literal["dp", "metric-dp", "simulation"]
 """What the epsilon of an event means; events of different notions do not compose."""
 
+MOST_COUNT = 10**12
+"""Rounds, units, or parts of a unit that an event may speak of, at most."""
+
+Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
+"""A number of rounds, of units, or of parts of a unit."""
+
 MOST_KIND = 100
 """Characters of the name of a kind."""
 
@@ -72,8 +78,8 @@ class Protected(Frozen):
             protects any number.
     """
 
-    spread: int = Field(ge=0)
-    sentences_per_user: int = Field(default=1, ge=1)
+    spread: int = Field(ge=0, le=MOST_COUNT)
+    sentences_per_user: Count = 1
 
     @property
     def sentences(self) -> int:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field
 from uedp_bench.accounting.event_contract import (
     Adjacency,
     AnyEvent,
+    Count,
     Event,
     Frozen,
     Neighbours,
@@ -109,8 +110,8 @@ class FixedSizeSampled(NoisySum):
     """Exactly `sample` of `population` units, drawn without replacement, then `event` happens."""
 
     kind: Literal["fixed-size-sampled"] = "fixed-size-sampled"
-    population: int = Field(ge=1)
-    sample: int = Field(ge=1)
+    population: Count
+    sample: Count
     event: Gaussian
 
     def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
@@ -162,7 +163,7 @@ class UserEntityGaussian(_OfUserEntity):
     kind: Literal["user-entity-gaussian"] = "user-entity-gaussian"
     rate: Rate
     noise_multiplier: float = Field(ge=0.0)
-    users: int = Field(ge=1)
+    users: Count
 
     def text(self, unit: PrivacyUnit) -> str:
         """Who takes part, and what is clipped."""
@@ -181,7 +182,7 @@ class TwoLevelUserEntityGaussian(_OfUserEntity):
     kind: Literal["two-level-user-entity-gaussian"] = "two-level-user-entity-gaussian"
     rate: Rate
     noise_multiplier: float = Field(ge=0.0)
-    users: int = Field(ge=1)
+    users: Count
     sentence_bound: float = Field(gt=0.0)
 
     def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
@@ -214,8 +215,8 @@ class SentenceSampledGaussian(_OfUserEntity):
     kind: Literal["sentence-sampled-gaussian"] = "sentence-sampled-gaussian"
     rate: Rate
     noise_multiplier: float = Field(ge=0.0)
-    sentences_per_user: int = Field(ge=1)
-    users: int = Field(ge=1)
+    sentences_per_user: Count
+    users: Count
 
     def text(self, unit: PrivacyUnit) -> str:
         """Which sentences take part, and what is clipped."""
@@ -256,7 +257,7 @@ class ApproximateDP(Event):
     kind: Literal["approximate-dp"] = "approximate-dp"
     epsilon: float = Field(ge=0.0)
     delta: Rate = 0.0
-    group: int = Field(default=1, ge=1)
+    group: Count = 1
 
     def promise(self, adjacency: Adjacency) -> Promise:
         """The promise for all elements that change at once."""

@@ -12,7 +12,7 @@ from uedp_bench.accounting.accountants.user_entity_curve import SPREADS, Sizes
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.by_unit import stated
-from uedp_bench.accounting.event_contract import unknown_kind
+from uedp_bench.accounting.event_contract import MOST_COUNT, unknown_kind
 from uedp_bench.accounting.events import (
     Gaussian,
     GroupRound,
@@ -25,7 +25,7 @@ from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.budget.given_sizes import SIZES, MissingSizeError
 from uedp_bench.budget.mechanisms_and_systems import NOISE
 from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
-from uedp_bench.errors import MOST_SHOWN, InputError
+from uedp_bench.errors import MOST_SHOWN, InputError, shown
 from uedp_bench.files.json_files import MOST_BYTES, FormError, faults, parse
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import read_text, shown_path
@@ -163,6 +163,8 @@ def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
     Raises:
         InputError: if there are not so many others.
     """
+    if spread is not None and not 0 <= spread <= MOST_COUNT:
+        raise InputError(f"spread is {shown(spread)}; it must be from 0 to {MOST_COUNT:,}")
     bases = [one_and_count(event.event)[0] for event in events]
     rounds = [base for base in bases if isinstance(base, WithCurve)]
     each = next((e.protected.sentences_per_user for e in events if e.protected), 1)
@@ -246,6 +248,7 @@ def read_events(file: Path) -> Happened:
     try:
         listed = TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data)
         _refuse_unknown(listed, where)
+        _refuse_endless(listed, where)
         return Happened(listed, unreviewed=("the list of events",))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -256,6 +259,16 @@ def read_events(file: Path) -> Happened:
         ) from None
     except (OverflowError, RecursionError) as error:
         raise InputError(f"{where}: a number is too large: {error}") from None
+
+
+def _refuse_endless(events: Sequence[PrivacyEvent], where: str) -> None:
+    for number, event in enumerate(events):
+        count = one_and_count(event.event)[1]
+        if count > MOST_COUNT:
+            raise InputError(
+                f"{where}: {number}.event.count is {shown(count)}; it must be at most "
+                f"{MOST_COUNT:,}"
+            )
 
 
 def _refuse_unknown(events: Sequence[PrivacyEvent], where: str) -> None:

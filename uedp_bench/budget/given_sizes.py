@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uedp_bench.component import check_whole
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats
 
@@ -87,8 +88,9 @@ def whole_number(name: str, word: str, value: Any) -> int:
         value: as given.
 
     Raises:
-        InputError: if it is no whole number, or below 0.
+        InputError: if it is no whole number, below 0, or larger than anything.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"{name}: {word} is {value!r}; it must be a whole number, 0 or more")
+    check_whole(value, f"{name}: {word}")
     return value

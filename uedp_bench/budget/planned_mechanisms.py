@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from uedp_bench import registry
+from uedp_bench.accounting.event_contract import MOST_COUNT
 from uedp_bench.accounting.events import (
     Claim,
     PrivacyEvent,
@@ -125,7 +126,7 @@ class PlannedMechanism:
         if not all(isinstance(each, SentenceSampledGaussian) for each in rounds):
             return None
         declared = [event.protected.spread for event in events if event.protected]
-        return self.replaced(users=max([spread, *declared]) + 1)
+        return self.replaced(users=min(max([spread, *declared]) + 1, MOST_COUNT))
 
     def plan(self) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...]]:
         """Events, and reasons to refuse.

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uedp_bench.cli.console import PluginFiles, console, print_json
+from uedp_bench.component import MOST_WHOLE
 from uedp_bench.errors import InputError, shown
-
-MOST_DIGITS = 18
-"""Digits of a number of users, at most."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -205,9 +203,12 @@ def _points(spread: str | None) -> list[int | None] | None:
         return None
     points: list[int | None] = []
     for word in spread.split(","):
-        whole = word.strip().isdecimal() and len(word) <= MOST_DIGITS
-        if word.strip() != "all" and not whole:
-            raise InputError(f"--spread {shown(spread)}: give whole numbers or all, as 1,3,10,all")
+        whole = word.strip().isdecimal() and len(word) <= len(str(MOST_WHOLE))
+        if word.strip() != "all" and not (whole and int(word) <= MOST_WHOLE):
+            raise InputError(
+                f"--spread {shown(spread)}: give whole numbers of at most {MOST_WHOLE:,}, or all, "
+                "as 1,3,10,all"
+            )
         points.append(None if word.strip() == "all" else int(word))
     return points
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
 from uedp_bench.accounting.accountants.basic_composition import basic_epsilon, basic_reason
-from uedp_bench.accounting.event_contract import Adjacency, Event
+from uedp_bench.accounting.event_contract import MOST_COUNT, Adjacency, Event
 from uedp_bench.accounting.events import one_and_count
 from uedp_bench.accounting.guarantee import CurvePoint
 
@@ -87,9 +87,11 @@ def _counted(
 ) -> tuple[tuple[Event, int], ...]:
     """Events of a part, each with the number of times it happens if the part does `count` times."""
     rounds = tuple((one, count * own) for one, own in map(one_and_count, part))
-    for one, _ in rounds:
+    for one, times in rounds:
         if reason := one.refusal(adjacency):
             raise Refusal(reason)
+        if times > MOST_COUNT:
+            raise Refusal(f"{one.kind} happens {times:,} times, more than {MOST_COUNT:,}")
     return rounds
 
 

@@ -20,6 +20,9 @@ Array = npt.NDArray[np.float64]
 TAIL = 1e-20
 """Mass left out on one side of a distribution; it goes to infinite loss."""
 
+MOST_COINS = 10**9
+"""Coins whose sum is told apart from all of them; rounding in ln n! shows beyond."""
+
 _REACH = 9.5  # noise deviations covered beyond the outermost centres; 1e-21 lies outside
 _KNOTS = 1001  # points of the first, coarse look at a pair
 _CELLS = 2_000_000  # largest matrix of points and centres
@@ -284,7 +287,8 @@ def binomial_mixture(
 
     Bernstein's inequality says which tails weigh less than `TAIL`; they are left out (see
     `Mixture.lost`). Where more than `terms` values remain, runs of values share the largest of
-    them, which can only raise a divergence of opposed mixtures.
+    them, which can only raise a divergence of opposed mixtures. So do all values of more than
+    `MOST_COINS` coins.
 
     Args:
         count: of coins; 0 gives the single centre 0.
@@ -295,6 +299,8 @@ def binomial_mixture(
     """
     from scipy.special import gammaln, xlog1py, xlogy
 
+    if count > MOST_COINS:
+        return Mixture(np.zeros(1), np.array([sign * unit * float(count)]))
     log_tail = -math.log(TAIL)
     variance = count * rate * (1.0 - rate)
     reach = log_tail / 3.0 + math.sqrt(log_tail**2 / 9.0 + 2.0 * variance * log_tail)

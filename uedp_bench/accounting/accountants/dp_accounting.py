@@ -19,6 +19,7 @@ import numpy as np
 
 from uedp_bench.accounting.accountants.epsilon_at_delta import epsilon_at
 from uedp_bench.accounting.accountants.user_entity import user_entity_epsilon
+from uedp_bench.accounting.event_contract import Neighbours
 from uedp_bench.accounting.events import (
     Adjacency,
     FixedSizeSampled,
@@ -128,26 +129,38 @@ def without_warnings() -> Iterator[None]:
 def pld_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float) -> float:
     """Epsilon by privacy loss distributions; they double the sensitivity of replacing one.
 
-    Rounding is taken off delta. Where it might show, and a unit is added or removed, our own
-    accountant at spread 0 answers, which composes the same pair and bounds its rounding.
+    Rounding is taken off delta. Where it might show, or the grid is coarser than it should be for
+    want of memory, the package's own accountant composes the same pairs; the smaller value counts.
     """
     return _pld_epsilon(tuple(rounds), adjacency, delta)
 
 
 @lru_cache(maxsize=4096)
 def _pld_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
-    rounding = _ROUNDING * (_steps(rounds) - 1)
-    if rounding > 1e-4 * delta and adjacency == "add-or-remove":
+    rounding, finest = _ROUNDING * (_steps(rounds) - 1), _interval(rounds)
+    step = _affordable_step(rounds, adjacency, finest)
+    values = [math.inf]
+    if rounding > 1e-4 * delta or step > finest:
+        values.append(_own_epsilon(rounds, adjacency, delta))
+    # Without sampling the package's own accountant has a closed form.
+    sampled = any(not isinstance(event, Gaussian) for event, _ in rounds)
+    if rounding <= 1e-2 * delta and (step == finest or sampled) and math.isfinite(step):
+        losses = _distribution(rounds, adjacency, step)
+        if losses is not None:
+            divergence = losses.get_delta_for_epsilon
+            values.append(epsilon_at(lambda at: float(divergence(at)), delta - rounding))
+    return min(values)
+
+
+def _own_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
+    """The same pairs composed by the package's own accountant, which bounds its rounding."""
+    if adjacency != "replace-one":
         known = tuple((e, n) for e, n in rounds if not isinstance(e, FixedSizeSampled))
         return user_entity_epsilon(known, Protected(spread=0), delta)
-    if rounding >= delta:
-        return math.inf
-    losses = _distribution(rounds, adjacency)
-    if losses is None:
-        return math.inf
-    return epsilon_at(
-        lambda epsilon: float(losses.get_delta_for_epsilon(epsilon)), delta - rounding
-    )
+    from uedp_bench.accounting.accountants.common_currency import pairs_epsilon
+
+    pairs = [(e.pairs(Neighbours(adjacency)), n) for e, n in rounds]
+    return pairs_epsilon([(pair, n) for pair, n in pairs if pair is not None], delta)
 
 
 def _steps(rounds: Sequence[tuple[Known, int]]) -> int:
@@ -155,13 +168,28 @@ def _steps(rounds: Sequence[tuple[Known, int]]) -> int:
     return sum(1 if isinstance(base, Gaussian) else count for base, count in rounds)
 
 
-@lru_cache(maxsize=4)  # each may hold a million masses
-def _distribution(rounds: _Rounds, adjacency: Adjacency) -> PrivacyLossDistribution | None:
+_POINTS = 1 << 17  # most grid points of one round
+_COMPOSED = 1 << 21  # most grid points of a composition: with all others it takes some 400 MB
+
+
+@lru_cache(maxsize=256)
+def _affordable_step(rounds: _Rounds, adjacency: Adjacency, finest: float) -> float:
+    """The grid step, `finest` unless that needs more memory than stated above."""
+    from uedp_bench.accounting.accountants.dp_accounting_losses import widths
+
+    alone, together = widths(rounds, adjacency)
+    return max(finest, alone / _POINTS, together / _COMPOSED)
+
+
+@lru_cache(maxsize=2)  # each may hold millions of masses
+def _distribution(
+    rounds: _Rounds, adjacency: Adjacency, step: float
+) -> PrivacyLossDistribution | None:
     """All rounds composed; None where losses overflow."""
     from uedp_bench.accounting.accountants.dp_accounting_losses import composed
 
     try:
-        return composed(rounds, adjacency, _interval(rounds))
+        return composed(rounds, adjacency, step)
     except OverflowError:  # next to no noise: losses are larger than the exponential of any float
         return None
 

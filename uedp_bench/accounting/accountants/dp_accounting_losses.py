@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from dp_accounting import NeighboringRelation
-from dp_accounting.pld import pld_pmf
+from dp_accounting.pld import common, pld_pmf
 from dp_accounting.pld.privacy_loss_distribution import (
     PrivacyLossDistribution,
     from_gaussian_mechanism,
@@ -21,7 +21,9 @@ from dp_accounting.pld.privacy_loss_distribution import (
 )
 from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 
-from uedp_bench.accounting.accountants.dominating_pairs import Array
+from uedp_bench.accounting.accountants.dominating_pairs import Array, Pair, Window
+from uedp_bench.accounting.accountants.privacy_loss_grid import Round, discretise
+from uedp_bench.accounting.event_contract import Neighbours
 from uedp_bench.accounting.events import Adjacency, Event, Gaussian, PoissonSampled
 from uedp_bench.errors import PrivacyError
 
@@ -68,6 +70,61 @@ def composed(
             )
         found = found.compose(one.self_compose(count))
     return found
+
+
+def widths(rounds: Sequence[tuple[Event, int]], adjacency: Adjacency) -> tuple[float, float]:
+    """Nats that the losses of one round span, at most, and those of all rounds composed.
+
+    Beyond them the library keeps no grid point (`common.compute_self_convolve_bounds`).
+
+    Args:
+        rounds: see `composed`.
+        adjacency: likewise.
+
+    Raises:
+        PrivacyError: for an event of another kind.
+    """
+    alone = together = 0.0
+    for event, count in rounds:
+        if isinstance(event, Gaussian):
+            noise, times = event.noise_multiplier / math.sqrt(count), 1
+            event = event.model_copy(update={"noise_multiplier": noise})
+        elif isinstance(event, PoissonSampled):
+            noise, times = event.event.noise_multiplier, count
+        else:
+            raise PrivacyError(f"no losses of rounds of the kind {event.kind!r} are known")
+        pairs = dict.fromkeys(event.pairs(Neighbours(adjacency)) or ())
+        spans = [_spans(pair, noise, times) for pair in pairs if isinstance(pair, Pair)]
+        alone = max([alone, *(one for one, _ in spans)])
+        together += max((composed for _, composed in spans), default=0.0)
+    return alone, together
+
+
+_COARSE = 4096
+"""Grid points on which the width of a composition is estimated."""
+
+_REACH = 10.0
+"""Deviations of the noise beyond the outermost centres that the library keeps, about."""
+
+_COARSEST = 50.0
+"""Nats: the exponential of a wider step is too near the largest float."""
+
+_TAIL = 1e-15
+"""Mass that the library cuts off a composition."""
+
+
+def _spans(pair: Pair, noise: float, count: int) -> tuple[float, float]:
+    """What `widths` says of rounds that are alike, in one direction."""
+    ends = np.array([pair.lower.centres[-1], pair.upper.centres[-1]])
+    (low, high), _ = pair.log_ratio(ends + _REACH * noise * np.array([-1.0, 1.0]))
+    step = float(high - low) / _COARSE
+    if count == 1 or step == 0.0:
+        return float(high - low), float(high - low)
+    if step > _COARSEST:
+        return float(high - low), math.inf
+    masses = discretise(Round(((1.0, pair),), 1), [Window(low, high, 0.0)], step).masses
+    first, last = common.compute_self_convolve_bounds(masses, count, _TAIL)
+    return float(high - low), step * (last - first)
 
 
 def sampled_gaussian(noise: float, rate: float, step: float) -> PrivacyLossDistribution:

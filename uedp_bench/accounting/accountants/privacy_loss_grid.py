@@ -20,13 +20,16 @@ STEPS = 100
 """Grid steps in one standard deviation of the privacy loss of a round."""
 
 _POINTS = 1 << 16  # most grid points of one round
+_LARGEST = 1 << 21  # most grid points of a composition: it takes some 300 MB
 _CELLS = 20_000_000  # most grid points times centres of one round
 _FINEST = 1e-9  # narrowest grid step: below it rounding would show
 _COMPOSED = 1 << 21  # grid points that a composition may have, about
+_FARTHEST = 2.0**60  # largest number of a grid point
 _COARSEST = 50.0  # widest grid step, in nats
 _TAIL = 1e-16  # mass of a composition left out on each side
 _VANISHED = -760.0  # the exponential of this, and of all below, is 0 in double precision
 _ORDERS = np.geomspace(0.25, 64.0, 17)  # of Chernoff's bound, in standard deviations
+_TAIL_ORDERS = np.geomspace(0.25, 64.0, 9)  # the same in nats, for rare losses that are large
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +98,33 @@ def epsilon_of(rounds: Sequence[Round], delta: float, *, steps: int = STEPS) -> 
         steps: see `STEPS`; more give a smaller epsilon.
     """
     windows = [[pair.window() for _, pair in part.pairs] for part in rounds]
-    step = _grid_step(rounds, windows, steps)
-    if step > _COARSEST:
-        return math.inf
-    parts = [discretise(part, each, step) for part, each in zip(rounds, windows, strict=True)]
     counts = [part.count for part in rounds]
-    return min(made.epsilon(delta) for made in compositions(parts, counts, delta))
+    step = _grid_step(rounds, windows, steps)
+    farthest = sum(
+        part.count * max(max(abs(w.low), abs(w.high)) for w in each)
+        for part, each in zip(rounds, windows, strict=True)
+    )
+    if farthest / step > _FARTHEST:
+        return math.inf
+    while step <= _COARSEST:
+        parts = [discretise(part, each, step) for part, each in zip(rounds, windows, strict=True)]
+        points = composed_points(parts, counts)
+        if points <= _LARGEST:
+            return min(losses.epsilon(delta) for losses in compositions(parts, counts, delta))
+        # Rare, large losses spread over more of the line than their deviation says.
+        step *= max(2.0, points / _LARGEST)
+    return math.inf
+
+
+def composed_points(parts: Sequence[Losses], counts: Sequence[int]) -> int:
+    """Number of grid points that hold all but a negligible mass of the composition.
+
+    Args:
+        parts: on one grid.
+        counts: of each part.
+    """
+    low, high, _, _ = _chernoff(parts, counts, 1.0)
+    return max(high - low + 1, *(part.masses.size for part in parts))
 
 
 def _grid_step(rounds: Sequence[Round], windows: Sequence[Sequence[Window]], steps: int) -> float:
@@ -229,10 +253,11 @@ def _chernoff(
         mean = float(part.masses @ index)
         variance += count * float(part.masses @ (index - mean) ** 2)
         most += count * (part.masses.size - 1)
-    orders = _ORDERS / math.sqrt(max(variance, 1.0))
+    usual = _ORDERS / math.sqrt(max(variance, 1.0))
+    orders = (*usual, *(order for order in _TAIL_ORDERS * parts[0].step if order < usual[0]))
     low, high, best = 0, most, (math.inf, 0.0, 0)
     logs = [_log_masses(part.masses) for part in parts]
-    for order in (*-orders, *orders):
+    for order in (*(-each for each in orders), *orders):
         total = sum(
             count * _log_moment(each, float(order))
             for each, count in zip(logs, counts, strict=True)

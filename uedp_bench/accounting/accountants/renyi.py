@@ -38,6 +38,7 @@ ORDERS: Array = np.concatenate([
 _REACH = 12.0  # noise deviations integrated beyond the outermost mode; 4e-33 lies outside
 _CELLS = 1 << 24  # most exponentials of one pair; orders that need more are bounded otherwise
 _AT_ONCE = 1 << 20  # of them computed at once
+_MOST_COINS = 1 << 20  # coins whose values are told apart
 _CONDITIONED = 48  # most affected users whose coins are revealed one count at a time
 
 _GROUPS = (UserEntityGaussian, TwoLevelUserEntityGaussian, SentenceSampledGaussian)
@@ -211,9 +212,14 @@ _Weighted = tuple[Array, Array]
 
 
 def _binomial(count: int, rate: float) -> _Weighted:
-    """Bin(count, rate), whole: large orders are decided by the rarest outcomes."""
+    """Bin(count, rate), whole: large orders are decided by the rarest outcomes.
+
+    Of more than `_MOST_COINS` coins, the largest value, which bounds all divergences.
+    """
     from scipy.stats import binom
 
+    if count > _MOST_COINS:
+        return np.zeros(1), np.array([float(count)])
     values = np.arange(count + 1, dtype=np.float64)
     log_weights = np.asarray(binom.logpmf(values, count, rate), dtype=np.float64)
     kept = log_weights > -math.inf

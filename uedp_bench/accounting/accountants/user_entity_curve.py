@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from uedp_bench.accounting.accountants.answers import Asked
 from uedp_bench.accounting.banded_factorization import BandedFactorization, WithCurve
+from uedp_bench.accounting.event_contract import MOST_COUNT
 from uedp_bench.accounting.events import (
     Event,
     Protected,
@@ -46,7 +47,7 @@ class Sizes:
             ),
             whole=max(
                 (
-                    math.ceil(2.0 / r.sentence_bound)
+                    math.ceil(min(2.0 / r.sentence_bound, MOST_COUNT))
                     for r in rounds
                     if isinstance(r, TwoLevelUserEntityGaussian)
                 ),
