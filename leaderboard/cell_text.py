@@ -101,7 +101,14 @@ def guarantee_text(g: Guarantee) -> str:
         return f"{g.unit}: simulated"
     declared = f", {DECLARED}" if g.accountant == DECLARED else ""
     refuted = ", refuted" if g.status == "refuted" else ""
-    return f"{number(g.epsilon)} {g.unit}{point}{distance}{declared}{refuted}"
+    return f"{number(g.epsilon)} {g.unit}{point}{distance}{_at_delta_zero(g)}{declared}{refuted}"
+
+
+def _at_delta_zero(g: Guarantee) -> str:
+    """Marks an epsilon at delta 0, which compares with none at another delta, or gives it too."""
+    if g.pure is not None:
+        return f" ({number(g.pure)} at δ = 0)"
+    return " (δ = 0)" if g.delta == 0.0 and g.notion == "dp" and 0.0 < g.epsilon < math.inf else ""
 
 
 PER_DISTANCE = "per unit of distance"

@@ -279,6 +279,8 @@ def columns_of(row: Row) -> dict[str, Any]:
         line[f"{name}.epsilon"] = guarantee["epsilon"]
         line[f"{name}.epsilon_is"] = PER_DISTANCE if guarantee["notion"] == "metric-dp" else ""
         line[f"{name}.delta"] = guarantee["delta"]
+        if guarantee.get("pure") is not None:
+            line[f"{name}.pure"] = guarantee["pure"]
         line[f"{name}.status"] = guarantee["status"]
         line[f"{name}.reason"] = guarantee["reason"]
         line[f"{name}.accountant"] = guarantee["accountant"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from uedp_bench.accounting.events import ApproximateDP, Gaussian, PrivacyEvent
+from uedp_bench.accounting.sampler_end_delta import check_coordinates
 from uedp_bench.accounting.set_union import threshold_for, unseen_mass
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms._local_noise import add_normal
@@ -155,6 +156,7 @@ class NoisyUnion(NamedTuple):
             for item, weight in votes.items():
                 sums[item] = sums.get(item, 0.0) + weight
         voted = sorted(sums)
+        check_coordinates(len(voted))
         clear = np.array([sums[item] for item in voted])
         noisy, noise = add_normal(clear, self.noise, run.rng("noise"))
         return NoisySums(list(zip(voted, noisy.tolist(), strict=True)), noise, norm, most)

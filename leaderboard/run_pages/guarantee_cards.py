@@ -70,6 +70,8 @@ def card(found: Guarantee, epsilon_at: Mapping[str, Stat] = MappingProxyType({})
         ("notion", _NOTIONS[found.notion]),
         ("accountant", found.accountant),
     ]
+    if found.pure is not None:
+        facts.insert(1, ("ε at δ = 0", number(found.pure)))
     if found.notion == "metric-dp":
         facts += [("ε between words", text) for text in at_distances(epsilon_at)]
     if found.source:

@@ -77,6 +77,12 @@ def _proof(result: Result, where: str, given: Guarantee, again: Guarantee) -> It
     """Compares one proof with what its events are worth."""
     if said_nothing(given.assumptions):
         again = _as_then(given, again)
+    if _adds_up(given) and not _adds_up(again):
+        what = (
+            f"adds promises up; composed they are worth {shown(again.epsilon)} at {again.delta:g}"
+        )
+        yield note(where, what)
+        again = _summed(given, again)
     if given.protected != again.protected:
         yield error(f"{where}.protected", "is not the point that the events declare")
     finite = not (math.isinf(given.epsilon) and math.isinf(again.epsilon))
@@ -96,6 +102,25 @@ def _proof(result: Result, where: str, given: Guarantee, again: Guarantee) -> It
     if result.spec.selection is not None and math.isfinite(given.epsilon):
         return  # what the choice of settings adds is checked where it is recorded
     yield from same_epsilons(where, given, again)
+
+
+def _adds_up(given: Guarantee) -> bool:
+    return "basic" in given.accountant.split(" + ")
+
+
+def _summed(given: Guarantee, again: Guarantee) -> Guarantee:
+    """Today's proof, or the sum of older versions where that is no less: it still holds."""
+    then = {(p.spread, p.sentences): p.epsilon for p in given.curve}
+    curve = tuple(
+        point.model_copy(
+            update={"epsilon": max(point.epsilon, then.get((point.spread, point.sentences), 0.0))}
+        )
+        for point in again.curve
+    )
+    if given.delta == 0.0 and again.pure is not None:
+        again = again.model_copy(update={"delta": 0.0, "epsilon": again.pure})
+    epsilon = max(given.epsilon, again.epsilon)
+    return again.model_copy(update={"epsilon": epsilon, "curve": curve})
 
 
 _FAR = 20.0

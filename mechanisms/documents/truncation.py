@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import Field
 
 from uedp_bench.accounting.events import Claim, LaplaceVector, PrivacyEvent
+from uedp_bench.component import at
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.mechanisms._local_noise import add_laplace
@@ -32,6 +34,14 @@ _LEAST = 8  # public documents: with fewer, none is outside of the middle three 
 class TruncationParams(DocumentParams):
     """Parameters of truncation."""
 
+    dimension: int | None = Field(
+        default=None,
+        ge=1,
+        exclude_if=at(None),
+        description="d: coordinates of the encoder's vectors; where it is given, epsilon is proven "
+        "at the run's delta too, which is far less",
+    )
+
 
 class Truncation(DocumentMechanism[TruncationParams, Box]):
     """Sentence vectors are clipped to a public box, averaged, and get Laplace noise.
@@ -51,7 +61,7 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
             PrivacyEvent(
                 unit="sentence",
                 adjacency="replace-one",
-                event=self._laplace(epsilon),
+                event=self._laplace(epsilon, self.params.dimension or 1),
                 assumptions=(
                     *ASSUMPTIONS,
                     "the sentence encoder and the box are public; widths of the box and 1/k are "
@@ -66,7 +76,7 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
             Claim(
                 unit="sentence",
                 adjacency="replace-one",
-                event=self._laplace(self.params.epsilon),
+                event=self._laplace(self.params.epsilon, 1),
                 accountant="basic",
                 source=self.source,
             ),
@@ -74,6 +84,12 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
 
     def fit(self, public: Documents, run: Run) -> Box:
         """The box: the median interval of the public documents' mean vectors."""
+        width = public.vectors.shape[1]
+        if self.params.dimension not in (None, width):
+            raise InputError(
+                f"{self.name}.dimension is {self.params.dimension}, but the encoder's vectors have "
+                f"{width} coordinates; set {self.name}.dimension to {width}"
+            )
         if len(public) < _LEAST:
             raise InputError(
                 f"{self.name} takes its box from public documents, and there are {len(public)} of "
@@ -104,8 +120,8 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
         scales = scale(low, high, self.params.epsilon) / sentences
         return add_laplace(means, (high - low) / sentences, scales, rngs)
 
-    def _laplace(self, epsilon: float) -> LaplaceVector:
-        return LaplaceVector(scale=1.0 / epsilon, sensitivity=1.0)
+    def _laplace(self, epsilon: float, coordinates: int) -> LaplaceVector:
+        return LaplaceVector(scale=1.0 / epsilon, sensitivity=1.0, coordinates=coordinates)
 
 
 def scale(low: FloatArray, high: FloatArray, epsilon: float) -> FloatArray:

@@ -48,8 +48,8 @@ class DPNRParams(Params):
     total_epsilon: float | None = Field(
         default=None,
         gt=0,
-        description="proven for a word, in place of epsilon, which then follows from dimension "
-        "and word_dropout",
+        description="proven for a word at delta 0, in place of epsilon, which then follows from "
+        "dimension and word_dropout",
     )
     dimension: int = Field(
         default=768, ge=1, description="k: coordinates of the representation; the model's"
@@ -107,7 +107,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
     """
 
     name = "dpnr"
-    version = 2
+    version = 3
     unit = "word"
     fresh_noise = True
     source = "Lyu, He, Li 2020, Algorithms 1 and 2"

@@ -185,8 +185,8 @@ def test_a_curve_is_calibrated_at_the_spread_asked_for() -> None:
 def test_word_level_systems_solve_for_epsilon() -> None:
     planned = PlannedMechanism.of("dpnr", {"epsilon": 1})
     found = solve(planned, Target(8.0, 1e-5), "epsilon")
-    assert found.value == pytest.approx(8.0 / 768, rel=1e-3)
-    assert found.epsilon <= 8.0
+    assert found.value > 5 * 8.0 / 768  # the epsilons of 768 coordinates add up at delta 0 alone
+    assert 7.99 < found.epsilon <= 8.0
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_the_ledger_adds_it_to_training_and_charges_its_delta():
     assert (alone.epsilon, alone.delta) == (0.5, pytest.approx(4e-6))
     (both,) = proven([noisy, trained], delta=1e-5)
     (training,) = proven([trained], delta=1e-5 - alone.delta)
-    assert both.epsilon == pytest.approx(0.5 + training.epsilon, rel=1e-9)
+    assert 0.9 * (0.5 + training.epsilon) < both.epsilon <= 0.5 + training.epsilon
     (cheaper,) = proven([trained], delta=1e-5)
     assert training.epsilon > cheaper.epsilon
     (spent,) = proven([noisy, trained], delta=3e-6)

@@ -175,6 +175,19 @@ def test_events_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
         (["account", "user-dp", "--set", "users=500", "--set", "uedp.rounds=3"], "plain name"),
         ([*CONLL, *SIZES, "--spread", "1,two"], "--spread"),
         ([*CONLL, *SIZES, "--spread", "946"], "only 945 other users"),
+        (["account", "uedp-group", "--spread", "9" * 17], "at most 1,000,000,000,000"),
+        (["account", "uedp-group", "--spread", "9" * 13], "at most 1,000,000,000,000"),
+        (
+            ["account", "user-dp", "--set", "users=9", "--set", f"rounds={10**15}"],
+            "user-dp.rounds is 1000000000000000; it must be at most 1,000,000,000,000",
+        ),
+        (["account", "uedp", "--set", f"sentences={10**15}"], "uedp.sentences is 10000000000000"),
+        (["account", "uedp-group", "--set", f"users={10**14}"], "uedp-group.users is 1000000000"),
+        (["account", "deidentify+user-dp", "--set", f"users={10**14}"], "users is 100000000000000"),
+        (["calibrate", "user-dp", "--epsilon", "8", "--set", f"users={10**13}"], "users is 1000"),
+        (["calibrate", "uedp-group", "--epsilon", "8", "--spread", str(10**15)], "at most 1,000"),
+        (["account", "dp-ftrl", "--set", "users=9", "--set", f"rounds={10**9}"], "dp-ftrl.rounds"),
+        (["account", "dpnr", "--set", "epsilon=1", "--set", f"dimension={10**18}"], "dimension"),
         (["calibrate", "user-dp", "--set", "users=500"], "--epsilon"),
         (["calibrate", "user-dp", "--epsilon", "0", "--set", "users=500"], "above 0"),
         (["calibrate", "user-dp", "--epsilon", "8"], "needs --set users=N"),
@@ -244,6 +257,38 @@ def test_events_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Path
         file.write_text(text, encoding="utf-8")
         assert run_cli(["account", "--events", str(file)]) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ({"kind": "repeated", "count": 10**15, "event": {"kind": "gaussian",
+          "noise_multiplier": 1.0}}, "0.event.count is 1000000000000000; it must be at most"),
+        ({"kind": "user-entity-gaussian", "rate": 0.1, "noise_multiplier": 1.0, "users": 10**13},
+         "users"),
+        ({"kind": "fixed-size-sampled", "population": 10**13, "sample": 1,
+          "event": {"kind": "gaussian", "noise_multiplier": 1.0}}, "population"),
+        ({"kind": "banded-factorization", "rounds": 10**13, "coefficients": [1.0],
+          "noise_multiplier": 1.0, "separation": 1, "participations": 1, "population": 9}, "rounds"),
+        ({"kind": "laplace-vector", "scale": 1.0, "sensitivity": 1.0, "coordinates": 10**13},
+         "coordinates"),
+    ],
+)  # fmt: skip
+def test_numbers_of_events_that_size_arrays_have_limits(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, event: dict[str, Any], said: str
+) -> None:
+    file = tmp_path / "events.json"
+    unit = "user-entity" if event["kind"] == "user-entity-gaussian" else "user"
+    file.write_text(json.dumps([{"unit": unit, "event": event}]))
+    assert run_cli(["account", "--events", str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_what_holds_at_delta_zero_is_printed_beside(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli(["account", "dpnr", "--set", "epsilon=0.05"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    proven = [line[3:5] for line in lines if line[:2] == ["proven", "word"]]
+    assert proven == [["6.338", "1e-05"], ["38.4", "0"]]
 
 
 def test_everything_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

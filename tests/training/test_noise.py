@@ -14,6 +14,7 @@ from toy import ToyLearner, toy_run
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
 from uedp_bench.corpus import Index
+from uedp_bench.errors import PrivacyError
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.training import noise as noise_module
 from uedp_bench.training.bounds import FlatBound
@@ -113,3 +114,23 @@ def test_parts_of_a_keystream_are_the_numbers_in_their_order(
 
 def test_no_number_is_no_noise() -> None:
     assert len(GaussianNoise().add(torch.zeros(0), 1.0, np.random.default_rng(0))) == 0
+
+
+@pytest.mark.parametrize("most", [7, 8])
+def test_no_noise_is_added_to_more_numbers_than_the_proof_covers(monkeypatch, most):
+    monkeypatch.setattr("uedp_bench.accounting.sampler_end_delta.COORDINATES", most)
+    rng = np.random.default_rng(1)
+    if most == 8:
+        assert len(IndependentGaussian(1.0).add(torch.zeros(8), 1.0, 0, rng)) == 8
+        return
+    with pytest.raises(PrivacyError, match="8 numbers"):
+        IndependentGaussian(1.0).add(torch.zeros(8), 1.0, 0, rng)
+    with pytest.raises(PrivacyError, match="8 numbers"):
+        list(IndependentGaussian(1.0).parts([3, 5], 1.0, rng))
+
+
+def test_a_network_that_the_proof_does_not_cover_is_refused_before_training(monkeypatch):
+    monkeypatch.setattr("uedp_bench.accounting.sampler_end_delta.COORDINATES", 1)
+    with pytest.raises(PrivacyError, match="with noise"):
+        _trained(IndependentGaussian(1.0), rounds=0)
+    _trained(IndependentGaussian(0.0), rounds=0)  # nothing is proven, and nothing refused

@@ -120,6 +120,8 @@ def _proven(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt) -> flo
     """What is proven at the delta and the point of the bound."""
     if bound.delta <= 0.0 or bound.delta >= 1.0:
         # Pure guarantees have one value at every delta; the others have none at delta 0.
+        if guarantee.pure is not None and bound.delta <= 0.0:
+            return guarantee.pure
         return guarantee.epsilon if bound.delta >= guarantee.delta else math.inf
     point = Protected(spread=0)
     if guarantee.unit == "user-entity" and bound.unit == "user-entity":

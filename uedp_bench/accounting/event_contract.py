@@ -189,7 +189,8 @@ class Event(BaseModel):
     def promise(self, adjacency: Adjacency) -> Promise | None:
         """What is known without looking inside: the third currency, which adds up.
 
-        An event that makes a promise composes by sums, whatever else it declares.
+        An event that makes a promise composes by sums, or by its pairs (the worst that the promise
+        allows, where it declares none), whichever is less.
         """
         return None
 

@@ -26,6 +26,7 @@ from uedp_bench.accounting.event_contract import (
     Protected,
     Rate,
 )
+from uedp_bench.component import at
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Rounds
@@ -275,14 +276,24 @@ class ApproximateDP(Event):
 class LaplaceVector(Event):
     """Independent Laplace noise of scale `scale` on every coordinate of a vector.
 
-    `sensitivity` is the l1 distance between the vectors of neighbours, at most. With probability
-    `dropout` the element that neighbours differ in is dropped first (word dropout).
+    `sensitivity` is the l1 distance between the vectors of neighbours, at most, and no coordinate
+    moves by more than `sensitivity / coordinates`. With probability `dropout` the element that
+    neighbours differ in is dropped first (word dropout).
     """
 
     kind: Literal["laplace-vector"] = "laplace-vector"
     scale: float = Field(gt=0.0)
     sensitivity: float = Field(ge=0.0)
     dropout: Rate = 0.0
+    coordinates: Count = Field(default=1, exclude_if=at(1))
+
+    def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
+        """The laws of vectors that differ by as much as they may in every coordinate."""
+        from uedp_bench.accounting.accountants.laplace_losses import laplace_pair
+
+        shift = self.sensitivity / self.scale / self.coordinates
+        pair = laplace_pair(shift, self.coordinates, self.dropout)
+        return None if pair is None else (pair, pair)
 
     def promise(self, adjacency: Adjacency) -> Promise:
         """Epsilon of the whole vector, after dropout."""
@@ -293,9 +304,12 @@ class LaplaceVector(Event):
     def text(self, unit: PrivacyUnit) -> str:
         """How much noise, against how far a vector moves."""
         dropped = f"; the element is dropped with probability {self.dropout:g}, first"
+        most = self.sensitivity / self.coordinates
+        each = f", none of {self.coordinates:,} by more than {most:g}"
         return (
             f"Laplace noise of scale {self.scale:g} on every coordinate, where neighbours are at "
-            f"most {self.sensitivity:g} apart (l1){dropped if self.dropout else ''}"
+            f"most {self.sensitivity:g} apart (l1{each if self.coordinates > 1 else ''})"
+            f"{dropped if self.dropout else ''}"
         )
 
 

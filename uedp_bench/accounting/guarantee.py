@@ -11,6 +11,7 @@ from pydantic_core import core_schema
 
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
+from uedp_bench.component import at
 
 
 class _NoNaN:
@@ -56,6 +57,7 @@ class Guarantee(BaseModel):
         notion: what epsilon means; "none" where nothing is promised (epsilon is infinite).
         epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared
             protected point, else at everybody.
+        pure: epsilon at delta 0, where that is promised too; None where it is not, or `delta` is 0.
         protected: the point of the curve that `epsilon` is at; None for everybody, or no curve.
         status: "given"; "refused" with `reason` (then epsilon is infinite); a claim, or
             what is stated, may be "refuted": an attack's lower bound exceeds it, as `reason` says.
@@ -69,6 +71,7 @@ class Guarantee(BaseModel):
     adjacency: Adjacency
     epsilon: Number
     delta: float = Field(ge=0.0, le=1.0)
+    pure: Number | None = Field(default=None, exclude_if=at(None))
     accountant: str
     source: str = ""
     assumptions: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from uedp_bench import registry
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
-from uedp_bench.accounting.accountants.composing import compose
+from uedp_bench.accounting.accountants.composing import add_up, compose
 from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
 from uedp_bench.accounting.accountants.noisy_sums import happens, noise_multiplier, representable
 from uedp_bench.accounting.assumptions import Condition, NoiseSource, general
@@ -189,6 +189,7 @@ def _proven(claim: Stated, delta: float, refusals: Sequence[str], asked: Asked) 
         adjacency=claim.adjacency,
         epsilon=answer.epsilon,
         delta=delta if answer.used is None else answer.used,
+        pure=answer.pure,
         accountant=answer.accountant,
         source=answer.source,
         assumptions=claim.assumptions,
@@ -250,7 +251,7 @@ def _claimed_answer(claim: Claim, delta: float) -> Answer:
     if promise is not None and claim.accountant == DECLARED:
         return Answer(promise.epsilon, DECLARED, notion=base.notion, used=promise.delta)
     if claim.accountant == "basic":
-        return compose([claim.event], claim.adjacency, delta)
+        return add_up([(base, count)], claim.adjacency, delta)
     return Answer(_claimed_epsilon(claim, base, count, delta), claim.accountant)
 
 

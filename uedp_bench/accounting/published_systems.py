@@ -85,7 +85,7 @@ class DPNR(System[DPNRParams]):
             PrivacyEvent(
                 unit=self.unit,
                 adjacency="replace-one",
-                event=self._laplace(float(self.params.dimension)),
+                event=self._laplace(float(self.params.dimension), self.params.dimension),
                 assumptions=(
                     "every coordinate is scaled to [0, 1] by functions of the row alone",
                     "noise is independent, once a row; words are dropped with independent coins",
@@ -100,16 +100,19 @@ class DPNR(System[DPNRParams]):
             Claim(
                 unit=self.unit,
                 adjacency="replace-one",
-                event=self._laplace(1.0),
+                event=self._laplace(1.0, 1),
                 accountant="basic",
                 source=self.source,
                 note=self.reason,
             ),
         )
 
-    def _laplace(self, sensitivity: float) -> LaplaceVector:
+    def _laplace(self, sensitivity: float, coordinates: int) -> LaplaceVector:
         p = self.params
-        return LaplaceVector(scale=1.0 / p.epsilon, sensitivity=sensitivity, dropout=p.word_dropout)
+        return LaplaceVector(
+            scale=1.0 / p.epsilon, sensitivity=sensitivity, dropout=p.word_dropout,
+            coordinates=coordinates,
+        )  # fmt: skip
 
 
 class DeepCandidateParams(Params):

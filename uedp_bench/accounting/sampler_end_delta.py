@@ -23,11 +23,26 @@ from uedp_bench.accounting.events import (
     SentenceSampledGaussian,
 )
 from uedp_bench.accounting.sampler_end import GAUSSIAN_END
+from uedp_bench.errors import PrivacyError
 
 Round = Gaussian | PoissonSampled | FixedSizeSampled | GroupRound
 
 COORDINATES = 2**30
 """Coordinates of the noise of one round, at most; the bound grows with their square root."""
+
+
+def check_coordinates(coordinates: int) -> None:
+    """Refuses to add Gaussian noise to a vector of which theorem D says nothing.
+
+    Raises:
+        PrivacyError: for more than `COORDINATES`.
+    """
+    if coordinates > COORDINATES:
+        raise PrivacyError(
+            f"a vector of {coordinates:,} numbers is to be released with noise; guarantees hold "
+            f"for at most {COORDINATES:,} (docs/proofs.md, section 9): train fewer weights"
+        )
+
 
 _TERMS = 512
 """Numbers of coins told apart, at most; more share the largest of a run, which is the safe side."""

@@ -135,7 +135,7 @@ def _charged(guarantee: Guarantee, trials: Trials) -> tuple[Guarantee, str]:
     """The charged guarantee, or with the reason why it was not charged the same or none."""
     selection = trials.selection
     if reason := trials.unsound(guarantee):
-        refused = {"epsilon": math.inf, "notion": "none", "accountant": "none", "curve": (),
+        refused = {"epsilon": math.inf, "pure": None, "notion": "none", "accountant": "none", "curve": (),
                    "status": "refused", "reason": reason}  # fmt: skip
         return guarantee.model_copy(update=refused), reason
     try:
@@ -192,7 +192,7 @@ def _composition(guarantee: Guarantee, trials: Trials) -> Guarantee:
     if same.status == "refused":
         raise Refusal(same.reason)
     return _with(
-        guarantee, trials.selection, epsilon=same.epsilon, curve=same.curve,
+        guarantee, trials.selection, epsilon=same.epsilon, pure=same.pure, curve=same.curve,
         accountant=f"{same.accountant} + selection",
         source=f"{same.source}; {_method(trials.selection)}",
     )  # fmt: skip
@@ -253,7 +253,8 @@ def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
     widest = _protected(guarantee.curve[-1]) if guarantee.curve else alone
     value = epsilon(guarantee.protected or widest)
     return _with(
-        guarantee, trials.selection, epsilon=value, curve=curve, accountant="rdp + selection",
+        guarantee, trials.selection, epsilon=value, pure=None, curve=curve,
+        accountant="rdp + selection",
         source=_method(trials.selection),
     )  # fmt: skip
 

@@ -227,6 +227,7 @@ def _print(guarantees: Sequence[Guarantee], told: Mapping[str, Any], as_json: bo
     from rich.markup import escape
     from rich.table import Table
 
+    from uedp_bench.accounting.accountants.answers import SOURCES
     from uedp_bench.accounting.noise_search import at_least
 
     out = console()
@@ -239,6 +240,9 @@ def _print(guarantees: Sequence[Guarantee], told: Mapping[str, Any], as_json: bo
     for g in guarantees:
         cells = (g.kind, g.unit, g.adjacency, _epsilon(g), f"{g.delta:g}", g.accountant, g.source)
         table.add_row(*map(escape, cells))
+        if g.pure is not None:
+            pure = (g.kind, g.unit, g.adjacency, _number(g.pure), "0", "basic", SOURCES["basic"])
+            table.add_row(*map(escape, pure))
     out.print(table)
     for g in guarantees:
         _print_curve(g)

@@ -101,7 +101,10 @@ def _not_claimed(one: SettingForecast) -> str:
 
 
 def _number(guarantee: Guarantee) -> str:
-    return "inf" if guarantee.epsilon == float("inf") else f"{guarantee.epsilon:.4g}"
+    if guarantee.epsilon == float("inf"):
+        return "inf"
+    pure = f" ({guarantee.pure:.4g} at delta 0)" if guarantee.pure is not None else ""
+    return f"{guarantee.epsilon:.4g}{pure}"
 
 
 def _declared(guarantee: Guarantee) -> str:

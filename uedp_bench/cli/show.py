@@ -82,6 +82,7 @@ def lines(result: Result) -> Iterator[str]:
     for given in result.guarantees or ():
         epsilon = "no epsilon" if math.isinf(given.epsilon) else f"epsilon {given.epsilon:.4g}"
         why = f" ({DECLARED})" if given.accountant == DECLARED else ""
+        why += f" ({given.pure:.4g} at delta 0)" if given.pure is not None else ""
         why += f": {given.reason}" if given.reason else ""
         why += f" ({given.note})" if given.kind == "stated" else ""
         yield f"  {given.kind:{WIDE}}{epsilon} for {given.unit}, delta {given.delta:g}{why}"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
+from uedp_bench.accounting.sampler_end_delta import check_coordinates
 from uedp_bench.randomness.noise_checks import check_normal
 from uedp_bench.randomness.streams import streams_of_parts
 from uedp_bench.training.sampling import Told
@@ -83,8 +84,10 @@ class GaussianNoise:
         """(n,) `vector` plus independent N(0, std^2), of its type and on its device.
 
         Raises:
-            PrivacyError: if the vector does not have this noise afterwards.
+            PrivacyError: if the vector does not have this noise afterwards, or is too long for a
+                guarantee.
         """
+        check_coordinates(len(vector))
         here = vector.cpu()
         noisy = torch.empty_like(here)
         given, found = here.numpy(), noisy.numpy()
@@ -116,8 +119,9 @@ class GaussianNoise:
         """The noise of a vector in parts of these sizes: the numbers that `add` would draw.
 
         Raises:
-            PrivacyError: if a part is not this noise.
+            PrivacyError: if a part is not this noise, or all are too long for a guarantee.
         """
+        check_coordinates(sum(sizes))
         streams = iter(streams_of_parts(rng, sum(sizes), _PART))
         stream, left = rng, 0
         for size in sizes:

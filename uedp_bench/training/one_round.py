@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
+from uedp_bench.accounting.sampler_end_delta import check_coordinates
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.learner import Learner
@@ -124,7 +125,13 @@ def check_sum(begun: Begun, norm: float) -> None:
 
 
 def lay_out(how: Federation, layers: tuple[NetworkLayer, ...]) -> None:
-    """Tells a server that steps by layers which there are."""
+    """Tells a server that steps by layers which there are, before private rows are read.
+
+    Raises:
+        PrivacyError: if noise is to hide more weights than its proof covers.
+    """
+    if how.noise.multiplier > 0.0:
+        check_coordinates(sum(layer.size for layer in layers))
     if isinstance(how.server, LayeredStep):
         how.server.lay_out([layer.size for layer in layers])
 

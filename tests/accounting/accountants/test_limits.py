@@ -1,4 +1,4 @@
-"""Numbers of rounds, units and sampling rates at their ends: memory has a limit, epsilon is safe."""
+"""Rounds, units and sampling rates at their ends: memory has a limit, and epsilon is safe."""
 
 from __future__ import annotations
 

@@ -286,10 +286,10 @@ def test_local_noise_beside_central_noise() -> None:
     training = said(SENTENCES, 60, Protected(spread=10), stage="uedp-group")
     result = by_unit(local, training)["user-entity"]
     rest = user_entity_epsilon(((SENTENCES, 60),), Protected(spread=10), 6e-6)
-    assert result.epsilon == pytest.approx(0.5 + rest)
+    assert 0.98 * (0.5 + rest) <= result.epsilon <= 0.5 + rest  # a composition, or the sum
     assert result.delta == DELTA
     assert result.curve[0].epsilon > 0.5
-    assert "user-entity" in result.accountant and "basic" in result.accountant
+    assert result.accountant in ("pairs-pld", "user-entity-pld + basic")
     starved = said(ApproximateDP(epsilon=0.5, delta=1e-5), 1, stage="words")
     assert by_unit(starved, training)["user-entity"].epsilon == math.inf
 

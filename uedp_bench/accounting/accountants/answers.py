@@ -14,7 +14,7 @@ SOURCES = {
     "fixed-size-pld": "the pair of a replaced unit, connect-the-dots (docs/proofs.md, A.2)",
     "user-entity-pld": "opposed binomial mixtures, connect-the-dots (docs/accounting.md)",
     "gaussian": "Gaussian mechanism, exact (Balle and Wang 2018, arXiv:1805.06530, Theorem 8)",
-    "pairs-pld": "the pairs that events declare, connect-the-dots (docs/accounting.md)",
+    "pairs-pld": "pairs that events declare or promises allow (docs/accounting.md)",
     "basic": "basic composition and group privacy (Dwork et al. 2006)",
     "metric": "metric differential privacy, per unit of distance (Chatzikokolakis et al. 2013)",
     "simulation": "simulation security; failures add up (Goldreich 2004, chapter 7)",
@@ -57,6 +57,7 @@ class Answer:
         reason: why epsilon is infinite, where it is.
         notion: what epsilon means.
         used: the delta that epsilon holds at; None for the one asked for.
+        pure: epsilon at delta 0, where that is known and epsilon is of a larger delta.
     """
 
     epsilon: float
@@ -66,6 +67,7 @@ class Answer:
     reason: str = ""
     notion: Notion = "dp"
     used: float | None = None
+    pure: float | None = None
 
     @property
     def source(self) -> str:

@@ -20,11 +20,13 @@ import numpy as np
 
 from uedp_bench.accounting import sampler_end_delta as beyond
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
+from uedp_bench.accounting.accountants.dominating_pairs import LossPair
+from uedp_bench.accounting.accountants.laplace_losses import promised_pair
 from uedp_bench.accounting.accountants.privacy_loss_grid import STEPS, Round, epsilon_of
 from uedp_bench.accounting.accountants.renyi import renyi_epsilon, renyi_of_rounds
 from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of, users_of
 from uedp_bench.accounting.banded_factorization import WithCurve
-from uedp_bench.accounting.event_contract import Adjacency, Neighbours, Protected
+from uedp_bench.accounting.event_contract import Adjacency, Event, Neighbours, Protected
 
 EVERYBODY = Protected(spread=10**9, sentences_per_user=10**6)
 """An entity that anybody may mention, where no event says how many there are."""
@@ -37,7 +39,7 @@ def common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, asked: A
     """Epsilon of events that do not all name one accountant.
 
     Args:
-        rounds: events that make no promise, each with the number of times it happens.
+        rounds: events of differential privacy, each with the number of times it happens.
         adjacency: how neighbouring data sets differ.
         delta: in (0, 1).
         asked: points of the curve, where an event has one.
@@ -79,7 +81,7 @@ def _together(rounds: Rounds, neighbours: Neighbours, delta: float) -> dict[str,
     def past_end(epsilon: float) -> float:
         return beyond.whole(drawn, epsilon)
 
-    pairs = [event.pairs(neighbours) for event, _ in rounds]
+    pairs = [_pairs(event, neighbours) for event, _ in rounds]
     if all(pair is not None for pair in pairs):
         counted = [(pair, n) for pair, (_, n) in zip(pairs, rounds, strict=True) if pair]
         found["pairs-pld"] = beyond.within(delta, lambda at: pairs_epsilon(counted, at), past_end)
@@ -89,6 +91,16 @@ def _together(rounds: Rounds, neighbours: Neighbours, delta: float) -> dict[str,
         return found
     found["rdp"] = beyond.within(delta, lambda at: renyi_epsilon(divergences, at), past_end)
     return found
+
+
+def _pairs(event: Event, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
+    """The pairs that an event declares, or the worst that its promise allows."""
+    declared = event.pairs(neighbours)
+    promise = event.promise(neighbours.adjacency)
+    if declared is not None or promise is None:
+        return declared
+    pair = promised_pair(promise)
+    return None if pair is None else (pair, pair)
 
 
 def pairs_epsilon(pairs: Sequence[tuple[tuple[Any, Any], int]], delta: float) -> float:
@@ -135,7 +147,7 @@ def _in_parts(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
     """Epsilons of the parts that have a common currency, each at its share of delta, added up."""
     parts: dict[Any, list[Any]] = {}
     for event, count in rounds:
-        has = "pairs" if event.pairs(neighbours) is not None else "renyi"
+        has = "pairs" if _pairs(event, neighbours) is not None else "renyi"
         parts.setdefault(type(event).accountant or has, []).append((event, count))
     asked = Asked(declared=neighbours.point, points=())
     answers = [

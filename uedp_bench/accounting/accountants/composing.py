@@ -7,7 +7,9 @@ The rules, in order:
 2. Events that all name one accountant (`Event.accountant`) are its business.
 3. Events that make promises (`Event.promise`) add up, by basic composition, with one another and
    with the rest, and their deltas come off the rest's.
-4. What is left composes by dominating pairs or by Renyi divergences (`common_currency`).
+4. What is left composes by dominating pairs or by Renyi divergences (`common_currency`). So do
+   promises, by the worst pair that each allows, or the pair that the event declares: where that is
+   less than the sum, it is given, with the sum beside it where that holds at delta 0.
 
 No kind is treated by its name here: those of this package compose as those of anybody do.
 """
@@ -109,7 +111,10 @@ def _worst(answers: Sequence[Answer], delta: float) -> Answer:
         max(points, key=lambda point: point.epsilon)
         for points in zip(*(answer.curve for answer in answers), strict=True)
     )
-    return replace(largest, used=max(used), curve=curve)
+    pure = [answer.epsilon if answer.used == 0.0 else answer.pure for answer in answers]
+    known = [value for value in pure if value is not None]
+    both = max(known) if len(known) == len(pure) and max(used) > 0.0 else None
+    return replace(largest, used=max(used), curve=curve, pure=both)
 
 
 def _in_sequence(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
@@ -121,16 +126,67 @@ def _in_sequence(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Aske
         raise Refusal("metric privacy does not compose with other events: its epsilon has a unit")
     if len(notions := {event.notion for event, _ in rounds} - {"metric-dp"}) > 1:
         raise Refusal(f"events of different notions do not compose: {', '.join(sorted(notions))}")
-    epsilon, name, used = basic_epsilon(promised, adjacency, delta)
-    if math.isinf(epsilon) or (rest and used >= delta):
-        reason = basic_reason(promised, adjacency, delta)
-        reason = reason or f"local events use up all of delta {delta:g}"
+    summed = _summed(promised, rest, adjacency, delta, asked)
+    if any(event.notion != "dp" for event, _ in promised):
+        return summed
+    from uedp_bench.accounting.accountants.common_currency import common_currency
+
+    try:
+        composed = common_currency(rounds, adjacency, delta, asked)
+    except Refusal:
+        return summed
+    return _smaller(summed, composed)
+
+
+_GAIN = 0.99
+"""Share of a sum that a composition must not exceed to be given: at delta 0 a sum says more."""
+
+
+def _smaller(summed: Answer, composed: Answer) -> Answer:
+    """The smaller of two valid answers, at every point of a curve."""
+    if not summed.curve and math.isinf(summed.epsilon):
+        return composed if math.isfinite(composed.epsilon) and not summed.reason else summed
+    curve = tuple(
+        less if _gains(less.epsilon, more.epsilon) else more
+        for less, more in zip(composed.curve, summed.curve, strict=True)
+    )
+    if not _gains(composed.epsilon, summed.epsilon):
+        return replace(summed, curve=curve)
+    values = {**summed.values, **composed.values}
+    pure = summed.epsilon if summed.used == 0.0 else None
+    return replace(composed, values=values, curve=curve, pure=pure)
+
+
+def _gains(composed: float, summed: float) -> bool:
+    return math.isfinite(composed) and composed <= _GAIN * summed
+
+
+def add_up(rounds: Rounds, adjacency: Adjacency, delta: float) -> Answer:
+    """Promises by basic composition alone, as papers compute them.
+
+    Raises:
+        Refusal: see `basic_epsilon`.
+    """
+    epsilon, name, used = basic_epsilon(rounds, adjacency, delta)
+    if math.isinf(epsilon):
+        reason = basic_reason(rounds, adjacency, delta)
         return Answer(math.inf, "none", {name: math.inf}, reason=reason)
-    if not rest:
-        notion = promised[0][0].notion
-        return Answer(epsilon, name, {name: epsilon}, notion=notion, used=used)
+    return Answer(epsilon, name, {name: epsilon}, notion=rounds[0][0].notion, used=used)
+
+
+def _summed(
+    promised: Rounds, rest: Rounds, adjacency: Adjacency, delta: float, asked: Asked
+) -> Answer:
+    """Promises added up, with what the rest is worth at the delta that they leave."""
+    summed = add_up(promised, adjacency, delta)
+    if not rest or summed.reason:
+        return summed
+    used = summed.used or 0.0
+    if used >= delta:
+        reason = f"local events use up all of delta {delta:g}"
+        return Answer(math.inf, "none", summed.values, reason=reason)
     answer = _without_promises(rest, adjacency, delta - used, asked)
-    return answer if answer.reason else _added(answer, epsilon, name)
+    return answer if answer.reason else _added(answer, summed.epsilon, summed.accountant)
 
 
 def _without_promises(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:

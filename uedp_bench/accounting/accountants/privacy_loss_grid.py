@@ -62,6 +62,20 @@ class Losses:
         above = losses > epsilon
         return self.infinite - float(np.expm1(epsilon - losses[above]) @ self.masses[above])
 
+    def deltas(self, epsilons: Array) -> Array:
+        """Hockey-stick divergences at epsilons of any sign, (m,), rounded up."""
+        from scipy.signal import lfilter
+
+        upwards = self.masses[::-1]
+        tails = np.append(np.cumsum(upwards)[::-1], 0.0)
+        # Each the sum of all masses from there on, times e^-(distance).
+        falls = np.append(lfilter([1.0], [1.0, -math.exp(-self.step)], upwards)[::-1], 0.0)
+        above = np.floor(epsilons / self.step) - self.first + 1.0
+        above = np.clip(above, 0.0, self.masses.size).astype(np.int64)
+        distances = np.maximum(self.step * (self.first + above) - epsilons, 0.0)
+        value = self.infinite + tails[above] - np.exp(-distances) * falls[above]
+        return np.asarray(np.maximum(value, self.infinite) + 1e-14 * tails[above])
+
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 whose delta is at most this; infinity if there is none."""
         if self.infinite >= delta:
@@ -149,12 +163,12 @@ def discretise(part: Round, windows: Sequence[Window], step: float) -> Losses:
         grid = np.arange(low, high + 1).astype(np.float64)
         # Rounding may leave divergences out of order; the larger value is the safe one.
         deltas = np.maximum.accumulate(pair.deltas(grid * step)[::-1])[::-1]
-        masses[low - first : high - first + 1] += weight * _connected(deltas, step, low * step)
+        masses[low - first : high - first + 1] += weight * connect_the_dots(deltas, step)
         infinite += weight * float(deltas[-1])
     return Losses(step, first, masses, infinite)
 
 
-def _connected(deltas: Array, step: float, first: float) -> Array:
+def connect_the_dots(deltas: Array, step: float) -> Array:
     """Masses whose divergences are these at the grid points and linear in e^epsilon between."""
     falls = -np.diff(deltas)
     masses = np.zeros_like(deltas)
