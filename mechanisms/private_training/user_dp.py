@@ -144,7 +144,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
                 source="Thakkar et al. 2021, Appendices A.2 and A.3",
                 note="does not follow from the cited analysis: in a round of a fixed size, a user "
                 "who is added takes the place of another, which moves the sum by up to twice the "
-                "clip bound; and the paper's experiments sampled with replacement (its footnote 7), "
+                "clip bound; and the paper's experiments sampled with replacement (footnote 7), "
                 "which the analysis does not cover",
             ),
         )

@@ -135,8 +135,8 @@ def _charged(guarantee: Guarantee, trials: Trials) -> tuple[Guarantee, str]:
     """The charged guarantee, or with the reason why it was not charged the same or none."""
     selection = trials.selection
     if reason := trials.unsound(guarantee):
-        refused = {"epsilon": math.inf, "pure": None, "notion": "none", "accountant": "none", "curve": (),
-                   "status": "refused", "reason": reason}  # fmt: skip
+        refused = {"epsilon": math.inf, "pure": None, "notion": "none", "accountant": "none",
+                   "curve": (), "status": "refused", "reason": reason}  # fmt: skip
         return guarantee.model_copy(update=refused), reason
     try:
         if not selection.charge:

@@ -1,4 +1,4 @@
-"""Laplace vectors and promises by privacy losses, beside dp-accounting, brute force, closed forms."""
+"""Laplace vectors and promises by privacy losses, beside dp-accounting and brute force."""
 
 from __future__ import annotations
 
