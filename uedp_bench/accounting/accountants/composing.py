@@ -145,7 +145,7 @@ _GAIN = 0.99
 def _smaller(summed: Answer, composed: Answer) -> Answer:
     """The smaller of two valid answers, at every point of a curve."""
     if not summed.curve and math.isinf(summed.epsilon):
-        return composed if math.isfinite(composed.epsilon) and not summed.reason else summed
+        return summed if summed.reason else composed
     curve = tuple(
         less if _gains(less.epsilon, more.epsilon) else more
         for less, more in zip(composed.curve, summed.curve, strict=True)
@@ -158,7 +158,7 @@ def _smaller(summed: Answer, composed: Answer) -> Answer:
 
 
 def _gains(composed: float, summed: float) -> bool:
-    return math.isfinite(composed) and composed <= _GAIN * summed
+    return composed < summed and composed <= _GAIN * summed
 
 
 def add_up(rounds: Rounds, adjacency: Adjacency, delta: float) -> Answer:
