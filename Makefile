@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 DATA ?= data
 
-.PHONY: help install install-test quickstart test test-long check docs reference reference-list vendor
+.PHONY: help install install-test quickstart test test-long test-gpu check docs reference reference-list vendor
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1: /p' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test: install-test  ## the test suite, one process more than there are cores
 
 test-long: install-test  ## the tests that it leaves out: stored results, kills, input that nobody means well
 	$(PYTEST) -m long
+
+test-gpu: install-test  ## the same numbers on a GPU as on the CPU: skipped without one
+	$(BIN)/python -m pytest -m gpu tests/gpu
 
 check: install-test  ## lint, format, types
 	$(BIN)/ruff check

@@ -63,6 +63,8 @@ class _PeakMemory:
         if device.startswith("cuda"):
             import torch
 
+            # A device by its number is unknown before.
+            torch.cuda.init()  # type: ignore[no-untyped-call]
             torch.cuda.reset_peak_memory_stats(device)
             return
         try:

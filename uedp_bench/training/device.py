@@ -7,10 +7,11 @@ import ctypes
 import torch
 
 from uedp_bench.errors import InputError
+from uedp_bench.training.precision import pin_float32
 
 
 def choose_device(wanted: str, threads: int = 0) -> str:
-    """The torch device for "auto", "cpu", "cuda", "cuda:1", ...
+    """The torch device for "auto", "cpu", "cuda", "cuda:1", ...; it computes in float32.
 
     Raises:
         InputError: if a GPU is demanded and there is none.
@@ -18,6 +19,7 @@ def choose_device(wanted: str, threads: int = 0) -> str:
     if threads:
         torch.set_num_threads(threads)
     keep_freed_memory()
+    pin_float32()
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if wanted.startswith("cuda") and not torch.cuda.is_available():

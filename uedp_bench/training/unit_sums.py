@@ -29,6 +29,7 @@ from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.ghost.single_pass import SinglePass
 from uedp_bench.training.injection import inject
 from uedp_bench.training.local import LocalTraining, LocalWork, units_at_once
+from uedp_bench.training.precision import check_precision, pin_float32
 from uedp_bench.training.two_level import row_clipped_updates
 
 
@@ -180,6 +181,7 @@ class ShareWorker:
     """Computes shares one by one, in the process that it is in."""
 
     def __init__(self, setup: WorkerSetup) -> None:
+        pin_float32()
         self._setup = setup = setup.decided()
         self.trainer = setup.local.trainer(setup.learner, setup.device)
         self._users = setup.learner.corpus.users
@@ -208,7 +210,16 @@ class ShareWorker:
 
         Which rule clips a unit depends on that unit, the settings and the network: never on the
         units beside it (`clipping_rule`).
+
+        Raises:
+            PrivacyError: if updates are bounded, and a component lowered the precision of float32.
         """
+        found = self._unit_sum(work, share)
+        if math.isfinite(work.limits.total):
+            check_precision()
+        return found
+
+    def _unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
         local, single_pass = self._setup.local, self._single_pass
         reason = settings_refusal(local, keep_updates=work.keep_updates) or self._setup.refusal
         way = described(local, reason or None)

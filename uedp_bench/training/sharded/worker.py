@@ -32,6 +32,7 @@ from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.precision import pin_float32
 from uedp_bench.training.server import LayeredStep, ServerStep
 from uedp_bench.training.sharded.alone import UnitByUnit
 from uedp_bench.training.sharded.gradients import ShardedPass
@@ -125,6 +126,7 @@ class Part:
     """
 
     def __init__(self, begin: Begin) -> None:
+        pin_float32()
         learner = read_learner(begin.learner, begin.weights)
         device = begin.device
         self.module = ShardedModule(learner.module, begin.weights, Lockstep(), device)

@@ -1,0 +1,44 @@
+"""Float32 as it is: the switches of torch that would compute it with fewer digits.
+
+Clipping counts on the rounding of float32 (`docs/proofs.md`, section 14). TF32 keeps 10 bits of 23,
+and torch lets cuDNN use it for convolutions and recurrent layers unless it is told not to.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from uedp_bench.errors import PrivacyError
+
+
+def pin_float32() -> None:
+    """Turns off what computes products of float32 numbers with fewer digits."""
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+def lowered_precision() -> str | None:
+    """The first switch that lowers the precision of float32; None if all digits are kept."""
+    if (matmul := torch.get_float32_matmul_precision()) != "highest":
+        return f"torch.set_float32_matmul_precision({matmul!r})"
+    if torch.backends.cuda.matmul.allow_tf32:
+        return "torch.backends.cuda.matmul.allow_tf32 = True"
+    if torch.backends.cudnn.allow_tf32:
+        return "torch.backends.cudnn.allow_tf32 = True"
+    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+        return "torch.autocast"
+    return None
+
+
+def check_precision() -> None:
+    """Refuses to bound what units add with fewer digits than the bound's proof counts on.
+
+    Raises:
+        PrivacyError: naming the switch.
+    """
+    if (switch := lowered_precision()) is not None:
+        raise PrivacyError(
+            f"float32 is computed with fewer digits ({switch}), and the bound on what a unit adds "
+            "is proven for all of them; leave torch's precision as it is"
+        )
