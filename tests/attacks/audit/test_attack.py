@@ -208,10 +208,15 @@ def test_a_release_that_cannot_be_asked_gives_the_reason_and_no_bound(developmen
     assert "Updates" in found.details["notes"][-1]
 
 
-def test_without_noise_one_training_refutes_what_the_accountant_says(tmp_path):
+def test_without_noise_one_training_refutes_what_the_accountant_says(tmp_path, monkeypatch):
     honest = {"rounds": 1, "users_per_round": 60, "noise_multiplier": 20.0}
-    result = audited({"name": "leaky-user-dp", "params": honest}, canary="update", canaries=58,
-                     delta=TINY, folder=tmp_path)  # fmt: skip
+    leaky = {"name": "leaky-user-dp", "params": honest}
+    result = audited(leaky, canary="update", canaries=58, delta=TINY, folder=tmp_path / "stated")
+    (stated,) = [g for g in result.guarantees if g.kind == "stated"]
+    assert (result.status, stated.status) == ("finished", "refuted")
+    # Had it been reviewed, the accountant or the review would be wrong.
+    monkeypatch.setattr("uedp_bench.harness.guaranteeing.unreviewed", lambda spec: ())
+    result = audited(leaky, canary="update", canaries=58, delta=TINY, folder=tmp_path)
     assert result.status == "failed"
     assert result.error.type == "PrivacyError"
     assert "exceeds the proven" in result.error.message
