@@ -45,6 +45,7 @@ class Cyclic(TrainingMechanism[CyclicParams]):
     """
 
     name = "cyclic"
+    version = 2
     source = "Hathurusinghe, Nejadgholi, Bolic 2021, section 5"
     shows: ClassVar[str] = "weights after each client, seen by the operator and the next client"
     Params = CyclicParams

@@ -95,7 +95,7 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
     """
 
     name = "noiseless"
-    version = 3
+    version = 4
     source = "baseline"
     Params = NoiselessParams
 

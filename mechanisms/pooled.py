@@ -32,7 +32,7 @@ class Pooled(Noiseless):
     """
 
     name = "pooled"
-    version = 2
+    version = 3
     source = "Hathurusinghe, Nejadgholi, Bolic 2021, section 5"
     shows: ClassVar[str] = "all training text, seen by the operator"
 

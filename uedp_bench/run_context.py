@@ -164,6 +164,11 @@ class Run:
         """Counters that the cost reports, filled by `count`."""
         return MappingProxyType(self.diary.counts)
 
+    @property
+    def number(self) -> int:
+        """Number of the stage among those of its role, from 1."""
+        return self._number
+
     def within(
         self,
         stage: str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,31 @@ def test_dropout_and_order_are_those_of_pooled_training_too() -> None:
         for kind in (Cyclic, Pooled)
     ]
     assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("kind", [Noiseless, Pooled, Cyclic])
+def test_runs_by_other_names_share_the_order_of_rows(kind: Any) -> None:
+    learner: Learner = learner_with_dropout("bilstm")
+    learner.corpus = Clients(count=1).deal(learner.corpus)
+
+    def trained(seed: int, scope: str) -> torch.Tensor:
+        run = _run(learner, seed=seed, scope=scope)
+        return flat(kind.create(STEPS).train(learner, learner.corpus, run)[0])
+
+    assert torch.equal(trained(1, "one"), trained(1, "other"))
+    assert not torch.equal(trained(1, "one"), trained(2, "one"))
+
+
+@pytest.mark.parametrize("noise_source", ["seed", "os"])
+def test_pooled_clients_score_as_noiseless_does(tmp_path: Path, noise_source: str) -> None:
+    steps = {"epochs": 2, "batch_size": 50, "learning_rate": 0.01}
+    results = [
+        execute(spec, Execution(tmp_path, "cpu"))
+        for name, clients in (("noiseless", None), ("pooled", {"count": 3}))
+        for spec in runs({"name": name, "params": steps}, clients=clients,
+                         noise_source=noise_source)
+    ]  # fmt: skip
+    assert results[0].utility == results[1].utility
 
 
 def test_order_of_clients_matters() -> None:

@@ -2,13 +2,15 @@
 
 **Shared** streams (`shared_stream`) are keyed by the seed and their names alone. They decide what
 must be equal so that rows of one seed compare: who is held out, what is planted, initial weights,
-the order of public rows, the rows that a cap keeps, bootstraps of statistics. Nothing is hidden by
-them.
+the order of public rows, the rows that a cap keeps, bootstraps of statistics, and the order of rows
+and dropout of a training that protects nobody (`noiseless`, `pooled`, `cyclic`). Nothing is hidden
+by them.
 
-**Secret** streams (`Stream`) are all that protects, and every random choice of training on private
-rows or of publishing them: noise, sampling coins, masks, the order of rows, dropout. They are keyed
-by the seed and by what is run: the task, the source, the model, all mechanisms with their versions
-and parameters, the corpus as it is trained on (`scope_of`), the stage, and the number of the call.
+**Secret** streams (`Stream`) are all that protects, and every random choice of training that
+protects private rows or of publishing them: noise, sampling coins, masks, the order of rows,
+dropout. They are keyed by the seed and by what is run: the task, the source, the model, all
+mechanisms with their versions and parameters, the corpus as it is trained on (`scope_of`), the
+stage, and the number of the call.
 Hence two runs share such a number only where they train the same on the same rows, which is to
 release the same twice; otherwise the difference of two releases would be free of noise. How fast,
 on which device and into which folder never enters.

@@ -47,7 +47,7 @@ def train_plain(
             `best_epoch` and `best_learning_rate`. Where several learning rates are tried, the
             series of each end in `_at_RATE`.
         phase: names series and progress.
-        rng: draws the order of rows, and dropout; a secret one of the run by default.
+        rng: draws the order of rows, and dropout; that of training without noise by default.
         keep: rule that chooses among the epochs; None, or a corpus without rows in the split
             `valid`, keeps the last.
 
@@ -57,7 +57,7 @@ def train_plain(
     """
     module = copy.deepcopy(learner.module).to(run.device).train()
     optimizer = optimizer_for(schedule, module)
-    rng = run.rng(phase, "batches") if rng is None else rng
+    rng = order_without_noise(run) if rng is None else rng
     rows = np.flatnonzero(learner.corpus.where("train"))
     valid = None if keep is None else _Valid.of(learner, run, phase)
     factors = (1.0,) if keep is None else keep.factors
@@ -168,6 +168,19 @@ class _Valid:
 
 _VALID_BATCH = 64
 """Rows whose loss is computed at once: as many as a step of training has by default."""
+
+
+def order_without_noise(run: Run, part: int = 0) -> np.random.Generator:
+    """Generator of the order of rows, and of dropout, in a training that protects nobody.
+
+    It hides nothing, and is the same for all mechanisms of a seed: what trains alike on the same
+    rows, by whatever name, gives the same model.
+
+    Args:
+        run: of the training.
+        part: of the rows, where parts have orders of their own.
+    """
+    return run.shared("training without noise", run.number, part)
 
 
 @denormals.as_zeros()

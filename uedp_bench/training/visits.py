@@ -24,7 +24,7 @@ from uedp_bench.run_context import Run
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.compression import AsRead, Compression, received
 from uedp_bench.training.executors import executor_of
-from uedp_bench.training.plain import optimizer_for, plain_step
+from uedp_bench.training.plain import optimizer_for, order_without_noise, plain_step
 from uedp_bench.training.vector import FlatModule
 
 Carried = list[Tensor]
@@ -213,7 +213,7 @@ class _Journey:
         self._how = how
         self._weights = sum(weight.requires_grad for weight in module.parameters())
         # Each client draws its batches for itself; the first as ordinary training does.
-        self._rngs = [run.rng("train", "batches") for _ in how.rows]
+        self._rngs = [order_without_noise(run, client) for client in range(len(how.rows))]
         self.carried: Carried = carried_by(module)
         self.optimizers: list[dict[str, Any] | None] = [None for _ in how.rows]
         self.visits = self.dropped = 0

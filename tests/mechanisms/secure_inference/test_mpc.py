@@ -338,6 +338,14 @@ def test_noiseless_training_behind_it_protects_nobody_and_is_computed_privately(
     assert "LabelOnly" in skipped.reason
 
 
+def test_the_protocol_answers_with_the_model_of_the_plaintext(tmp_path: Path) -> None:
+    (tmp_path / "alone").mkdir()
+    alone = finished(tmp_path / "alone", NOISELESS)
+    found = finished(tmp_path, NOISELESS, {"name": "mpc"})
+    for metric in ("accuracy", "macro_f1"):
+        assert found.utility[metric] == alone.utility[metric]
+
+
 def test_dp_training_behind_it_keeps_its_epsilon(tmp_path: Path) -> None:
     (tmp_path / "alone").mkdir()
     alone = finished(tmp_path / "alone", DP_SGD)
