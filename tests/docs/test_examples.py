@@ -133,7 +133,8 @@ def test_the_source_refuses_a_row_without_a_region(results, tmp_path, capsys):
 
 
 def test_the_model_classifies(results, capsys):
-    longer = {"mechanism.noiseless.epochs": 60, "mechanism.noiseless.learning_rate": 0.03}
+    longer = {"mechanism.noiseless.epochs": 60, "mechanism.noiseless.learning_rate": 0.03,
+              "mechanism.noiseless.keep": "last"}  # fmt: skip
     runs = results("model", sizes(**USER_DP, **longer))
     assert set(runs) == {"noiseless", "user-dp"}
     error = {name: run["utility"]["error"]["value"] for name, run in runs.items()}
