@@ -127,7 +127,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
     """Poisson-sampled users, one- or two-level clipping, noise for a protected spread."""
 
     name = "uedp-spread"
-    version = 3
+    version = 4
     unit = "user-entity"
     fresh_noise = True
     data_set = ("sentences_per_user",)
