@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import builtins
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,14 +103,7 @@ def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: object, **named: object) -> object:
-        if name == "datasets":
-            raise ImportError(name)
-        return real(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'uedp-bench\[hub\]'"):
         load("owner/name")
 
