@@ -13,7 +13,12 @@ OLDER = "older code"
 NOTE = (
     f"{OLDER}: made by an earlier version of what computes; numbers of the present one may differ"
 )
-_SINGLE = {"task": registry.tasks, "source": registry.sources, "model": registry.models}
+_SINGLE = {
+    "task": registry.tasks,
+    "source": registry.sources,
+    "model": registry.models,
+    "unprotected": registry.mechanisms,
+}
 _LISTED = {"mechanism": registry.mechanisms, "attacks": registry.attacks}
 
 

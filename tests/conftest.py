@@ -56,6 +56,20 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the one option of this suite."""
+    parser.addoption(
+        "--store-numbers", action="store_true",
+        help="store the numbers of small runs whose versions were raised (tests/support)",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def store_numbers(request: pytest.FixtureRequest) -> bool:
+    """True if numbers of new versions are to be stored."""
+    return bool(request.config.getoption("--store-numbers"))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of public data sets beside the checkout (or $UEDP_BENCH_DATA)."""

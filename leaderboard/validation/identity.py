@@ -49,6 +49,7 @@ class _Parts(BaseModel):
     noise_source: NoiseSource = "seed"
     clients: dict[str, Any] | None = None
     selection: dict[str, Any] | None = None
+    unprotected: _Part | None = None
 
     def flat(self) -> list[tuple[str, _Part]]:
         """Places and components, in the order of `components`."""
@@ -270,7 +271,8 @@ def _recomputed(result: Result) -> Iterator[Problem]:
 def _unrecorded(result: Result, corpus: str) -> dict[str, Any]:
     """Identity of a result that records none: it is older than the version of the engine."""
     parts = identity_parts(result.spec, corpus, lambda value, mark: value)
-    parts.pop("engine", None)
+    del parts["engine"]
+    parts.pop("unprotected", None)
     return parts
 
 

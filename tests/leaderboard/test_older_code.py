@@ -28,6 +28,7 @@ PRESENT = {
 }
 OLDER_IDENTITIES = {
     "engine": {**PRESENT, "engine": ENGINE - 1},
+    "no engine": {name: part for name, part in PRESENT.items() if name != "engine"},
     "component": {**PRESENT, "mechanism": [["user-dp", 1, {}]]},
     "no form": {**PRESENT, "engine": "2"},
 }

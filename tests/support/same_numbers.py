@@ -1,7 +1,9 @@
-"""Small runs whose results must stay the same to the last bit while code is moved and cut anew.
+"""Numbers of small runs, stored with the versions of the code that computed them.
 
-`python tests/support/same_numbers.py FOLDER` runs them and writes what they found: do so only after
-a change of numbers that is meant, and say in its commit why they changed.
+While versions stay, numbers stay to the last bit. A change of numbers that is meant raises the
+`version` of the component, or `ENGINE` where it is everybody's, and stores them anew:
+
+    pytest tests/harness/test_same_numbers.py tests/testing/test_built_ins.py --store-numbers
 """
 
 from __future__ import annotations
@@ -9,22 +11,28 @@ from __future__ import annotations
 import json
 import platform
 import re
-import sys
-import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import parse_spec
+from uedp_bench.leaderboard.older_code import versions_of
+from uedp_bench.results import Result
 from uedp_bench.run_context import Speed
 
-NOT_COMPARED = ("cost", "provenance", "tracking")
-"""Fields of a result that say where and how fast it was made."""
+NUMBERS = {"utility", "floors", "leakage", "lower_bounds", "series", "diagnostics"}
+"""Fields of a result that training and attacks compute; proofs are recomputed wherever read."""
+FITS = ("extrapolated_exposure", "ks_pvalue", "reference_losses")
+"""Fits to few losses: another order of additions moves them further than all else."""
+OTHER_ARITHMETIC = 1e-4
+"""Relative difference of numbers between processors and libraries that add in another order."""
 
 SOURCE = {"users": 260, "sentences": 2, "valid_users": 10, "test_users": 20, "public_users": 40}
 LSTM = {"name": "lstm-small", "params": {"vocabulary_size": 200, "units": 8, "embedding": 8}}
@@ -54,19 +62,20 @@ CLASSES: list[Any] = [
 ]
 
 
-def arithmetic() -> list[str]:
-    """What decides in which order numbers are added: where it is the same, so is every bit."""
+def arithmetic() -> str:
+    """Processor and libraries, which decide in which order numbers are added."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return [
+    parts = [
         platform.machine(),
         f"torch {torch.__version__.partition('+')[0]} {torch.backends.cpu.get_cpu_capability()}",
         f"numpy {np.__version__} {blas['name']} {blas['version']}",
         _processor(),
     ]
+    return ", ".join(parts)
 
 
 def _processor() -> str:
-    """Its make and family: BLAS has sums of their own for many, with the same instructions."""
+    """Make and family of the processor: BLAS sums otherwise on each, with equal instructions."""
     said = Path("/proc/cpuinfo")
     text = said.read_text(encoding="utf-8") if said.exists() else ""
     facts = dict(re.findall(r"^(vendor_id|cpu family)\s*: (.+)$", text, re.MULTILINE))
@@ -119,19 +128,57 @@ def specs() -> dict[str, dict[str, Any]]:
     }
 
 
-def found(name: str, folder: Path) -> dict[str, Any]:
-    """Everything of a spec's results by run, but costs and where they were made."""
-    out: dict[str, Any] = {}
-    for run in expand(parse_spec(specs()[name])):
-        result = execute(run, Execution(folder, "cpu", speed=Speed(threads=1)))
-        out[result.id] = result.model_dump(mode="json", exclude=set(NOT_COMPARED))
-    return out
+def entries(name: str, folder: Path) -> dict[str, dict[str, Any]]:
+    """Versions and numbers of the runs of a spec, by place and mechanism."""
+    runs = expand(parse_spec(specs()[name]))
+    how = Execution(folder, "cpu", speed=Speed(threads=1))
+    return {f"{at} {run.label}": entry(execute(run, how)) for at, run in enumerate(runs)}
 
 
-if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    for each in sys.argv[2:] or specs():
-        with tempfile.TemporaryDirectory() as out:
-            text = json.dumps(found(each, Path(out)), indent=1, sort_keys=True)
-        (target / "arithmetic.json").write_text(json.dumps(arithmetic()) + "\n", encoding="utf-8")
-        (target / f"{each}.json").write_text(text + "\n", encoding="utf-8")
+def entry(result: Result) -> dict[str, Any]:
+    """Numbers of a result with the versions that made them."""
+    assert result.error is None, result.error
+    return {
+        "arithmetic": arithmetic(),
+        "versions": versions_of(result.provenance["identity"]),
+        "numbers": json.loads(json.dumps(result.model_dump(mode="json", include=NUMBERS))),
+    }
+
+
+def check(file: Path, computed: Mapping[str, dict[str, Any]], *, store: bool = False) -> None:
+    """Compares entries with those of a file, or stores those whose versions have moved.
+
+    Raises:
+        AssertionError: if numbers moved and versions did not, or versions moved and the file did
+            not.
+    """
+    stored = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    for name, new in computed.items():
+        old = stored.get(name, dict.fromkeys(new))
+        if old["versions"] == new["versions"]:
+            relative = 0.0 if old["arithmetic"] == new["arithmetic"] else OTHER_ARITHMETIC
+            moved = list(differing(old["numbers"], new["numbers"], relative))
+            assert not moved, (
+                f"{name}: numbers moved under unchanged versions: raise `version` of the component "
+                f"or `ENGINE`, then --store-numbers: {moved[:5]}"
+            )
+        else:
+            assert store, f"{name} has other versions than {file.name}: use --store-numbers"
+    if store:
+        text = json.dumps({**stored, **computed}, indent=1, sort_keys=True)
+        file.write_text(text + "\n", encoding="utf-8")
+
+
+def differing(before: Any, after: Any, relative: float, place: str = "") -> Iterator[Any]:
+    """Every leaf that differs by more than a relative tolerance; 0 compares to the last bit."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}.difference(FITS if relative else ())):
+            yield from differing(before.get(key), after.get(key), relative, f"{place}.{key}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, pair in enumerate(zip(before, after, strict=True)):
+            yield from differing(*pair, relative, f"{place}[{number}]")
+    elif isinstance(before, float) and isinstance(after, float):
+        if before != after and after != pytest.approx(before, rel=relative, abs=0.0):
+            yield place, before, after
+    elif before != after:
+        yield place, before, after

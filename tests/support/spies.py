@@ -80,7 +80,8 @@ class SpyTraining(TrainingMechanism[SpyParams]):
         end(does)
         if does == "wait":
             time.sleep(float(os.environ.get("SPY_SECONDS", "120")))
-        run.note(trained_splits=splits_of(corpus), trained_users=np.unique(corpus.users).tolist())
+        trained = corpus.users[corpus.where("train")]
+        run.note(trained_splits=splits_of(corpus), trained_users=np.unique(trained).tolist())
         run.note(threads=_threads())
         return learner.module.eval(), () if does == "stay-silent" else UNPROTECTED
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+from same_numbers import check, entry
 from small_networks import HASHED_CNN, small_networks
 
 from uedp_bench import registry
+from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.results import Result
 from uedp_bench.testing import Subject, check_component
 from uedp_bench.testing.checks import KINDS
 from uedp_bench.testing.small_parameters import known_partners
+from uedp_bench.testing.small_runs import finished, tasks_for
 
 __all__ = ["small_networks"]
+
+NUMBERS = Path(__file__).with_name("same_numbers.json")
+"""Numbers of a small run of each component, with the versions that made them."""
 
 PARTNERS: dict[str, dict[str, Any]] = {
     "mechanism/mpc": {"model": HASHED_CNN},
@@ -56,7 +65,7 @@ def _origin(name: str) -> str:
 
 @pytest.mark.usefixtures("small_networks")
 @pytest.mark.parametrize("name", components())
-def test_a_built_in_component_conforms(name: str) -> None:
+def test_a_built_in_component_conforms(name: str, store_numbers: bool) -> None:
     kind, _, bare = name.partition("/")
     component = registry.REGISTRIES[f"{kind}s"].get(bare)
     # Other tests run mechanisms with other tasks; here one is enough.
@@ -70,3 +79,15 @@ def test_a_built_in_component_conforms(name: str) -> None:
     reads_files = getattr(component, "needs_path", False)
     if not reads_files and name not in NEVER_RUN:
         assert states["check_runs"].state == "passed", states["check_runs"].reason
+    if (result := whole_run(subject)) is not None:
+        check(NUMBERS, {name: entry(result)}, store=store_numbers)
+
+
+def whole_run(subject: Subject) -> Result | None:
+    """Result of the whole run that the checks made; None where none is possible."""
+    for task in tasks_for(subject):
+        with suppress(InputError, MissingExtraError):
+            result = finished(subject, task)
+            if result.error is None:
+                return result
+    return None

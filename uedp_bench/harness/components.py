@@ -9,7 +9,7 @@ from uedp_bench import registry
 from uedp_bench.component import Component
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.grid import tried_runs
-from uedp_bench.harness.identity import second_source
+from uedp_bench.harness.identity import UNPROTECTED, second_source
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.publishing import check_carried
 from uedp_bench.harness.trained_before import check_elsewhere
@@ -103,7 +103,7 @@ def build(spec: RunSpec, sources: Sources | None = None) -> Components:
             of a second source, or a mechanism cannot answer for what the task trains.
     """
     task = _task(spec)
-    unprotected = registry.mechanisms.create("noiseless")
+    unprotected = registry.mechanisms.create(UNPROTECTED)
     pipeline = _pipeline(spec, task, unprotected)
     check_carried(pipeline, task)
     _check_second_source(task, pipeline)

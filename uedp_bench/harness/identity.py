@@ -13,9 +13,13 @@ from uedp_bench import registry
 from uedp_bench.component import Component
 from uedp_bench.corpus import Corpus
 from uedp_bench.harness.named_files import Content, content_of, path_mark
+from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.source import SourceRef
 from uedp_bench.version import ENGINE
+
+UNPROTECTED = "noiseless"
+"""Mechanism that trains where no protection is asked for."""
 
 AND = "+"
 """Between the fingerprints of the two corpora of a run."""
@@ -112,6 +116,7 @@ def identity_parts(
         content: in place of paths.
     """
     parts: dict[str, Any] = {
+        "engine": ENGINE,
         "delta": spec.delta,
         **_data_parts(fingerprint),
         "task": component_identity(spec.task, registry.tasks, content),
@@ -123,15 +128,21 @@ def identity_parts(
         "attacks": [component_identity(ref, registry.attacks, content) for ref in spec.attacks],
         "seed": spec.seed,
     }
+    if spec.attacks or not any(_trains(ref) for ref in spec.mechanism):
+        # It trains where no mechanism does, and the models that attacks compare with.
+        plain = registry.mechanisms.create(UNPROTECTED)
+        parts["unprotected"] = [plain.name, plain.version, plain.params.model_dump(mode="json")]
     if spec.noise_source != "seed":  # results of before it was a choice keep their ids
         parts["noise_source"] = spec.noise_source
-    if ENGINE > 1:  # results of before the engine had a version keep their ids
-        parts["engine"] = ENGINE
     if spec.clients is not None:
         parts["clients"] = spec.clients.model_dump(mode="json")
     if spec.selection is not None:
         parts["selection"] = spec.selection.declared()
     return parts
+
+
+def _trains(ref: ComponentSpec) -> bool:
+    return issubclass(registry.mechanisms.get(ref.name), TrainingMechanism)
 
 
 def component_identity(

@@ -45,6 +45,7 @@ class AdversarialLearner(Learner):
 
     Attributes:
         asked: rows that were read.
+        differentiated: those that were read where gradients are computed.
     """
 
     row_size = WIDTH
@@ -75,11 +76,14 @@ class AdversarialLearner(Learner):
             texts, {"user": users}, split, Spans.build(texts, found), entity_types=("NAME",)
         )
         self.asked: set[int] = set()
+        self.differentiated: set[int] = set()
         self.corpus = CLIENTS.deal(corpus)
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """See `Learner`."""
         self.asked.update(int(row) for row in rows)
+        if torch.is_grad_enabled():
+            self.differentiated.update(int(row) for row in rows)
         return {"points": self.points[torch.as_tensor(np.asarray(rows))]}
 
     def example_batch(self) -> Batch:

@@ -141,15 +141,20 @@ def check_trains_on_training_rows(subject: Subject) -> None:
 
 
 def _rows_asked(mechanism: TrainingMechanism[Any]) -> list[int]:
-    """Rows of other splits than train that it reads of a learner that any trainer can train."""
+    """Rows of other splits than train that it trains on, of a learner that any trainer can train.
+
+    One that promises nothing may compare its epochs on them.
+    """
     from uedp_bench.testing.adversarial_rows import USERS, AdversarialLearner
 
     learner = AdversarialLearner(gentle=True)
     try:
-        mechanism.train(learner, learner.corpus, Run(1, learner.sizes()))
+        _, events = mechanism.train(learner, learner.corpus, Run(1, learner.sizes()))
     except CapabilityError:
         return []  # it trains networks of another kind alone
-    return sorted(row for row in learner.asked if row >= 2 * USERS)
+    open_to_all = any(isinstance(event.event, NonPrivate) for event in events)
+    rows = learner.differentiated if open_to_all else learner.asked
+    return sorted(row for row in rows if row >= 2 * USERS)
 
 
 def with_other_private_text(corpus: Corpus) -> Corpus:
