@@ -106,7 +106,7 @@ def test_the_wheel_says_what_it_is(wheel):
     assert "Apache License" in wheel.read(info["LICENSE"]).decode()
     assert "SpryMedia" in wheel.read(info["License-datatables.txt"]).decode()
     assert "jStat" in wheel.read(info["License-jstat.txt"]).decode()
-    assert "uedp-bench = uedp_bench.cli.main:main" in wheel.read(info["entry_points.txt"]).decode()
+    assert "uedp-bench = uedp_bench.__main__:main" in wheel.read(info["entry_points.txt"]).decode()
     assert "make quickstart" in metadata  # the front page of an index is the README
 
 
@@ -314,7 +314,7 @@ def test_a_plugin_that_does_not_import_says_so_when_asked_for(installed_plugin):
     assert listed.returncode == 0
     assert "broken-words" in listed.stdout
     asked = command_line("describe", "broken-words", site=installed_plugin)
-    assert asked.returncode == 1
+    assert asked.returncode == 2
     assert "attack 'broken-words' (broken_words:Broken (uedp-bench-words 0.3))" in asked.stderr
     assert "No module named 'a_module_that_nobody_has'" in asked.stderr
     assert "Traceback" not in asked.stderr
@@ -333,7 +333,7 @@ def test_an_entry_point_must_be_what_it_says(tmp_path, text, said):
     name = "Shuffle" if "Shuffle" in text else "Other"
     site = pip_free_site(tmp_path / "site", "some-words", points % name, some_words=text)
     asked = command_line("describe", "mechanism/words", site=site)
-    assert asked.returncode == 1
+    assert asked.returncode == 2
     assert "'words' (some_words:" in asked.stderr
     assert said in asked.stderr
 
@@ -343,7 +343,7 @@ def test_two_packages_of_one_name_are_an_error_that_shows_both(tmp_path):
     site = pip_free_site(tmp_path / "site", "other-words", points)
     for command in (["list"], ["describe", "mechanism/uedp"]):
         done = command_line(*command, site=site)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "two mechanisms are named 'noiseless'" in done.stderr
         assert "other_words:Other (other-words 1.0)" in done.stderr
         assert "uedp_bench.mechanisms.noiseless:Noiseless (uedp-bench" in done.stderr
@@ -366,10 +366,10 @@ def test_a_lone_file_registers_and_may_not_take_a_name(tmp_path):
     said = " ".join(done.stdout.split())
     assert re.search(rf"lone-words Puts the words [^\[]* \[{re.escape(str(file))}\]", said)
     both = command_line("list", "--plugin", file, "--plugin", twin)
-    assert both.returncode == 1
+    assert both.returncode == 2
     assert f"{file}:Shuffle and {twin}:Shuffle" in both.stderr
     taken = command_line("list", "--plugin", thief)
-    assert taken.returncode == 1
+    assert taken.returncode == 2
     assert "uedp_bench.mechanisms.private_training.uedp:UeDP (uedp-bench" in taken.stderr
     assert f"{thief}:Shuffle" in taken.stderr
 
@@ -378,6 +378,6 @@ def test_a_lone_file_that_does_not_import_says_so(tmp_path):
     file = tmp_path / "broken.py"
     file.write_text("import a_module_that_nobody_has\n")
     done = command_line("list", "--plugin", file)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert f"--plugin {file} does not import" in done.stderr
     assert "No module named 'a_module_that_nobody_has'" in done.stderr

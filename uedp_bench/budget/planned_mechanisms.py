@@ -88,7 +88,7 @@ class PlannedMechanism:
     @property
     def unreviewed(self) -> tuple[str, ...]:
         """Itself where it is a mechanism that was not reviewed."""
-        system = issubclass(component_class(self.name), System)
+        system = issubclass(component_class(self.name), System) or is_alias(self.name)
         reviewed = system or is_reviewed(registry.mechanisms, self.name)
         return () if reviewed else (f"mechanism {self.name}",)
 
