@@ -325,7 +325,7 @@ def test_addresses_are_shown_without_secrets(uri, shown):
     assert shown in (None, without_credentials(uri))
 
 
-def test_threads_may_need_mlflow_at_once():
+def test_threads_may_need_mlflow_at_once(tmp_path):
     code = """
 import threading
 from uedp_bench.harness.system_metrics import _monitors
@@ -338,7 +338,9 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 assert not errors, errors
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
