@@ -30,6 +30,13 @@ def test_different_ids_stay_apart(one, other):
     assert normal_id(one) != normal_id(other)
 
 
+def test_ids_of_many_digits_stay_apart():
+    digits = "12345678901234567890123456789012345678"
+    for written in (f"{digits}.00", f"-{digits}9.0", f"0.{digits}00"):
+        assert normal_id(Decimal(written)) == written.rstrip("0").rstrip(".")
+    assert normal_id(Decimal("-0.00")) == "0"
+
+
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("normal", [normal_id, normal_surface])
 def test_a_name_is_one_in_every_composition(normal, form):

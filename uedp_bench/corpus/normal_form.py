@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from decimal import Decimal
 from typing import Any
 
 import regex
+
+from uedp_bench.files.cell_values import text_of
 
 _IGNORABLE = regex.compile(r"[\p{Default_Ignorable_Code_Point}\N{ZERO WIDTH NO-BREAK SPACE}]+")
 """Characters without a picture of their own: soft hyphens, joiners, variation selectors, marks."""
@@ -32,11 +33,7 @@ def normal_id(value: Any) -> str:
     Args:
         value: text or number, as a file gives it.
     """
-    if isinstance(value, Decimal) and value.is_finite():
-        value = f"{value.normalize() + 0:f}"
-    elif isinstance(value, float) and value.is_integer():
-        value = f"{value + 0.0:f}"  # of two zeros there is one
-    text = unicodedata.normalize("NFC", without_ignorables(str(value))).strip()
+    text = unicodedata.normalize("NFC", without_ignorables(text_of(value))).strip()
     whole = _WHOLE_FLOAT.fullmatch(text)
     return whole[1] if whole else text
 

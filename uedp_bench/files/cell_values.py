@@ -36,15 +36,17 @@ def texts_of(values: Sequence[Any], where: str) -> list[str | None]:
             )
         if value != value:
             raise InputError(f"{where}, row {row}: NaN; leave out the value where there is none")
-        found.append(_text_of(value))
+        found.append(text_of(value))
     check_texts(found, where)
     return found
 
 
-def _text_of(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as text: a number is one text, whatever type a file gives its column."""
     if isinstance(value, Decimal) and value.is_finite():
-        return f"{value.normalize() + 0:f}"
+        # Arithmetic would round to 28 digits; a file may have 76.
+        digits = f"{value:f}" if value else "0"
+        return digits.rstrip("0").rstrip(".") if "." in digits else digits
     if isinstance(value, float) and value.is_integer():
         return f"{value + 0.0:.0f}"  # of two zeros there is one
     return str(value)
