@@ -52,6 +52,16 @@ def test_quoting_that_shows_itself_is_read(tmp_path: Path, text: str) -> None:
     assert records(tmp_path, text) == expected
 
 
+def test_many_records_over_lines_show_quoting(tmp_path: Path) -> None:
+    rows = [[f"Hi Bob,\nsee you at {hour}", "ann"] for hour in range(10)]
+    out = io.StringIO()
+    csv.writer(out).writerows([["text", "user"], *rows, *[["ok", "bob"]] * 30])
+    assert records(tmp_path, out.getvalue(), ",")[1:11] == rows
+    dialogue = "user\ttext\n" + 'u1\t"I came\nu2\tI left"\n' * 10
+    with pytest.raises(InputError, match="line 2: a quote opens a field that ends in line 3"):
+        records(tmp_path, dialogue)
+
+
 @given(
     rows=st.lists(
         st.lists(st.text(st.sampled_from('ab "\t\n\r,'), max_size=6), min_size=2, max_size=2),

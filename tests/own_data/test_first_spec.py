@@ -145,6 +145,7 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
         ("a.csv", b"x,y\n1,2\n3,4\n", ("csv", "utf-8", ",", True)),
         ("a.csv", "x\ty\n1\té\n".encode(), ("csv", "utf-8", "\t", True)),
         ("a.dat", "x;y\n1;é\n2;z\n".encode("cp1252"), ("csv", "cp1252", ";", False)),
+        ("a.csv", "x;y\n1;a\u2028b\n2;c\x85d\n3;e\n".encode(), ("csv", "utf-8", ";", True)),
         ("a.csv", "x,y\n1,é\n".encode("utf-16"), ("csv", "utf-16", ",", True)),
         ("a.csv", b"x,y\n1,\x81\xe9\n", ("csv", "latin-1", ",", True)),
         ("a.json", b'[{"a": 1}]', ("json", "utf-8", None, True)),

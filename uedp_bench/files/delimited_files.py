@@ -18,6 +18,8 @@ Quoting = Literal["standard", "none"]
 DELIMITERS = ",;\t|"
 """Delimiters that messages and guesses consider."""
 
+MANY_SPANNING = 10
+"""Records over several lines that show quoting by their number."""
 
 _BLANK = frozenset({"\n", "\r\n", "\r"})
 
@@ -138,7 +140,8 @@ class _Evidence:
 
     A record whose fields are not those of its lines proves quoting: a file of rows without quoting
     has none. A record over several lines, each of which has all fields of one, is most likely
-    several that a quote swallowed.
+    several that a quote swallowed. Where there are many of these, each quote that opens a field is
+    closed at the end of one: that is no accident, unless rows between tabs are lines of a dialogue.
     """
 
     def __init__(self, where: str, owner: str, delimiter: str) -> None:
@@ -163,7 +166,8 @@ class _Evidence:
         Raises:
             InputError: with the first record that a quote swallowed.
         """
-        if len(self._swallowed) <= self._quoted:
+        is_regular = self._delimiter != "\t" and len(self._swallowed) >= MANY_SPANNING
+        if is_regular or len(self._swallowed) <= self._quoted:
             return
         first, last = self._swallowed[0]
         option = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import re
 import zlib
@@ -121,7 +122,8 @@ def look_at(path: Path) -> FileFacts:
             f"{where} is no text: {', '.join(sorted(set(FORMATS)))} are read; save a spreadsheet "
             "or a document as csv first"
         )
-    lines = [line for line in text.splitlines()[:2000] if line.strip()]
+    # Lines of a file end as csv and JSON have it: U+2028, which tweets have, stands within one.
+    lines = [line for line in islice(io.StringIO(text, newline=""), 2000) if line.strip()]
     found, delimiter = _format_of(text, lines, named)
     quoting = None if delimiter is None else _quoting(path, encoding, delimiter)
     return FileFacts(
