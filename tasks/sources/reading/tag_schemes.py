@@ -147,6 +147,11 @@ def scheme_of(tags: Collection[str]) -> TagScheme:
         if tag in NO_TYPE or "*" in tag:
             raise TagError(tag, "is no type; a word outside of entities has the tag O")
     if outside is None:
+        numbers = [tag for tag in inside if tag.isdecimal()]
+        # A column of lemmas has a few numbers.
+        if numbers and (numbers == ["0"] or len(numbers) == len(inside)):
+            raise TagError(numbers[0], "is a number; the tag outside of entities is the letter O, "
+                                       "and a type has a name")  # fmt: skip
         return TagScheme(CATEGORIES, {})
     if inside and {tag.upper() for tag in inside} <= LETTERS:
         raise TagError(inside[0], "names no type: it must be a letter and a type, such as B-PER")

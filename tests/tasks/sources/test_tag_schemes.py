@@ -132,6 +132,8 @@ def test_no_tag_outside_becomes_a_type(tmp_path: Path) -> None:
         (("PER", "_", "_"), "_"),
         (("(PER*", "*)", "*"), "(PER*"),
         (("PER", ",", "O"), ","),
+        (("PER", "0"), "0"),
+        (("3", "0", "3"), "0"),
         (("B-PER", "O", "E-PER", "O"), "B-PER"),
         (("B-PER", "E-PER", "E-PER", "O"), "E-PER"),
         (("B-PER", "E-LOC", "O"), "B-PER"),
