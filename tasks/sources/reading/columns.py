@@ -419,6 +419,8 @@ def _ids(
         before = first.setdefault(name, row)
         if before != row or name.startswith(PLANTED):
             twice = f"is that of row {before + 1} too" if before != row else "is a planted row's"
+            if written[before] != written[row]:
+                twice += f", written {shown(written[before])} there, {shown(written[row])} here"
             raise InputError(
                 f"{place_of(columns, row, owner)}, column {shown(params.id_column)}: the id "
                 f"{shown(name)} {twice}; every row needs an id of its own"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from uedp_bench.corpus import normal_id
 from uedp_bench.errors import InputError, shown
 from uedp_bench.files.arrow_columns import ArrowColumns, ArrowPart, HeldPart
 from uedp_bench.files.tables import Columns, FileColumns
@@ -63,26 +64,31 @@ def place_of(columns: Columns, row: int, owner: str, word: int = 0) -> str:
 
 
 def check_one_type(columns: Columns, name: str, owner: str) -> None:
-    """Refuses a column of ids of which one file gives some as numbers and others as texts.
+    """Refuses a column of ids in which one file has 7 as well as "7", or truths beside others.
 
-    Nobody knows then if 7 and "7" are one. Over several files the value decides.
+    Nobody knows then if they are one. Over several files the value decides.
 
     Raises:
         InputError: naming a row of each type.
     """
     if not isinstance(columns, FileColumns):
         return
-    first: dict[str, tuple[str, int]] = {}
-    for row, (value, place) in enumerate(zip(columns[name], columns.places, strict=True)):
+    values = columns[name]
+    if len({_kind_of(value) for value in values if value is not None}) < 2:
+        return
+    first: dict[tuple[str, str | None], tuple[object, int]] = {}
+    for row, (value, (where, _)) in enumerate(zip(values, columns.places, strict=True)):
         if value is None:
             continue
-        kind, before = first.setdefault(place[0], (_kind_of(value), row))
-        if kind != _kind_of(value):
-            raise InputError(
-                f"{place_of(columns, row, owner)}, column {shown(name)}: {shown(value)} is a "
-                f"{_kind_of(value)}, and {shown(columns[name][before])} in line "
-                f"{columns.places[before][1]} is a {kind}; write all ids of a column alike"
-            )
+        kind = _kind_of(value)
+        for key, form in ((None, kind == "truth"), (normal_id(value), kind)):
+            form_before, before = first.setdefault((where, key), (form, row))
+            if form_before != form:
+                raise InputError(
+                    f"{place_of(columns, row, owner)}, column {shown(name)}: {shown(value)} is a "
+                    f"{kind}, and {shown(values[before])} in line {columns.places[before][1]} is a "
+                    f"{_kind_of(values[before])}; write all ids of a column alike"
+                )
 
 
 def _kind_of(value: Any) -> str:

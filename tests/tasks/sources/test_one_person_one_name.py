@@ -75,13 +75,20 @@ def test_a_column_of_mixed_types_is_refused_with_both_rows(
         text(path, **{"user_column": None, f"{field}_column": "mixed"})
 
 
+def test_numbers_and_texts_that_share_no_id_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", [7, "ann", 8, "ann", 7])
+    assert text(path, test=0, valid=0).users.tolist() == [0, 1, 2, 1, 0]
+    labelled = text(path, user_column=None, label_column="who", test=0, valid=0)
+    assert labelled.label_names == ("7", "8", "ann")
+
+
 def test_whole_numbers_beside_broken_ones_are_one_type(tmp_path: Path) -> None:
     assert text(write(tmp_path / "x.jsonl", [1, 1.0, 1.5, 2, 3]), test=0).user_count == 4
 
 
 def test_ids_and_classes_have_the_same_normal_form(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", ["1", "1.0", "2"], "n")
-    with pytest.raises(InputError, match=r"the id '1' is that of row 1 too"):
+    with pytest.raises(InputError, match=r"'1' is that of row 1 too, written '1' there, '1\.0'"):
         text(path, user_column=None, id_column="n")
     labelled = text(path, user_column=None, label_column="n", test=0, valid=0)
     assert labelled.label_names == ("1", "2")
