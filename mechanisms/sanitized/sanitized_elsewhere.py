@@ -79,7 +79,7 @@ class SanitizedElsewhere(PublishingMechanism[SanitizedElsewhereParams]):
     """
 
     name = "sanitized-elsewhere"
-    version = 2
+    version = 3
     source = "a file of the user"
     Params = SanitizedElsewhereParams
     carries = frozenset({"entities", "layers"})

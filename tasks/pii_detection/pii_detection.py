@@ -60,7 +60,7 @@ class PIIDetection(UntrainedTask[PIIDetectionParams]):
     """
 
     name = "pii-detection"
-    version = 2
+    version = 3
     source = (
         "Pilan et al. 2022 (The Text Anonymization Benchmark), section 6; Segura-Bedmar, Martinez "
         "and Herrero-Zazo 2013 (SemEval-2013 task 9)"

@@ -26,6 +26,7 @@ def hidden(old: str, new: str) -> list[str]:
         ("José Núñez\u200b left", "Jose\u0301 NU\u0303N\u0303EZ left", []),
         ("Jean-Luc Roy &amp; Co", "Jean-Luc_Roy & Co", []),
         ("Jean-Luc Roy", "Jean-Luc \u200b", ["Roy"]),
+        ("“O’Brien” – Łukasz Øre", '"O\'Brien" - Lukasz Ore', []),
         ("王小明去了", "某人去了", ["王小明"]),
         ("abc", "", ["abc"]),
         ("", "abc", []),

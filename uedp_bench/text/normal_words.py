@@ -30,6 +30,13 @@ _WORD = regex.compile(
 """A run of letters and digits, or any other character that is not white space. Scripts without
 spaces between words have a word a character."""
 _ACCENTS = regex.compile(r"[\u0300-\u036F]+")
+_KEYBOARD = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe"}
+    | dict.fromkeys("\u2018\u2019\u201a\u2032", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u2033\u00ab\u00bb", '"')
+    | dict.fromkeys("\u2010\u2012\u2013\u2014\u2212", "-")
+)
+"""Letters with a stroke, ligatures, quotation marks and dashes, as a keyboard has them."""
 
 
 class NormalWord(NamedTuple):
@@ -70,10 +77,13 @@ def normal_words(text: str) -> tuple[NormalWord, ...]:
 
 
 def without_accents(form: str) -> str:
-    """A form without the marks that Latin, Greek and Cyrillic letters carry: "jose" for "josé"."""
+    """A form without the marks that Latin, Greek and Cyrillic letters carry: "jose" for "josé".
+
+    Quotation marks and dashes are those of a keyboard, too.
+    """
     if form.isascii():
         return form
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", form))
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", form)).translate(_KEYBOARD)
     return unicodedata.normalize("NFC", bare) or form
 
 
