@@ -117,6 +117,17 @@ def test_a_row_without_a_user_has_a_number_of_its_own() -> None:
     assert alone[0] == numbers[0] != numbers[1]
 
 
+def test_no_text_with_nul_passes_for_another_row() -> None:
+    pairs = [("a\0b", ""), ("a", "b\0"), ("a\1\2b", ""), ("a\1b", "\0")]
+    corpus = replace(corpus_of([text for text, _ in pairs]), targets=tuple(to for _, to in pairs))
+    names = row_names(replace(corpus, groups={"user": np.full(len(pairs), -1)})).array
+    first_gone = corpus.take(np.arange(1, len(pairs)))
+    assert len(np.unique(names, axis=0)) == len(pairs)
+    assert np.array_equal(
+        row_names(replace(first_gone, groups={"user": np.full(3, -1)})).array, names[1:]
+    )
+
+
 def test_users_of_one_normal_form_are_one() -> None:
     numbers, names = named_users(["7", "Jose\u0301", "7.0", None, "Jos\u00e9", "007"])
     assert numbers.tolist() == [0, 1, 0, -1, 1, 2]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from uedp_bench.corpus.normal_form import normal_id
 from uedp_bench.corpus.row_index import IntArray
 
 NameArray = NDArray[np.uint8]
-"""(names, 16) digests, in which no two names are known to agree."""
+"""(names, 16) digests; two names agree only where two documents without names have equal rows."""
 
 WIDTH = 16
 """Bytes of a name."""
@@ -92,10 +93,15 @@ def names_of_ids(kind: str, ids: Iterable[object], *, of_content: bool = False) 
     )
 
 
-def each_once(digests: Iterable[bytes]) -> Iterable[bytes]:
-    """The digests, of which equal ones are told apart by how often they came before."""
-    before: dict[bytes, int] = {}
-    for digest in digests:
-        times = before.get(digest, 0)
-        before[digest] = times + 1
+def each_once(digests: Iterable[bytes], owners: Iterable[int] = repeat(0)) -> Iterable[bytes]:
+    """The digests, of which equal ones of one owner are told apart by how often they came before.
+
+    Args:
+        digests: of all rows, or of all users, in order.
+        owners: one a digest; by default all are of one owner.
+    """
+    before: dict[tuple[bytes, int], int] = {}
+    for digest, owner in zip(digests, owners, strict=False):
+        times = before.get((digest, owner), 0)
+        before[digest, owner] = times + 1
         yield digest_of(digest, str(times)) if times else digest

@@ -77,13 +77,17 @@ def with_names(corpus: Corpus) -> Corpus:
 def row_names(corpus: Corpus) -> Names:
     """(rows,) names of rows: ids where the source has them, else content and occurrence.
 
-    Of rows of equal content, which nobody can tell apart, the first is the first, and so on.
+    Of a user's rows of equal content, which nobody can tell apart, the first is the first, and so
+    on. Rows of no user are counted together.
     """
     if corpus.row_names is not None:
         return corpus.row_names
     if corpus.ids is not None:
         return names_of_ids("row", corpus.ids)
-    return Names(lambda: as_array(each_once(_contents(corpus))), of_content=True)
+    # Where content does not tell the user, a count over all users would depend on the others.
+    return Names(
+        lambda: as_array(each_once(_contents(corpus), corpus.users.tolist())), of_content=True
+    )
 
 
 def user_names(corpus: Corpus) -> Names:
@@ -107,7 +111,8 @@ def with_lone_rows(corpus: Corpus) -> Corpus:
         corpus: whose users are numbered as its rows are.
     """
     bare = replace(corpus, user_names=Names(lambda: as_array([]), of_content=True))
-    names = row_names(bare)
+    users = np.full(len(bare), -1, dtype=np.int64)
+    names = row_names(replace(bare, groups={**bare.groups, "user": users}))
     return replace(corpus, row_names=names, user_names=names)
 
 
@@ -164,10 +169,15 @@ def _contents(corpus: Corpus) -> Iterator[bytes]:
     targets = repeat("") if corpus.targets is None else corpus.targets
     for row, (text, target) in enumerate(zip(corpus.texts, targets, strict=False)):
         hashed = blake2b(packed[row * width : (row + 1) * width], digest_size=16)
-        hashed.update(f"{text}\0{target}\0".encode("utf-8", "surrogatepass"))
+        hashed.update(f"{_field(text)}{_field(target)}".encode("utf-8", "surrogatepass"))
         if row in marks:
             hashed.update("".join(sorted(marks[row])).encode("utf-8", "surrogatepass"))
         yield hashed.digest()
+
+
+def _field(text: str) -> str:
+    """Text and the NUL that ends it; NUL within it is escaped, so that fields never run over."""
+    return text.replace("\1", "\1\1").replace("\0", "\1\2") + "\0"
 
 
 def _short(name: str | None) -> np.void:
@@ -185,5 +195,6 @@ def _marks(corpus: Corpus) -> dict[int, list[str]]:
             continue
         columns = (spans.row, spans.start, spans.end, spans.type)
         for row, start, end, kind in zip(*(one.tolist() for one in columns), strict=True):
-            marks.setdefault(row, []).append(f"{name}\0{start}\0{end}\0{types[kind]}\0")
+            mark = f"{_field(name)}{start}\0{end}\0{_field(types[kind])}"
+            marks.setdefault(row, []).append(mark)
     return marks

@@ -167,6 +167,33 @@ def test_a_cap_looks_at_one_user_alone(read: Callable[..., Corpus], gone: str) -
     assert_others_stay(read(ROWS, **params), read(WITHOUT[gone], **params), kept_by_cap)
 
 
+def test_a_document_that_leaves_renames_no_equal_sentence(tmp_path: Path) -> None:
+    """Documents without names, which share all sentences but one."""
+
+    def load(documents: range) -> Corpus:
+        lines = []
+        for number in documents:
+            shared = [f"common{at} B-NAME\nword O\n" for at in range(5)]
+            lines += ["-DOCSTART- O\n", *shared, f"own{number} O\n"]
+        (tmp_path / "x.conll").write_text("\n".join(lines))
+        params = {"path": tmp_path / "x.conll", "user_column": "document"}
+        corpus: Corpus = sources.create("text", params).load()
+        return corpus
+
+    def by_document(corpus: Corpus, choose: Callable[[Corpus], Any]) -> dict[str, list[Any]]:
+        values = choose(corpus).tolist()
+        return {
+            corpus.texts[rows[-1]]: [(corpus.texts[row], values[row]) for row in rows.tolist()]
+            for rows in map(corpus.rows_of_user.__getitem__, range(corpus.user_count))
+        }
+
+    before, after = load(range(60)), load(range(1, 60))
+    for choose in (*CHOICES.values(), kept_by_cap):
+        old, new = by_document(before, choose), by_document(after, choose)
+        assert len(new) == 59
+        assert new.items() <= old.items()
+
+
 def test_rows_with_ids_stay_where_their_content_changes(tmp_path: Path) -> None:
     def load(rows: list[Row]) -> Corpus:
         (tmp_path / "x.jsonl").write_text(
