@@ -18,7 +18,9 @@ from uedp_bench.accounting.guarantee import proves_something
 from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.budget.account import read_events
 from uedp_bench.errors import PrivacyError
+from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.planting import load_data, plant
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.tracking_values import metrics, tags
 from uedp_bench.harness.unreviewed import unreviewed, unreviewed_of_result
@@ -104,6 +106,27 @@ def test_a_guarantee_rests_on_every_part_of_a_run(
     monkeypatch.setattr(review, "is_reviewed", is_reviewed)
     (name,) = unreviewed(run)
     assert name.startswith(f"{part} ")
+
+
+@pytest.mark.parametrize(("attack", "kind"), [("hold-out", "stated"), ("absent", "proven")])
+def test_what_a_strange_attack_planted_is_stated(attack: str, kind: str, tmp_path: Path) -> None:
+    with plugged(SUPPORT / "spies.py"):
+        spec = {} if attack == "absent" else {"attacks": [{"name": attack}]}
+        (run,) = runs({**BUDGET, "params": {**BUDGET["params"], "rounds": 1}}, **spec)
+        result = execute(run, Execution(out=tmp_path, device="cpu"))
+        file = tmp_path / result.id / "result.json"
+        strangers = () if attack == "absent" else (f"attack {attack}",)
+        assert read_events(file).unreviewed == strangers
+        assert check(file).errors == ()
+    assert {given.kind for given in result.guarantees} == {"claimed", kind}
+
+
+def test_a_strange_attack_that_only_reads_changes_no_proof() -> None:
+    with plugged(SUPPORT / "refuting_attack.py"):
+        (run,) = runs(BUDGET, attacks=[{"name": "refuting"}])
+        parts = build(run)
+        there = plant(parts.attacks, parts.sources, load_data(parts.sources), run.seed)
+    assert there.strangers == ()
 
 
 def test_a_private_mechanism_on_another_model_is_stated(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def planted(out, result):
 
 
 def proven(result):
-    return {g.unit: g for g in result.guarantees if g.kind == "proven"}
+    """Guarantees by unit; stated where a plug-in planted."""
+    return {g.unit: g for g in result.guarantees if g.kind != "claimed"}
 
 
 # ------------------------------------------------------------------------- who is shown what

@@ -117,7 +117,7 @@ class _Asked:
             refusals=refusals,
             source=spec.noise_source,
             conditions=conditions(self.there, generated=generated),
-            unreviewed=unreviewed(spec),
+            unreviewed=(*unreviewed(spec), *self.there.strangers),
         )
 
     def _undeclared(self) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench import registry
 from uedp_bench.clients import Clients
 from uedp_bench.corpus import BoolArray, Corpus, distinct
 from uedp_bench.harness.attack_failures import before_training
@@ -17,6 +18,7 @@ from uedp_bench.harness.identity import fingerprint_of
 from uedp_bench.leakage import Attack, Planted
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.review import is_reviewed
 from uedp_bench.source import Source
 
 MOST_KEPT = 2
@@ -96,6 +98,8 @@ class PlantedCorpus:
         withdrawn: (rows,) of `corpus`.
         unplanted: attacks that have nothing to look for, and the reason: the model was trained
             before they could plant it.
+        strangers: attacks that nobody reviewed and that changed what is protected, as
+            "attack NAME": guarantees rest on them.
     """
 
     data: Data
@@ -104,6 +108,7 @@ class PlantedCorpus:
     stats: CorpusStats
     withdrawn: BoolArray
     unplanted: Mapping[str, str] = field(default_factory=dict)
+    strangers: tuple[str, ...] = ()
 
     @property
     def injected(self) -> tuple[int, ...]:
@@ -133,21 +138,32 @@ def plant(
         seed: of the run; the mechanism has no say in what is planted.
         clients: how rows are dealt; what was planted with a user goes to that user's client.
     """
-    whole, planted = plant_all(attacks, data.corpus, seed)
+    strangers: list[str] = []
+    whole, planted = plant_all(attacks, data.corpus, seed, strangers)
     stats = public_sizes(sources, whole, data.downstream)
     if clients is not None:
         whole = clients.deal(whole)
         stats = replace(stats, clients=clients.public_shares(whole))
     out = withdrawn(planted, len(whole))
-    return PlantedCorpus(data, whole.with_split(out, "held_out"), planted, stats, out)
+    protected = whole.with_split(out, "held_out")
+    return PlantedCorpus(data, protected, planted, stats, out, strangers=tuple(strangers))
 
 
 def plant_all(
-    attacks: tuple[Attack[Any], ...], corpus: Corpus, seed: int
+    attacks: tuple[Attack[Any], ...],
+    corpus: Corpus,
+    seed: int,
+    strangers: list[str] | None = None,
 ) -> tuple[Corpus, dict[str, Planted]]:
     """The corpus with everything planted, nothing withdrawn yet.
 
     Attacks that hold users out come first, then those that replace users.
+
+    Args:
+        attacks: that plant.
+        corpus: in which they do.
+        seed: of their draws.
+        strangers: gets the attacks that nobody reviewed and that changed anything.
 
     Raises:
         InputError: if an attack fails.
@@ -157,7 +173,11 @@ def plant_all(
         stream = shared_stream(seed, "plant", attack.name)
         rng = np.random.Generator(np.random.PCG64(stream))
         with before_training(attack, "plant"):
-            corpus, planted[attack.name] = attack.plant(corpus, rng)
+            before, (corpus, own) = corpus, attack.plant(corpus, rng)
+        planted[attack.name] = own
+        changed = corpus is not before or own.withdrawn or own.injected
+        if strangers is not None and changed and not is_reviewed(registry.attacks, attack.name):
+            strangers.append(f"attack {attack.name}")
     return corpus, planted
 
 

@@ -88,7 +88,7 @@ def _named(corpus: Corpus) -> Iterator[Condition]:
 
 
 def _changed(there: PlantedCorpus) -> bool:
-    """True if an attack changed rows, or held some out."""
+    """True if an attack changed rows or updates, or held some users out."""
     source = there.data.corpus.split
     moved = len(source) != len(there.corpus) or not np.array_equal(source, there.corpus.split)
-    return moved or bool((there.corpus.origin < 0).any())
+    return moved or bool(there.injected) or bool((there.corpus.origin < 0).any())

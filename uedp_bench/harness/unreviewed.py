@@ -10,7 +10,7 @@ from uedp_bench.harness.identity import second_source
 from uedp_bench.results import ComponentSpec, Result, RunSpec
 
 _RESTS_ON = ("mechanism", "model", "task", "source")
-"""Parts of a spec that a guarantee rests on; attacks read the release alone."""
+"""Parts of a spec that a guarantee rests on, beside attacks that plant (`PlantedCorpus`)."""
 
 
 def unreviewed(spec: RunSpec) -> tuple[str, ...]:
@@ -34,11 +34,17 @@ def unreviewed_of_result(result: Result) -> tuple[str, ...]:
     """As `unreviewed`, of a run that a file tells of, with components of lone files among them.
 
     The file records the digest of such a component, so that nothing depends on what has the same
-    name here.
+    name here. Where a guarantee is stated, attacks that were not reviewed may be why.
     """
     identity = result.provenance.get("identity")
     lone = _lone(identity) if isinstance(identity, dict) else ()
-    return tuple(dict.fromkeys((*unreviewed(result.spec), *lone)))
+    stated = any(given.kind == "stated" for given in result.guarantees)
+    planters = (
+        f"attack {ref.name}"
+        for ref in (result.spec.attacks if stated else ())
+        if not review.is_reviewed(registry.attacks, ref.name)
+    )
+    return tuple(dict.fromkeys((*unreviewed(result.spec), *lone, *planters)))
 
 
 def _second_source(task: ComponentSpec) -> tuple[ComponentSpec, ...]:
