@@ -14,10 +14,12 @@ import pytest
 from uedp_bench.accounting.assumptions import Condition
 from uedp_bench.accounting.events import Gaussian, PrivacyEvent
 from uedp_bench.accounting.ledger import proven
+from uedp_bench.clients import Clients
 from uedp_bench.corpus import Corpus
 from uedp_bench.harness.planting import Data, PlantedCorpus, counted_sizes
 from uedp_bench.harness.public_choices import (
     CHANGED_DOCUMENTS,
+    CLIENT_ROWS,
     NUMBERED,
     PLANTED,
     PUBLIC_USERS,
@@ -69,6 +71,18 @@ def test_a_training_user_is_public_by_no_door(tmp_path: Path, door: Any) -> None
     assert twice[PUBLIC_USERS]
 
 
+def test_a_client_with_public_rows_is_covered_in_training_alone(tmp_path: Path) -> None:
+    def by_text(rows: list[dict[str, Any]]) -> dict[str, Condition]:
+        corpus = Clients(count=2).deal(load(tmp_path, rows))
+        found = conditions(planted(corpus))
+        return {one.text: one for one in found if one.concerns("client", "add-or-remove")}
+
+    apart = by_text([*ROWS, {"text": "p", "who": "p", "split": "public"}])
+    assert not apart[CLIENT_ROWS].broken
+    assert PUBLIC_USERS not in apart
+    assert by_text([*ROWS, {"text": "p", "who": "u0", "split": "public"}])[PUBLIC_USERS].broken
+
+
 @pytest.mark.parametrize("door", [load, of_folder])
 @pytest.mark.parametrize("split", ["valid", "test"])
 def test_a_training_user_who_is_scored_is_an_assumption(
@@ -109,6 +123,8 @@ def test_planting_and_quotas_are_assumed(tmp_path: Path) -> None:
     assert PLANTED in found
     same = {one.text for one in conditions(planted(before, before, membership=Planted()))}
     assert PLANTED not in same
+    audited = conditions(planted(before, before, audit=Planted(injected=(0,))))
+    assert PLANTED in {one.text for one in audited}
     few = load(tmp_path, [row for row in ROWS if row["who"] in ("u0", "u3", "u6")], test=0.01)
     assert set(few.quotas) < set(texts(few))
 

@@ -12,21 +12,27 @@ import numpy as np
 
 from uedp_bench.accounting.assumptions import Condition
 from uedp_bench.accounting.events import PrivacyUnit
+from uedp_bench.clients import CLIENT
 from uedp_bench.corpus import Corpus, distinct, row_names, user_names
 from uedp_bench.harness.planting import PlantedCorpus
 
 USER_UNITS: frozenset[PrivacyUnit] = frozenset({"user", "user-entity"})
+CLIENT_UNITS: frozenset[PrivacyUnit] = frozenset({"client"})
 ROW_UNITS: frozenset[PrivacyUnit] = frozenset({"record", "entity", "sentence", "word", "attribute"})
 
 PUBLIC_USERS = (
     "some users have rows in the split 'train' and in 'public' too, and public text is used "
     "without protection: take their rows out of one of the two"
 )
-"""Why nothing is proven for users."""
+"""Why nothing is proven for users, nor for clients that hold their rows."""
 
 SCORED_USERS = (
     "some users have rows in 'train' and in 'valid' or 'test' too: what is covered is what their "
     "rows in 'train' tell, and neither scores of the others nor choices that are made by them"
+)
+CLIENT_ROWS = (
+    "a client is the rows of 'train' that it holds once rows are dealt: what is covered is what "
+    "they tell, and not its rows in other splits, which are public or scored"
 )
 REPLACED_ROWS = (
     "a row that is replaced stays in its split, with its client and in its round: rows have no ids "
@@ -59,7 +65,7 @@ def conditions(there: PlantedCorpus, *, generated: bool = False) -> tuple[Condit
 
 
 def _shared(corpus: Corpus) -> Iterator[Condition]:
-    """Users of several splits."""
+    """Users and clients of several splits."""
     users = corpus.users
     train = distinct(users[corpus.where("train") & (users >= 0)])
 
@@ -67,9 +73,11 @@ def _shared(corpus: Corpus) -> Iterator[Condition]:
         return bool(np.isin(users[corpus.where(*splits)], train).any())
 
     if some_in("public"):
-        yield Condition(PUBLIC_USERS, USER_UNITS, broken=True)
+        yield Condition(PUBLIC_USERS, USER_UNITS | CLIENT_UNITS, broken=True)
     if some_in("valid", "test"):
         yield Condition(SCORED_USERS, USER_UNITS)
+    if CLIENT in corpus.groups:
+        yield Condition(CLIENT_ROWS, CLIENT_UNITS)
 
 
 def _named(corpus: Corpus) -> Iterator[Condition]:
