@@ -134,3 +134,21 @@ def test_a_network_that_the_proof_does_not_cover_is_refused_before_training(monk
     with pytest.raises(PrivacyError, match="with noise"):
         _trained(IndependentGaussian(1.0), rounds=0)
     _trained(IndependentGaussian(0.0), rounds=0)  # nothing is proven, and nothing refused
+
+
+class _FirstBlock:
+    """A generator whose noise is nothing after its first call."""
+
+    def __init__(self) -> None:
+        self._rng, self._calls = np.random.default_rng(0), 0
+
+    def standard_normal(self, size: int) -> np.ndarray:
+        self._calls += 1
+        return self._rng.standard_normal(size) * (self._calls == 1)
+
+
+def test_noise_that_the_end_of_a_vector_lacks_is_refused() -> None:
+    size, noise = 3 * 2**16, GaussianNoise()
+    noise.add(torch.zeros(size), 1.0, np.random.default_rng(0))
+    with pytest.raises(PrivacyError):
+        noise.add(torch.zeros(size), 1.0, _FirstBlock())  # type: ignore[arg-type]

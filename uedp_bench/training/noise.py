@@ -109,7 +109,8 @@ class GaussianNoise:
         else:
             for start, stream in zip(starts, streams, strict=False):  # no numbers, no part
                 fill(start, stream)
-        check_normal(given[:MEASURED], found[:MEASURED], std, "noise on a sum")
+        some = _measured(len(given))
+        check_normal(given[some], found[some], std, "noise on a sum")
         self.stds.append(std)
         return noisy.to(vector)
 
@@ -133,9 +134,14 @@ class GaussianNoise:
                 part[at : at + now] = stream.standard_normal(now)
                 at, left = at + now, left - now
             part *= std
-            check_normal(np.zeros(1), part[:MEASURED], std, "noise on a sum")
+            check_normal(np.zeros(1), part[_measured(size)], std, "noise on a sum")
             yield part
         self.stds.append(std)
+
+
+def _measured(size: int) -> slice:
+    """Which numbers of a vector are measured: some of every part of it."""
+    return slice(None, None, max(1, -(-size // MEASURED)))
 
 
 class IndependentGaussian:
