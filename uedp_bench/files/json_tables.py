@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ MOST_DEEP = 4
 
 MOST_CELLS, MOST_SPARSE = 2**24, 50
 """Cells of a table of which more than this many are empty for each that has a value, at most."""
+
+PYTHON_HINT = "; a list as Python prints it is no JSON: write it by json.dumps"
 
 LIST_HINT = "; a list of objects over several lines is the format json, not jsonl"
 
@@ -69,6 +72,16 @@ def read_objects(
     for column in columns.values():
         column.extend([None] * (len(numbers) - len(column)))
     return columns, numbers
+
+
+def is_printed_list(value: Any) -> bool:
+    """True for a list or tuple as Python prints it, which is what pandas writes to csv."""
+    if not (isinstance(value, str) and value[:1] in "[(" and "'" in value):
+        return False
+    try:
+        return isinstance(ast.literal_eval(value), list | tuple)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return False
 
 
 def _of_lines(

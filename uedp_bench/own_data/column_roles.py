@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from uedp_bench.errors import InputError, UnknownNameError, shown
 from uedp_bench.files.cell_values import is_blank
+from uedp_bench.files.json_tables import is_printed_list
 from uedp_bench.tasks.sources.reading.annotations import span_fields
 from uedp_bench.tasks.sources.reading.splits import ALIASES
 
@@ -52,6 +53,9 @@ LONG_NAME = 6
 
 LIKE_A_ROLE = 0.5
 """Least likeness of a name of a column to a role that is worth a word."""
+
+MOST_NAMED = 20
+"""Columns that a message names."""
 
 LOOKED_AT = 20_000
 """Rows from which roles are guessed."""
@@ -203,9 +207,27 @@ def roles_of(
             refused[role] = why
     if "text" not in found and "tokens" not in found:
         raise InputError(
-            f"init: no column holds text; columns: {', '.join(known) or 'none'}: name it by --text"
+            f"init: no column holds text; columns: {_listed(known)}: name it by --text"
         )
     return Roles(found, others, refused), known
+
+
+def _listed(known: Mapping[str, ColumnFacts]) -> str:
+    """Columns for a message, and which are lists that cannot be read."""
+    names = [*known]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    printed = _printed_lists([*known.values()])
+    hint = "" if printed is None else f" ({printed[0]!r} is not read: {printed[1]})"
+    return (", ".join(names[:MOST_NAMED]) or "none") + more + hint
+
+
+def _printed_lists(free: Sequence[ColumnFacts]) -> tuple[str, str] | None:
+    """The first column of lists as Python prints them, and what to do."""
+    for one in free:
+        values = [value for value, _ in one.commonest[:5]]
+        if one.kind == "text" and values and all(map(is_printed_list, values)):
+            return one.name, "it has lists as Python prints them; write JSON, by json.dumps"
+    return None
 
 
 def _without(columns: Mapping[str, Sequence[Any]], name: str, roles: Mapping[Role, str]) -> int:
@@ -219,6 +241,8 @@ def _without(columns: Mapping[str, Sequence[Any]], name: str, roles: Mapping[Rol
 
 def _why_not(role: Role, free: Sequence[ColumnFacts]) -> tuple[str, str] | None:
     """The column that is called like a role and cannot have it, and why."""
+    if role == "entities":
+        return _printed_lists(free)
     if role not in ("user", "label"):
         return None
     named = [(_named(role, one.name), one) for one in free if one.kind == "text" and one.commonest]

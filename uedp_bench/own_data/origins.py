@@ -134,6 +134,9 @@ def _of_file(path: Path, file: Path, given: Mapping[Role, str]) -> Origin:
     if "entities" in roles.of and "tokens" not in roles.of:
         params["entities_column"] = roles.of["entities"]
         reading.guesses.append(f"{_column('entities', roles)} marks entities (--spans none)")
+    elif "entities" in roles.refused:
+        name, reason = roles.refused["entities"]
+        reading.guesses.append(f"the column {name!r} does not mark entities: {reason}")
     tagged = "entities_column" in params
     listed = (*found, f"columns: {', '.join(columns)}")
     return Origin("text", params, listed, tuple(reading.guesses), labelled, tagged)

@@ -15,6 +15,7 @@ from uedp_bench.corpus import BoolArray, IntArray, Layer, Spans, some_texts
 from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.files.arrow_spans import ArrowSpans, arrow_spans
 from uedp_bench.files.cell_values import NOT_TEXT
+from uedp_bench.files.json_tables import PYTHON_HINT, is_printed_list
 from uedp_bench.files.printable import plain
 from uedp_bench.tasks.sources.reading.tag_schemes import (
     CATEGORIES,
@@ -204,10 +205,10 @@ class _Reading:
             items = json.loads(value) if isinstance(value, str) else value
             return None if items is None else list(items)
         except (ValueError, TypeError, RecursionError) as error:
+            hint = PYTHON_HINT if is_printed_list(value) else f": {plain(str(error), 200)}"
             raise InputError(
                 f"{self._words.where(self.rows + row)}, column {shown(self._column)}: "
-                f"{shown(value)} is not a list of {{start, end, type}} or of tags: "
-                f"{plain(str(error), 200)}"
+                f"{shown(value)} is not a list of {{start, end, type}} or of tags{hint}"
             ) from None
 
     def _where(self, row: int) -> Callable[[], str]:

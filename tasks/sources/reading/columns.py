@@ -36,6 +36,7 @@ from uedp_bench.errors import InputError, Problems, nearest, shown
 from uedp_bench.files.arrow_columns import ArrowColumns
 from uedp_bench.files.cell_values import is_blank, refuse_no_texts, texts_of
 from uedp_bench.files.coded_values import Coded
+from uedp_bench.files.json_tables import PYTHON_HINT, is_printed_list
 from uedp_bench.files.tables import Columns, FileColumns, taken
 from uedp_bench.files.text_store import BLANK, GOOD, NO_TEXT, NULL, States
 from uedp_bench.mending import setting
@@ -291,9 +292,9 @@ def _words(columns: Columns, params: ColumnParams, owner: str) -> Words:
         tokens = list(tokens) if isinstance(tokens, list | tuple) else []
         good = (isinstance(t, str) and t and not NO_TOKEN.search(t) for t in tokens)
         if not tokens or not all(good):
+            hint = PYTHON_HINT if is_printed_list(value) else ": texts without white space"
             raise InputError(
-                f"{where(row)}, column {shown(name)}: {shown(value)} is not a list of tokens: "
-                "texts without white space"
+                f"{where(row)}, column {shown(name)}: {shown(value)} is not a list of tokens{hint}"
             )
         texts.append(" ".join(tokens))  # no token has white space: its words are the tokens
     return Words(texts, where)

@@ -165,6 +165,7 @@ def test_columns_of_tokens_are_named_all_or_not(tmp_path: Path) -> None:
         ({"names": [{"start": 0, "end": 99, "type": "X"}]}, r"\(0, 99\) is not inside the text of"),
         ({"names": [{"start": "0", "end": 2, "type": "X"}]}, "must be whole numbers"),
         ({"names": "x"}, "'x' is not a list of {start, end, type} or of tags"),
+        ({"names": "[{'start': 0, 'end': 3}]"}, r"as Python prints it is no JSON: .*json\.dumps"),
         ({"german": " "}, r"line 2, column 'german': the target is null or blank \(1 such of 2"),
     ],
 )
