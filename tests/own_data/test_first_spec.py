@@ -158,6 +158,9 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
         ("a.txt", b"Ann S-PER\ncame -\nin O\n\n" * 3, ("conll", "utf-8", None, False)),
         ("a.txt", b"# id = 1\n1 Ann B-P\n\n1 Bo O\n2 a O\n", ("conll", "utf-8", None, False)),
         ("a.txt", b"[1/03/21] Ann: one\n[2/03/21] Bo: two\n", ("lines", "utf-8", None, True)),
+        ("a.txt", b"{12:30} one\n{12:31} two\n", ("lines", "utf-8", None, True)),
+        ("a.csv", b'x;y\n1;a\n2;b\n3;"c\nd,e"\n', ("csv", "utf-8", ";", True)),
+        ("a.csv", b"when;a, b;who\n1;a, b;c\n2;d, e;f\n", ("csv", "utf-8", ";", True)),
         ("a.txt", b"[{x}] one\n[{y}] two\n", ("lines", "utf-8", None, True)),
         ("a.txt", b"user|text\nu1|one, two\nu2|two\n", ("csv", "utf-8", "|", False)),
         ("a.jsonl", b'["Ann, you", {"x": 1}]\n' * 3, ("jsonl", "utf-8", None, True)),
@@ -215,6 +218,15 @@ def test_a_column_that_was_not_taken_is_named() -> None:
         roles, _ = roles_of(table(**{name: values}), {})
         assert name not in roles.of
         assert reason in roles.refused[name][1]  # type: ignore[index]
+
+
+def test_lists_that_python_printed_are_named() -> None:
+    spans = [str([{"start": 0, "end": 3, "type": "PERSON"}])] * 40
+    roles, _ = roles_of(table(spans=spans), {})
+    assert roles.refused["entities"][0] == "spans"
+    assert "json.dumps" in roles.refused["entities"][1]
+    with pytest.raises(InputError, match=r"'tokens' is not read: .*json\.dumps"):
+        roles_of({"tokens": [str(["Ann", "came"])] * 40, "tags": [str(["B-PER", "O"])] * 40}, {})
 
 
 def test_decimals_and_dates_are_values() -> None:

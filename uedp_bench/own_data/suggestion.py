@@ -219,7 +219,10 @@ def _mechanisms(
         _private("dp-sgd", record, delta, f"one row of {rows:,} is protected", "records", rows)
     )
     if not sizes.users_per_round:
-        why = f"{stats.users:,} users train, and noise that hides one of them would drown the rest"
+        why = (
+            f"{stats.users:,} users train after all cuts, and noise that hides one of them would "
+            "drown the rest"
+        )
         return tuple(found), () if stats.users == rows else (f"user-dp: {why}",)
     user = {"users": stats.users, "users_per_round": min(sizes.users_per_round, stats.users),
             "rounds": sizes.rounds, "rows_per_user": sizes.rows_per_user, "clip": 0.3,
