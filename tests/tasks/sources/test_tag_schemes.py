@@ -132,8 +132,6 @@ def test_no_tag_outside_becomes_a_type(tmp_path: Path) -> None:
         (("PER", "_", "_"), "_"),
         (("(PER*", "*)", "*"), "(PER*"),
         (("PER", ",", "O"), ","),
-        (("PER", "0"), "0"),
-        (("3", "0", "3"), "0"),
         (("B-PER", "O", "E-PER", "O"), "B-PER"),
         (("B-PER", "E-PER", "E-PER", "O"), "E-PER"),
         (("B-PER", "E-LOC", "O"), "B-PER"),
@@ -150,6 +148,12 @@ def test_a_tag_of_no_scheme_is_refused_with_its_line(
     if bad == "E-PER":
         line += 1  # the first has a beginning
     assert f"line {line}, column 'gold': tag {line} of the row is {bad!r}" in str(refused.value)
+
+
+@pytest.mark.parametrize("tags", [("PER", "0"), ("3", "0", "3")])
+def test_a_number_is_no_category(tmp_path: Path, tags: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="tag 2 of the row is '0'"):
+        column(tmp_path, *tags, entities_column=None)
 
 
 def test_categories_of_words_stay_as_they_are(tmp_path: Path) -> None:
