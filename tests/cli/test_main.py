@@ -103,6 +103,8 @@ def test_ctrl_c_while_commands_are_imported_prints_no_traceback(tmp_path):
     running = subprocess.Popen(
         [sys.executable, "-m", "uedp_bench", "list"], text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths},
+        # In the background of a shell, Ctrl-C is ignored, and so it is by what is started there.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert running.stdout is not None
     assert running.stdout.readline() == "here\n"

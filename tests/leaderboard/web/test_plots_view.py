@@ -151,7 +151,7 @@ def test_points_stand_where_the_results_say(site, visit):
     ] == pytest.approx(places[noiseless])
     shapes = layout(page, "budget", "shapes")
     (line,) = [shape for shape in shapes if shape.get("name") != "floor"]
-    assert len(shapes) == 2
+    assert len(shapes) == 3  # the infinite line, a floor, and a baseline
     assert max(finite.values()) < line["x0"] < places[noiseless]
 
     curves = [point for point in points(page, "spread") if point["meta"] == "curve"]
