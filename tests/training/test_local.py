@@ -243,3 +243,47 @@ def test_units_side_by_side_keep_their_weights_in_the_cache() -> None:
     assert units_at_once(learner, 100, "cpu", 3) == 3
     assert units_at_once(learner, SIDE_BY_SIDE_WEIGHTS + 1, "cpu", 32) == 1
     assert units_at_once(_language_learner(False), 100, "cuda", 32) == 1
+
+
+class _Quartic(nn.Module):
+    """A row (place, slope) has the loss (slope (w - place))^4 / 4: steps grow past all numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3))
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        away = points[..., 1:] * (self.weight - points[..., :1])
+        return 0.25 * (away**4).sum(-1)
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        LocalTraining(batch_size=2, learning_rate=0.1),
+        LocalTraining(batch_size=2, learning_rate=0.1, momentum=0.5),
+        LocalTraining(batch_size=2, learning_rate=0.1, gradient_clip=1e37),
+        LocalTraining(batch_size=2, learning_rate=1e13, optimizer="adam"),
+    ],
+    ids=["sgd", "momentum", "clipped", "adam"],
+)
+@pytest.mark.parametrize("places", [[100.0] * 4, [100.0] * 3, [1e12, 0.0, 0.0]])
+def test_longer_units_decide_nothing_of_what_a_unit_sends(
+    local: LocalTraining, places: list[float]
+) -> None:
+    """Gradients at the weights that a unit ends with are infinite, and no step needs them."""
+    size, units = len(places), 10
+    points = np.array([(place, float(place > 0)) for place in [*places * units, *[0.0] * 6]])
+    learner = ToyLearner(points, [0] * len(points))
+    learner.module = _Quartic()
+    trainer = LocalTrainer(learner, local, "cpu")
+    users = [list(range(size * unit, size * (unit + 1))) for unit in range(units)]
+    longer = list(range(size * units, size * units + 6))
+    whole = _cohort([*users, longer])
+    whole = whole.drawn(local.epochs, local.batch_size, *[np.random.default_rng(3)] * 2)
+    theta = torch.zeros(3)
+    alone = trainer.updates(theta, whole.take(np.arange(units)))
+    together = trainer.updates(theta, whole)[:units]
+    if local.optimizer == "sgd" or 0.0 in places:
+        assert torch.isfinite(alone).all(dim=1).any()
+    assert torch.equal(alone.nan_to_num(), together.nan_to_num())

@@ -45,8 +45,7 @@ class Steps:
             moved = self._velocity * local.momentum + _clipped(gradient, local.gradient_clip)
             # A unit without rows in this step keeps the velocity that its next step builds on.
             self._velocity = torch.where(active[:, None], moved, self._velocity)
-            move = local.learning_rate * active[:, None].to(moved.dtype)
-            self.weights -= move * moved
+            self.weights -= _of_active(local.learning_rate * moved, active)
             return
         gradient = _clipped(gradient, local.gradient_clip)
         mask = active[:, None].to(gradient.dtype)
@@ -59,7 +58,7 @@ class Steps:
         mean = self._first / (1 - 0.9**self._count).clamp(min=1e-12)
         variance = self._second / (1 - 0.999**self._count).clamp(min=1e-12)
         step = mean / (variance.sqrt() + 1e-8)
-        self.weights -= local.learning_rate * mask * step
+        self.weights -= _of_active(local.learning_rate * step, active)
 
 
 def _clipped(gradient: Tensor, bound: float | None) -> Tensor:
@@ -71,14 +70,27 @@ def _clipped(gradient: Tensor, bound: float | None) -> Tensor:
 
 def sgd_move(gradient: Tensor, active: Tensor, local: LocalTraining) -> Tensor:
     """(units, d) the moves of one step of sgd; overwrites the gradients."""
-    factor = -local.learning_rate * active[:, None].to(gradient.dtype)
-    return _clipped(gradient, local.gradient_clip).mul_(factor)
+    moves = _clipped(gradient, local.gradient_clip).mul_(-local.learning_rate)
+    return _of_active(moves, active)
+
+
+def _of_active(moves: Tensor, active: Tensor) -> Tensor:
+    """Moves (units, d), in place, with 0 for units that are not active.
+
+    They are computed beside units of more steps, at weights where their gradients may be no
+    numbers: no factor would silence these, and longer units would decide what they send.
+    """
+    return moves.masked_fill_(~active[:, None], 0.0)
 
 
 def schedule(
     cohort: Cohort, local: LocalTraining
 ) -> Iterator[tuple[IntArray, NDArray[np.float64], IntArray]]:
-    """Rows, weights, seeds (units, batch) of each local step: shuffled batches, epoch by epoch."""
+    """Rows, weights, seeds (units, batch) of each local step: shuffled batches, epoch by epoch.
+
+    Where a unit has fewer rows than a batch, its first row of that batch stands in for the others
+    with weight 0. A row of another batch might have a loss that is no number here.
+    """
     width = cohort.rows.shape[1]
     size = min(local.batch_size or width, width)
     here = cohort.weights > 0
@@ -92,8 +104,10 @@ def schedule(
         order = np.argsort(keys, axis=1, kind="stable")
         for start in range(0, math.ceil(width / size) * size, size):
             pick = order[:, start : start + size]
+            weights = np.take_along_axis(cohort.weights, pick, axis=1)
+            pick = np.where(weights > 0, pick, pick[:, :1])
             yield (
                 np.take_along_axis(cohort.rows, pick, axis=1),
-                np.take_along_axis(cohort.weights, pick, axis=1),
+                weights,
                 np.take_along_axis(cohort.seeds_of_rows[epoch], pick, axis=1),
             )
