@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from uedp_bench.source import SourceParams
 
 PUBLIC = SPLITS.index("public")
+SCORED_STAY = (
+    "neighbours have the same rows in 'valid' and 'test': with source.public_share, a user who has "
+    "one there is not made public"
+)
+"""Assumption of guarantees about a corpus of which a share is public."""
+
 ROWS_PER_USER = 20
 """Files of plain text have no authors: this many consecutive lines count as one."""
 _LINE_BREAKS = re.compile(r"<br\s*/?>")
@@ -147,7 +153,8 @@ def _share(corpus: Corpus, share: float) -> Corpus:
             f"source.public_share={share} draws no training user who has no valid or test row; "
             "give a larger share, or public files"
         )
-    return corpus.with_split(moved, "public")
+    quotas = (*corpus.quotas, SCORED_STAY)
+    return replace(corpus.with_split(moved, "public"), quotas=quotas)
 
 
 def _check_apart(corpus: Corpus) -> None:
