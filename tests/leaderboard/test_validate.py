@@ -125,9 +125,9 @@ IDENTITY = [
     ("provenance/identity", [], "", "be an object"),
 ]
 GUARANTEES = [
-    ("guarantees/1/epsilon", 1.0, "", "proven epsilon 1 is less than 7.979"),
-    ("guarantees/1/epsilon", 20.0, "", "proven epsilon 20 is more than 7.979"),
-    ("guarantees/1/epsilon", "inf", "", "proven epsilon inf is more than 7.979"),
+    ("guarantees/1/epsilon", 1.0, "", "proven epsilon 1 is less than 7.982"),
+    ("guarantees/1/epsilon", 20.0, "", "proven epsilon 20 is more than 7.982"),
+    ("guarantees/1/epsilon", "inf", "", "proven epsilon inf is more than 7.982"),
     ("guarantees/1/delta", 1e-3, "", "0.001 is not the 1e-05"),
     ("guarantees/1/unit", "record", "guarantees.1", "no event speaks of record (add-or-remove)"),
     ("guarantees/1/unit", "record", "guarantees", "proven, user (add-or-remove), is missing"),
@@ -173,7 +173,7 @@ BOUND = {"unit": "user", "epsilon": 9.0, "strict_epsilon": 9.0, "delta": 1e-5,
 @pytest.mark.parametrize(
     ("change", "where", "said"),
     [
-        ({}, "lower_bounds.0.strict_epsilon", "exceeds the proven 7.979"),
+        ({}, "lower_bounds.0.strict_epsilon", "exceeds the proven 7.982"),
         ({"strict_epsilon": -1.0}, "lower_bounds.0.strict_epsilon", "is no bound"),
         ({"epsilon": "inf"}, "lower_bounds.0.epsilon", "is no bound"),
         ({"delta": 1.0}, "lower_bounds.0.delta", "is not in [0, 1)"),
