@@ -13,7 +13,7 @@ import numpy as np
 
 from uedp_bench import registry
 from uedp_bench.accounting.assumptions import NoiseSource
-from uedp_bench.asking import protected_rows
+from uedp_bench.asking import protected_rows, published_of
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.harness.components import build_sources
@@ -293,7 +293,7 @@ def equal_parts(first: Made, second: Made) -> list[str]:
             equal += [f"the vectors that are {name}"] if same and len(one) else []
     corpora = (first.ready.there.corpus, second.ready.there.corpus)
     left, right = (answers(m.release, c) for m, c in zip((first, second), corpora, strict=True))
-    shows_rows = getattr(first.release, "published", None) is not None
+    shows_rows = published_of(first.release) is not None
     if left and not shows_rows and _first_difference(left, right) is None:
         equal.append(f"what they answer as {', '.join(left)}")
     return equal
