@@ -63,7 +63,7 @@ def test_no_surface_calls_a_stated_epsilon_proven(stated: tuple[Result, Path]) -
     cells = dict(
         zip(*([c.strip() for c in one.strip("|").split("|")] for one in (head, line)), strict=True)
     )
-    assert (cells["proven ε"], cells["stated ε"]) == ("–", "0.10 user")
+    assert (cells["proven ε"], cells["stated ε"]) == ("–", "0.10 user (δ = 0)")
     assert "proven.user" not in to_csv(rows) and "stated.user" in to_csv(rows)
     best = first_rows(rows)
     assert best is not None and best.rows[0][2].startswith("not proven")

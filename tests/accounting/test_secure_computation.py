@@ -130,7 +130,7 @@ def test_the_command_line_names_the_notion(tmp_path, capsys):
     file = tmp_path / "events.json"
     file.write_text(f"[{TRAINED.model_dump_json()}, {served().model_dump_json()}]")
     assert run_cli(["account", "--events", str(file)]) == 0
-    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("proven  comp"))
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("stated  comp"))
     assert "0 (simulation)" in line
 
 

@@ -14,6 +14,7 @@ from split import WordsLearner, topic_corpus
 from tiny import runs
 from toy import ToyLearner
 
+from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.errors import InputError
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.grid import expand
@@ -110,7 +111,7 @@ class _Served(Release):
         return self
 
 
-@pytest.mark.parametrize("draw", [_federated, _group, _plain, _representations, _documents])
+@pytest.mark.parametrize("draw", [_federated, _group, _representations, _documents])
 def test_with_the_operating_system_nothing_secret_follows_from_a_seed(
     draw: Callable[[Run], torch.Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,11 +119,23 @@ def test_with_the_operating_system_nothing_secret_follows_from_a_seed(
     seeded = [draw(Run(1, STATS, scope="s")) for _ in range(2)]
     assert watched.secret > 0
     assert torch.equal(*seeded)
-    watched.secret = 0
+    watched.secret = watched.shared = 0
     fresh = [draw(Run(1, STATS, scope="s", noise_source="os")) for _ in range(2)]
-    assert watched.secret == 0
+    assert watched.secret == watched.shared == 0
     assert not torch.equal(*fresh)
     assert not torch.equal(seeded[0], fresh[0])
+
+
+@pytest.mark.parametrize("noise_source", ["seed", "os"])
+def test_order_of_training_without_noise_follows_from_the_seed(
+    noise_source: NoiseSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It protects nobody, and pairs the rows of a seed."""
+    watched = _Watched(monkeypatch)
+    drawn = [_plain(Run(1, STATS, scope=s, noise_source=noise_source)) for s in ("s", "t")]
+    assert torch.equal(*drawn)
+    assert (watched.secret, watched.shared) == (0, 2)
+    assert not torch.equal(drawn[0], _plain(Run(2, STATS, scope="s", noise_source=noise_source)))
 
 
 def test_results_of_the_other_noise_source_have_ids_of_their_own() -> None:

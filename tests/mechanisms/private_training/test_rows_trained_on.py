@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from learners import NetworkLearner, run_of
+import torch
+from learners import NetworkLearner, flat, run_of
 
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
@@ -26,7 +27,7 @@ KINDS: dict[Any, dict[str, Any]] = {
     UeDPGroup: {"users": 9, "sampling_rate": 1.0, "rounds": 2, "noise_multiplier": 1.0},
     DPSGD: {"records": 9, "batch_size": 9, "steps": 2},
     DPFTRL: EVERYBODY,
-    Noiseless: {"epochs": 2},
+    Noiseless: {"epochs": 2, "keep": "last"},
 }
 
 
@@ -35,6 +36,22 @@ def test_rows_of_valid_are_not_trained_on(kind: Any) -> None:
     learner = NetworkLearner(ROWS, held_out=HELD_OUT)
     kind.create(KINDS[kind]).train(learner, learner.corpus, run_of(learner))
     assert sorted(set(learner.seen)) == list(range(ROWS - HELD_OUT))
+
+
+def test_rows_of_valid_choose_among_epochs_and_teach_nothing() -> None:
+    def trained(goal: float, **params: Any) -> torch.Tensor:
+        learner = NetworkLearner(ROWS, held_out=HELD_OUT)
+        learner.goals[ROWS - HELD_OUT :] = goal
+        mechanism = Noiseless.create({"learning_rate": 0.1, **params})
+        return flat(mechanism.train(learner, learner.corpus, run_of(learner))[0])
+
+    epochs = [trained(0.0, epochs=count, keep="last") for count in (1, 2, 3)]
+    chosen = set()
+    for goal in (-1000.0, -10.0, 0.0, 10.0, 1000.0):
+        kept = trained(goal, epochs=3)
+        (epoch,) = (i for i, weights in enumerate(epochs) if torch.equal(kept, weights))
+        chosen.add(epoch)
+    assert len(chosen) > 1
 
 
 def test_units_are_the_users_of_training_rows() -> None:
