@@ -47,7 +47,7 @@ def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
     assert "range(120)" in training
     Path("train.py").write_text(training.replace("range(120)", "range(60)"))
     runpy.run_path("train.py")
-    assert run_cli([*attack, *HERE]) == 0, capsys.readouterr().err
+    assert run_cli([*attack, *HERE]) == 1, capsys.readouterr().err  # a claim is refuted
     (audited,) = results(here)
     claim = audited["guarantees"][0]
     assert (claim["status"], claim["accountant"]) == ("refuted", "declared by the user")

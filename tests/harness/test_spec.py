@@ -69,7 +69,12 @@ def test_an_empty_axis_is_refused_rather_than_running_nothing():
 
 
 def test_equal_runs_are_run_once():
-    assert len(runs(USER_DP, USER_DP, seeds=[1, 1])) == 1
+    assert len(runs(USER_DP, USER_DP, seeds=[1])) == 1
+
+
+def test_a_seed_that_is_repeated_is_refused():
+    with pytest.raises(InputError, match=r"spec\.seeds"):
+        runs(USER_DP, seeds=[1, 1])
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ def test_the_mechanism_of_the_notebook_keeps_its_epsilon(tmp_path: Path) -> None
             itself = stays + other
             assert itself / other == pytest.approx(math.exp(epsilon))
             assert max(itself / unknown, unknown / other) <= math.exp(epsilon)
-            assert ub.account("random-words", epsilon=epsilon).proven("word").epsilon == epsilon
+            (stated,) = ub.account("random-words", epsilon=epsilon)
+            assert (stated.kind, stated.unit, stated.epsilon) == ("stated", "word", epsilon)
 
             class Draws:
                 def __init__(self, uniform):

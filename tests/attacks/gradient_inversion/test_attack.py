@@ -270,4 +270,6 @@ def test_messages_of_another_kind_are_refused(tmp_path):
     with plugged(PARTIES):
         (spec,) = runs("travelling", attacks=[ATTACK])
         result = execute(spec, Execution(tmp_path, "cpu"))
-    assert "a message has the shape" in result.error.message
+    (failure,) = result.failed_attacks
+    assert failure.name == "gradient-inversion"
+    assert "a message has the shape" in failure.message
