@@ -31,7 +31,7 @@ def out_of_fold_scores(
     Args:
         texts: of members and non-members.
         member: (texts,) which is which; no user is both.
-        users: (texts,) whose they are; at least `FOLDS` on either side.
+        users: (texts,) whose they are; at least two on either side.
         rng: deals users into folds, equally many of both kinds in each.
     """
     from sklearn.feature_extraction.text import HashingVectorizer

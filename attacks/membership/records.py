@@ -80,7 +80,7 @@ def records_of(planted: PlantedMembership, corpus: Corpus) -> tuple[Records, int
     Replaced records (canaries) differ from held-out ones by what was planted, not by training.
 
     Raises:
-        InputError: if nothing is left on one side.
+        InputError: if fewer than two users are left on one side.
     """
     same = np.array(
         [
@@ -95,4 +95,13 @@ def records_of(planted: PlantedMembership, corpus: Corpus) -> tuple[Records, int
     every = Records(
         rows, [corpus.texts[row] for row in planted.rows], users, np.isin(users, planted.members)
     )
-    return every.only(same, "other attacks replaced"), int((~same).sum())
+    left = every.only(same, "other attacks replaced")
+    for side, kept in (("members", left.member), ("non-members", ~left.member)):
+        users_left = len(np.unique(left.users[kept]))
+        if users_left < 2:
+            raise InputError(
+                f"membership: {users_left} user of the {side} has records that no other attack "
+                "replaced; cross-validation over users needs 2 on either side: raise "
+                "membership.held_out_users, or plant fewer canaries"
+            )
+    return left, int((~same).sum())
