@@ -266,7 +266,8 @@ def test_a_task_in_stages_pre_trains_under_a_guarantee(results):
 
 
 def test_the_event_is_accounted_for_as_zcdp(results, tmp_path, capsys):
-    results("event", sizes(**{"mechanism.noisy-counts.deviation": "[0.01,4]"}))
+    more = {"source.users": 400, "source.test_users": 100}
+    results("event", sizes(**{"mechanism.noisy-counts.deviation": "[0.01,4]"}, **more))
     said = " ".join(capsys.readouterr().out.split())
     assert "Renyi divergence over the order" in said
     found = [json.loads(file.read_text()) for file in tmp_path.glob("runs/*/result.json")]

@@ -18,18 +18,21 @@ from uedp_bench.harness.saved_release import load_release
 from uedp_bench.models.module_set import ModuleSet, load_modules, modules_of, save_modules
 
 ENSEMBLE = '''
+from dataclasses import replace
+
 from uedp_bench.api import ModuleSet, mechanisms
 from uedp_bench.mechanisms.noiseless import Noiseless
 
 
 @mechanisms.register
 class Ensemble(Noiseless):
-    """Two networks that were trained with other minibatches."""
+    """Two networks that were trained with minibatches of other seeds."""
 
     name = "two-networks"
 
     def train(self, learner, corpus, run):
-        both = [super(Ensemble, self).train(learner, corpus, run) for _ in range(2)]
+        runs = [run, replace(run, seed=run.seed + 1)]
+        both = [super(Ensemble, self).train(learner, corpus, one) for one in runs]
         return ModuleSet([module for module, _ in both]), both[0][1]
 '''
 

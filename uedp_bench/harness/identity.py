@@ -130,8 +130,8 @@ def identity_parts(
     }
     if spec.attacks or not any(_trains(ref) for ref in spec.mechanism):
         # It trains where no mechanism does, and the models that attacks compare with.
-        plain = registry.mechanisms.create(UNPROTECTED)
-        parts["unprotected"] = [plain.name, plain.version, plain.params.model_dump(mode="json")]
+        plain = registry.mechanisms.get(UNPROTECTED)
+        parts["unprotected"] = [UNPROTECTED, plain.version, plain.Params().model_dump(mode="json")]
     if spec.noise_source != "seed":  # results of before it was a choice keep their ids
         parts["noise_source"] = spec.noise_source
     if spec.clients is not None:

@@ -148,7 +148,7 @@ class _Valid:
             return None
         if learner.row_lengths is not None:
             rows = rows[np.argsort(learner.row_lengths[rows], kind="stable")]
-        seeds = row_seeds(run.fresh(phase, "valid").rng(), rows.shape)
+        seeds = row_seeds(run.shared("training without noise", "valid"), rows.shape)
         ends = range(0, len(rows), _VALID_BATCH)
         return cls(tuple((rows[at:][:_VALID_BATCH], seeds[at:][:_VALID_BATCH]) for at in ends))
 

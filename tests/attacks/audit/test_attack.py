@@ -228,16 +228,17 @@ def test_without_noise_one_training_refutes_what_the_accountant_says(tmp_path, m
 def test_the_claim_for_the_released_code_of_uedp_is_refuted(tmp_path):
     # Its noise has the deviation sigma^2 in place of sigma: with a small sigma, next to none.
     params = {
-        "rounds": 60, "users_per_round": 60, "noise": "released", "noise_multiplier": 10.0,
+        "rounds": 60, "users_per_round": 120, "noise": "released", "noise_multiplier": 10.0,
         "entity_rate": 0.1, "clip": 0.01, "local_learning_rate": 100.0,
         "server_optimizer": "adam", "server_learning_rate": 0.03,
     }  # fmt: skip
-    result = audited({"name": "uedp", "params": params}, canaries=58, user_rows=1, canary_words=4,
-                     delta=TINY, model={"units": 32, "embedding": 32}, folder=tmp_path)  # fmt: skip
+    result = audited({"name": "uedp", "params": params}, users=120, canaries=116, user_rows=1,
+                     canary_words=4, delta=TINY, model={"units": 32, "embedding": 32},
+                     folder=tmp_path)  # fmt: skip
     assert result.error is None
     (claim,) = [g for g in result.guarantees if g.kind == "claimed"]
     (bound,) = [b for b in result.lower_bounds if b.unit == "user" and not b.assumptions]
-    assert claim.epsilon < 0.41 < bound.strict_epsilon
+    assert claim.epsilon < 0.42 < bound.strict_epsilon
     assert claim.status == "refuted"
 
 

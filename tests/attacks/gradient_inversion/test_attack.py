@@ -142,7 +142,7 @@ def test_a_classifier_shows_words_and_labels(tmp_path):
 
 
 def test_a_row_of_its_own_is_read_word_by_word(tmp_path):
-    attack = {"name": "gradient-inversion", "params": {"order_messages": 3, "orders": 1000}}
+    attack = {"name": "gradient-inversion", "params": {"order_messages": 12, "orders": 1000}}
     params = {"rounds": 1, "users_per_round": 40, "rows_per_user": 1}
     found = result_of(tmp_path, attack=attack, params=params).leakage["gradient-inversion"]
     assert found["rows_recovered"].value > 0.3
