@@ -34,7 +34,7 @@ class FirstRows:
 
 
 def _promise(row: Row) -> str:
-    """What is proven; where nothing is, what is stated, and that it is."""
+    """Proven guarantees in words; stated ones, named so, where nothing is proven."""
     proven, stated = (guarantees_text(row, kind) for kind in ("proven", "stated"))
     return proven if proven != NONE or stated == NONE else f"not proven; stated: {stated}"
 

@@ -107,7 +107,7 @@ def warnings(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def choice_note(board: Sequence[Row]) -> str:
-    """How the rows of a board chose the network that they keep; empty where none chose."""
+    """Rule by which rows of a board chose the network that they keep; empty where none chose."""
     chosen = list(dict.fromkeys(row.label for row in board if "best_epoch" in row.diagnostics))
     if not chosen:
         return ""
@@ -119,7 +119,7 @@ def choice_note(board: Sequence[Row]) -> str:
 
 
 def _factors(row: Row) -> int:
-    """How many learning rates a row tried."""
+    """Number of learning rates that a row tried."""
     tried = (part.params.get("learning_rate_factors") for part in row.spec.mechanism)
     return max((len(one) for one in tried if isinstance(one, list | tuple)), default=1)
 

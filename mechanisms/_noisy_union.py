@@ -36,7 +36,7 @@ Choice = Literal["random", "frequent"]
 
 
 class UnionRecord(NamedTuple):
-    """What hides the votes of a voter: as it is planned, or as it was done.
+    """Protection of one voter's votes: as it is planned, or as it was applied.
 
     Attributes:
         noise: deviation of the noise on each sum, over the norm of a voter's votes.
@@ -88,7 +88,7 @@ class NoisySums(Generic[Item]):
 
 
 class NoisyUnion(NamedTuple):
-    """How votes are cut, weighted and hidden.
+    """Cap, weights and noise of votes.
 
     Attributes:
         noise: deviation of the noise on each sum of votes; those of a voter have norm 1.
@@ -104,7 +104,7 @@ class NoisyUnion(NamedTuple):
 
     @property
     def threshold(self) -> float:
-        """What a noisy sum of votes must exceed."""
+        """Threshold that a noisy sum of votes must exceed."""
         return threshold_for(self.noise, self.most, self.delta_unseen)
 
     @property

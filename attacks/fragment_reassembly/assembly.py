@@ -29,7 +29,7 @@ REACH = 8
 
 
 def words_of(text: str) -> Words:
-    """What stands between white space, in its normal form."""
+    """Words between white space, in normal form."""
     return tuple(form for word in text.split() if (form := normal_surface(word)))
 
 

@@ -297,7 +297,7 @@ def best_for_persons(board: Board) -> Sequence[Finding]:
 
 
 def _still_found(row: Row) -> str:
-    """What attacks still find of a row."""
+    """Sentence on what attacks still find of a row."""
     found = "; ".join(f"{what} {value}" for what, value in leaks(row))
     return f"Attacks still find: {found}." if found else "No attack was run on it."
 

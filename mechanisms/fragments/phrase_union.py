@@ -94,7 +94,7 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
 
     @property
     def threshold(self) -> float:
-        """What a noisy sum of votes must exceed."""
+        """Threshold that a noisy sum of votes must exceed."""
         return self.union.threshold
 
     def plan(self, stats: CorpusStats) -> Events:

@@ -20,7 +20,7 @@ STATS = CorpusStats(users=USERS, rows=USERS * 4, sensitive_rows=0, entities=0, p
 
 
 def content(corpus: Corpus, row: int) -> tuple[Any, ...]:
-    """What a row says, by which it is found again in the other file."""
+    """Content of a row, by which the other file is searched for it."""
     label = None if corpus.labels is None else corpus.label_names[corpus.labels[row]]
     gold = corpus.layers.get("gold")
     marks = [] if gold is None else [
@@ -32,7 +32,7 @@ def content(corpus: Corpus, row: int) -> tuple[Any, ...]:
 
 
 def by_content(corpus: Corpus, values: Any) -> dict[tuple[Any, ...], list[Any]]:
-    """What became of all rows of each content."""
+    """Public choices about all rows of each content."""
     found: dict[tuple[Any, ...], list[Any]] = {}
     for row, value in enumerate(values.tolist()):
         found.setdefault(content(corpus, row), []).append(value)

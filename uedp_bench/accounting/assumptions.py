@@ -11,7 +11,7 @@ from uedp_bench.accounting.event_contract import Adjacency, PrivacyUnit
 
 @dataclass(frozen=True)
 class Condition:
-    """What guarantees need beside their events: of the data, and of public choices about units.
+    """Condition of guarantees beside their events: of the data, or of public choices about units.
 
     Attributes:
         text: the condition; where it is broken, what breaks it.

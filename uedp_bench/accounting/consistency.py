@@ -87,7 +87,7 @@ def check_bounds(
 def _judged_stated(
     guarantee: Guarantee, bounds: Sequence[LowerBound], proven_at: ProvenAt
 ) -> Guarantee:
-    """What is stated, refuted where a bound lies above what its events are worth there."""
+    """Stated guarantees, refuted where a bound lies above what its events are worth there."""
     for bound in bounds:
         if _speaks_of(bound, guarantee):
             worth = _proven(bound, guarantee, proven_at)

@@ -241,7 +241,7 @@ class PlannedPipeline:
 
     @property
     def unreviewed(self) -> tuple[str, ...]:
-        """Those of its mechanisms that were not reviewed."""
+        """Mechanisms among its parts that were not reviewed."""
         return tuple(dict.fromkeys(name for part in self.parts for name in part.unreviewed))
 
     @cached_property

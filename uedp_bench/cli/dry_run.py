@@ -95,7 +95,7 @@ def _epsilon(one: SettingForecast, kind: str) -> str:
 
 
 def _not_claimed(one: SettingForecast) -> str:
-    """What is proven; what is only stated says so."""
+    """Proven guarantees in words, and stated ones named so."""
     stated = _epsilon(one, "stated")
     return _epsilon(one, "proven") if stated == "none" else f"stated: {stated}"
 

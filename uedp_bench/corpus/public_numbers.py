@@ -185,7 +185,7 @@ def _short(name: str | None) -> np.void:
 
 
 def _marks(corpus: Corpus) -> dict[int, list[str]]:
-    """What people marked in each row; what a detector finds is in the text already."""
+    """Spans that people marked in each row; those of a detector follow from the text."""
     marks: dict[int, list[str]] = {}
     layers = [(name, layer.spans, layer.types) for name, layer in sorted(corpus.layers.items())]
     if corpus.detector is None:

@@ -25,7 +25,7 @@ _BLANK = frozenset({"\n", "\r\n", "\r"})
 
 
 class Dialect(NamedTuple):
-    """How fields and records are told apart.
+    """Delimiter and quoting of a table in text.
 
     Attributes:
         delimiter: between the fields of a record.
@@ -136,7 +136,7 @@ class _Lines:
 
 
 class _Evidence:
-    """What speaks for quotes that quote, and what for quotes that are text.
+    """Evidence for quotes that quote, and for quotes that are text.
 
     A record whose fields are not those of its lines proves quoting: a file of rows without quoting
     has none. A record over several lines, each of which has all fields of one, is most likely

@@ -94,13 +94,13 @@ def run_attack(
     Raises:
         Exception: what is no failure of the attack (`failure_of_attack`).
     """
-    there = ready.there
+    planted = ready.there
     try:
         reason = reason_against(attack, ready, release)
         if reason is not None:
             return SkippedAttack(name=attack.name, reason=reason)
         within = run.within(f"attack {attack.name}")
-        return _valid(attack.run(release, there.planted[attack.name], there.corpus, within))
+        return _valid(attack.run(release, planted.planted[attack.name], planted.corpus, within))
     except Exception as error:
         return failure_of_attack(attack.name, error, ready.cache.parent)
 

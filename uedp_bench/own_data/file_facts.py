@@ -170,7 +170,7 @@ def _wide_encoding(start: bytes) -> str | None:
 
 
 def _quoting(path: Path, encoding: str, delimiter: str) -> Quoting | None:
-    """What quotes are in a file that does not show it; None for one that does, or fits neither.
+    """Proposed quoting of a file that does not show it; None for one that does, or fits neither.
 
     Where both readings are whole, lines of several fields are rows, and a line that is one field is
     a line of a text.

@@ -235,7 +235,7 @@ def _mechanisms(
 def _with_deidentified(
     mechanisms: tuple[Part, ...], corpus: Corpus, found: Measured
 ) -> tuple[Part, ...]:
-    """The same with a row for text without its entities, behind that without protection."""
+    """Spec with a row for text without its entities, behind that without protection."""
     if corpus.entity_types:
         params, what = {}, "entities are replaced by their types"
     elif found.languages.get("English", 0.0) >= LEAST_ENGLISH:

@@ -43,7 +43,7 @@ Change = Callable[[Corpus], Corpus]
 
 
 class Secret(NamedTuple):
-    """Where the secret random numbers of a small run come from.
+    """Source of the secret random numbers of a small run.
 
     Attributes:
         scope: that their streams are keyed by, beside the seed.
@@ -168,7 +168,7 @@ def made(subject: Subject, *, seed: int = 1, change: Change = as_it_is) -> Made:
 def again(
     subject: Subject, *, seed: int = 1, change: Change = as_it_is, secret: Secret = SECRET
 ) -> Made:
-    """The same as `made`, made anew.
+    """Release of `made`, made anew.
 
     Args:
         subject: the component.

@@ -92,8 +92,8 @@ def _valid_alone(corpus: Corpus, scored: float) -> Corpus:
     kept = np.flatnonzero(corpus.where("valid", "public"))
     corpus = replace(corpus.take(kept), origin=np.arange(len(kept)))
     valid = corpus.where("valid")
-    there = corpus.users >= 0  # rows of nobody train
-    test = valid & there & (owner_numbers(corpus, 0, "tune") < scored)
+    owned = corpus.users >= 0  # rows of nobody train
+    test = valid & owned & (owner_numbers(corpus, 0, "tune") < scored)
     if not test.any() or not (valid & ~test).any():
         users = distinct(corpus.users[valid & (corpus.users >= 0)])
         raise InputError(
@@ -144,10 +144,10 @@ def _share(corpus: Corpus, share: float) -> Corpus:
         return corpus
     numbers = user_numbers(corpus, 0, "public")
     elsewhere = np.zeros(corpus.user_count, dtype=bool)
-    there = corpus.users >= 0
-    elsewhere[corpus.users[there & ~corpus.where("train", "public")]] = True
+    owned = corpus.users >= 0
+    elsewhere[corpus.users[owned & ~corpus.where("train", "public")]] = True
     drawn = (numbers < share) & ~elsewhere
-    moved = corpus.where("train") & there & np.append(drawn, False)[corpus.users]
+    moved = corpus.where("train") & owned & np.append(drawn, False)[corpus.users]
     if not moved.any():
         raise InputError(
             f"source.public_share={share} draws no training user who has no valid or test row; "

@@ -13,7 +13,7 @@ from uedp_bench.training.ghost.probe import network_refusal
 from uedp_bench.training.local import LocalTraining, LocalWork
 
 ONE_PASS = "one backward pass"  # noqa: S105 - no password
-"""How units are clipped where no update of a unit is written out (`training.ghost`)."""
+"""Clipping rule of units whose updates are never written out (`training.ghost`)."""
 
 
 def settings_refusal(local: LocalWork, *, keep_updates: bool) -> str | None:
@@ -47,7 +47,7 @@ def one_pass_refusal(learner: Learner, local: LocalWork, device: str) -> str | N
 
 
 def described(local: LocalWork, refusal: str | None) -> str:
-    """How units are clipped, for results: the same whoever takes part.
+    """Clipping rule in words, for results: the same whoever takes part.
 
     Args:
         local: what units do.

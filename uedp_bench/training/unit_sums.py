@@ -171,7 +171,7 @@ class WorkerSetup:
     refusal: str | None = None
 
     def decided(self) -> WorkerSetup:
-        """The same setup with its clipping rule, which all processes of a training share."""
+        """Setup with its clipping rule, which all processes of a training share."""
         if self.refusal is not None:
             return self
         return replace(self, refusal=one_pass_refusal(self.learner, self.local, self.device) or "")

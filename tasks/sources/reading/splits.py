@@ -21,7 +21,7 @@ from uedp_bench.corpus import (
 from uedp_bench.errors import InputError, shown
 
 CutBy = Literal["user", "row"]
-"""What moves to another split."""
+"""Unit that moves to another split."""
 
 QUOTA = (
     "neighbours have the same rows in the split {0!r}: its share left it empty, so that the user "
@@ -145,8 +145,8 @@ def _check_classes(corpus: Corpus, train: BoolArray, owner: str) -> None:
     """Refuses to move whole users where each is a class of its own."""
     if corpus.labels is None:
         return
-    there = train & (corpus.labels >= 0)
-    pairs = np.unique(np.stack([corpus.users[there], corpus.labels[there]]), axis=1)
+    labelled = train & (corpus.labels >= 0)
+    pairs = np.unique(np.stack([corpus.users[labelled], corpus.labels[labelled]]), axis=1)
     sizes = [len(np.unique(one)) for one in pairs]
     if len(pairs[0]) == sizes[0] == sizes[1] > 2:
         raise InputError(

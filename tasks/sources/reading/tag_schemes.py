@@ -71,7 +71,7 @@ class TagError(Exception):
 
 @dataclass(frozen=True)
 class TagScheme:
-    """How a column of tags marks entities.
+    """Scheme by which a column of tags marks entities.
 
     Attributes:
         name: of the scheme: a key of `FAMILIES`, `IO`, or `CATEGORIES`.

@@ -105,7 +105,7 @@ def _sum(
 def _influence(
     module: nn.Module, others: list[list[int]], unit: list[list[int]], **how: Any
 ) -> float:
-    """How far one unit more moves the sum, over its bound; others have a row each."""
+    """Distance that one unit more moves the sum, over its bound; others have a row each."""
     learner = TokenLearner(module, 0, [*others, *unit])
     alone = [[row] for row in range(len(others))]
     last = list(range(len(others), len(others) + len(unit)))
@@ -178,7 +178,7 @@ def test_units_of_one_step_keep_their_digits_beside_others(others: int) -> None:
 def test_gradients_that_are_kept_are_bounded_as_those_that_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is kept depends on who else is there: of two levels, the second must not see it."""
+    """Kept gradients depend on the share: the second of two levels must not see that."""
     rows = [row for _ in range(20) for row in (ALMOST, CYCLE[1:], [7, 9])]
     units = [[3 * unit, 3 * unit + 1, 3 * unit + 2] for unit in range(20)]
     learner, limits = TokenLearner(_NextWord(), 0, rows), Limits(2 * BOUND, rows=BOUND)

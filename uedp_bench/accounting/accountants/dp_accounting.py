@@ -153,7 +153,7 @@ def _pld_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
 
 
 def _own_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
-    """The same pairs composed by the package's own accountant, which bounds its rounding."""
+    """Epsilon of the pairs by the package's own accountant, which bounds its rounding."""
     if adjacency != "replace-one":
         known = tuple((e, n) for e, n in rounds if not isinstance(e, FixedSizeSampled))
         return user_entity_epsilon(known, Protected(spread=0), delta)

@@ -114,7 +114,7 @@ _TAIL = 1e-15
 
 
 def _spans(pair: Pair, noise: float, count: int) -> tuple[float, float]:
-    """What `widths` says of rounds that are alike, in one direction."""
+    """Widths of rounds that are alike, in one direction (`widths`)."""
     ends = np.array([pair.lower.centres[-1], pair.upper.centres[-1]])
     (low, high), _ = pair.log_ratio(ends + _REACH * noise * np.array([-1.0, 1.0]))
     step = float(high - low) / _COARSE

@@ -160,7 +160,7 @@ class Probe(NamedTuple):
 
 
 def _moved(first: Tensor, second: Tensor) -> str:
-    """How far outputs moved and their range, in words; empty where rounding explains it."""
+    """Distance that outputs moved, and their range, in words; empty where rounding explains it."""
     first, second = first.double(), second.double()
     distance = torch.where(first == second, 0.0, (first - second).abs())
     finite = first[torch.isfinite(first)]

@@ -56,7 +56,7 @@ _KEPT = 2**23
 
 
 class Margin(NamedTuple):
-    """What a bound adds to a computed norm n, by the reach S: sqrt(n^2 + square S^2) + linear S.
+    """Slack of a bound on a computed norm n, by the reach S: sqrt(n^2 + square S^2) + linear S.
 
     Attributes:
         square, linear: see above.

@@ -149,7 +149,7 @@ class Part:
                 self.module.parts[weight.name].copy_(part)
 
     def refusals(self) -> list[Any]:
-        """What each rank says to `Probe`, on rank 0: all say the same."""
+        """Answers of all ranks to `Probe`, on rank 0: all are equal."""
         return self._together(self._pass.refusal)
 
     def round(self, work: Round | RoundAlone) -> list[Any]:
@@ -230,7 +230,7 @@ class Part:
         return gathered(found)
 
     def _in_one_pass(self, work: Round) -> list[UnitSum]:
-        """What is said of each share of this rank.
+        """Clipping rule of each share of this rank, in words.
 
         Raises:
             PrivacyError: if the network uses a weight in a way that it did not use it in for the
