@@ -269,11 +269,29 @@ def learned(folder: str, mechanism: str, **params: Any) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
+def leakage(folder: str, metric: str, mechanism: str, **params: Any) -> float:
+    (row,) = matching(folder, mechanism, params)
+    return row.leakage["secret-sharer"][metric].value
+
+
+def refuted(folder: str, mechanism: str, **params: Any) -> set[int]:
+    (row,) = matching(folder, mechanism, params)
+    return {
+        result.spec.seed
+        for result in load_results([RESULTS / folder])
+        if result.group == row.group
+        and any(g.kind == "claimed" and g.status == "refuted" for g in result.guarantees)
+    }
+
+
 def seeds(folder: str) -> set[int]:
     return {seed for row in rows(folder) for seed in row.seeds}
 
 
-NAMES = {"rows": rows, "mean": mean, "learned": learned, "seeds": seeds}
+NAMES = {
+    "rows": rows, "mean": mean, "learned": learned, "leakage": leakage, "refuted": refuted,
+    "seeds": seeds,
+}  # fmt: skip
 BUILTINS = {"any": any, "all": all, "len": len, "max": max, "min": min}
 
 
