@@ -96,6 +96,7 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
     """
 
     name = "masked-language-model"
+    version = 2
     source = "Devlin et al. 2019 (BERT), section 3.1; Hoory et al. 2021, section 4"
     Params = MaskedLanguageModelParams
     needs: ClassVar[tuple[type, ...]] = (MaskFiller,)

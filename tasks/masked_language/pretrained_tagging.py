@@ -95,6 +95,7 @@ class PretrainedTagging(Tagging):
     """
 
     name = "pretrained-tagging"
+    version = 2
     source = "Hoory et al. 2021, section 4 (entity extraction)"
     Params = PretrainedTaggingParams  # type: ignore[assignment]
     default_model = "bert"
