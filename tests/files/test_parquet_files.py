@@ -206,7 +206,7 @@ def test_annotations_take_few_bytes_a_row(
         tracemalloc.stop()
     assert len(corpus.layer("names").spans) == 2 * rows
     assert held < 150 * rows
-    assert most < 750 * rows
+    assert most < 700 * rows
 
 
 @pytest.mark.parametrize(

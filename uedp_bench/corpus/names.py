@@ -77,7 +77,10 @@ def digest_of(*parts: str | bytes) -> bytes:
 
 def as_array(digests: Iterable[bytes]) -> NameArray:
     """(names, 16) some digests."""
-    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, WIDTH)
+    packed = bytearray()
+    for digest in digests:
+        packed += digest  # joining them would hold an object a name
+    return np.frombuffer(bytes(packed), dtype=np.uint8).reshape(-1, WIDTH)
 
 
 def names_of_ids(kind: str, ids: Iterable[object], *, of_content: bool = False) -> Names:
@@ -100,8 +103,9 @@ def each_once(digests: Iterable[bytes], owners: Iterable[int] = repeat(0)) -> It
         digests: of all rows, or of all users, in order.
         owners: one a digest; by default all are of one owner.
     """
-    before: dict[tuple[bytes, int], int] = {}
+    before: dict[bytes, int] = {}
     for digest, owner in zip(digests, owners, strict=False):
-        times = before.get((digest, owner), 0)
-        before[digest, owner] = times + 1
+        key = digest + owner.to_bytes(8, "little", signed=True)
+        times = before.get(key, 0)
+        before[key] = times + 1
         yield digest_of(digest, str(times)) if times else digest
