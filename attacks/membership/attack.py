@@ -97,7 +97,7 @@ class Membership(Attack[MembershipParams]):
     """
 
     name = "membership"
-    version = 2
+    version = 3
     source = (
         "Yeom et al. 2018 (loss); Carlini et al. 2021 (zlib, ratio); Shi et al. 2024 (Min-K%); "
         "Zhang et al. 2025 (Min-K%++); Carlini et al. 2022 (LiRA); Zarifzadeh et al. 2024 (RMIA)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.attacks.membership.bag_of_words import out_of_fold_scores
+from uedp_bench.attacks.membership.bag_of_words import auc_of_words, out_of_fold_scores
 from uedp_bench.statistics.intervals import fraction_estimate
 from uedp_bench.statistics.roc import Scores, auc, auc_estimate, roc_points, tpr_at_fpr
 
@@ -39,7 +39,7 @@ def report(
     metrics = {
         "auc": auc_estimate(*records.sides(high[main]), rng),
         "auc_user": auc_estimate(*records.by_user(high[main]), rng),
-        "auc_bag_of_words": auc_estimate(*records.sides(words), rng),
+        "auc_bag_of_words": auc_of_words(*records.sides(words), rng),
     }
     notes: list[str] = []
     inside, outside = _values(records.sides(high[rated or best]))

@@ -194,9 +194,7 @@ def test_intervals_contain_one_half_where_nothing_leaks(
         for name in hits:
             hits[name] += found.metrics[name].low <= 0.5 <= found.metrics[name].high
         assert found.metrics["tpr_at_1pct_fpr"].low < 0.02
-    # Of 10 intervals at 95 %, fewer than 8 hold with probability 0.01. Folds of a cross-validation
-    # depend on each other: intervals of the words hold in five cases of six.
-    assert hits.pop("auc_bag_of_words") >= 5
+    # Of 10 intervals at 95 %, fewer than 8 hold with probability 0.01.
     assert min(hits.values()) >= 8
 
 
