@@ -21,7 +21,7 @@ from uedp_bench.leaderboard.json_text import indented
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
-from uedp_bench.leaderboard.upper_end import BETTER
+from uedp_bench.leaderboard.upper_end import BETTER, warnings
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -177,13 +177,14 @@ def to_json(rows: Sequence[Row]) -> str:
 
 def json_parts(rows: Sequence[Row]) -> Iterator[str]:
     """The text of `to_json`, a row at a time: all rows of a large leaderboard are 100 MB."""
+    upper_end = warnings(rows)
     for at, row in enumerate(rows):
-        text = indented(_object(row), before="\n ")
+        text = indented(_object(row, upper_end.get(row.group)), before="\n ")
         yield f"{',' if at else '['}\n {text}"
     yield "\n]" if rows else "[]"
 
 
-def _object(row: Row) -> dict[str, Any]:
+def _object(row: Row, warning: str | None) -> dict[str, Any]:
     found = row.model_dump(mode="json")
     found["spec"].pop("seed")
     return {
@@ -193,6 +194,7 @@ def _object(row: Row) -> dict[str, Any]:
         "model": row.spec.model.name,
         "seeds": list(row.seeds),
         "n": len(row.seeds),
+        "warning": warning,
         **found,
     }
 
@@ -213,8 +215,9 @@ def csv_parts(rows: Sequence[Row]) -> Iterator[str]:
     # Columns are known after the last row; until then, lines wait as text, and names are shared.
     names: dict[tuple[str, ...], tuple[str, ...]] = {}
     waiting = []
+    upper_end = warnings(rows)
     for row in rows:
-        line = columns_of(row)
+        line = columns_of(row, upper_end.get(row.group))
         known = names.setdefault(tuple(line), tuple(line))
         waiting.append((known, json.dumps(list(line.values()))))
     columns = sorted(dict.fromkeys(name for known in names for name in known), key=_place)
@@ -253,9 +256,14 @@ _NUMBERS = re.compile(r"-inf|-?\d+( -?\d+)*")
 """Texts that begin with a sign and are no formula: infinity, and seeds."""
 
 
-def columns_of(row: Row) -> dict[str, Any]:
-    """The cells of a row by their columns, as `to_csv` writes them; "" where nothing is known."""
-    found = _object(row)
+def columns_of(row: Row, warning: str | None) -> dict[str, Any]:
+    """The cells of a row by their columns, as `to_csv` writes them; "" where nothing is known.
+
+    Args:
+        row: of a leaderboard.
+        warning: what `upper_end.warnings` says of it there.
+    """
+    found = _object(row, warning)
     line = {name: found[name] for name in ("mechanism", "task", "source", "model", "group")}
     finished = [run.id for run in row.runs if run.status == "finished"]
     line |= {"seeds": " ".join(map(str, row.seeds)), "runs": " ".join(finished)}
@@ -264,6 +272,7 @@ def columns_of(row: Row) -> dict[str, Any]:
     line["error"] = "; ".join(run.error for run in row.failed)
     line["learned"] = {True: "true", False: "false", None: "unknown"}[row.learned]
     line["older_code"] = str(row.older_code).lower()
+    line["warning"] = warning or ""
     if row.headline is not None:
         line["headline"] = row.headline.metric
         line["headline.larger_is_better"] = str(row.headline.larger_is_better).lower()

@@ -23,7 +23,6 @@ from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.planting import load_data, plant
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.tracking_values import metrics, tags
-from uedp_bench.harness.unreviewed import unreviewed, unreviewed_of_result
 from uedp_bench.leaderboard.first_rows import first_rows
 from uedp_bench.leaderboard.front.choosing import _epsilons
 from uedp_bench.leaderboard.rows import aggregate
@@ -32,6 +31,7 @@ from uedp_bench.leaderboard.run_pages.in_words import in_words
 from uedp_bench.leaderboard.table import to_csv, to_markdown
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.results import LowerBound, Result
+from uedp_bench.unreviewed import unreviewed, unreviewed_of_result
 from uedp_bench.workbench.guarantees import account, calibrate
 
 SUPPORT = Path(__file__).parent / "support"

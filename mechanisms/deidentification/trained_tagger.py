@@ -21,6 +21,7 @@ from uedp_bench.files.regular_files import shown_path
 from uedp_bench.mechanism import Events
 from uedp_bench.release import Tagger
 from uedp_bench.results import ComponentSpec, Result, read_result
+from uedp_bench.unreviewed import unreviewed_of_result
 
 TrainedOn = Literal["private", "public"]
 
@@ -88,8 +89,8 @@ class TrainedTagger(NamedTuple):
             for given in result.guarantees
             if given.kind != "claimed" and given.status == "refused"
         ]
-        if any(given.kind == "stated" for given in result.guarantees):
-            reasons.append("its guarantee is stated by what nobody reviewed, and not proven")
+        if parts := unreviewed_of_result(result):
+            reasons.append(f"nobody reviewed {', '.join(parts)}, so its events are not proven")
         vocabulary = result.provenance.get("vocabulary")
         if isinstance(vocabulary, dict) and vocabulary.get("private"):
             reasons.append("its vocabulary comes from private text")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
 
 import pytest
@@ -13,7 +16,7 @@ from uedp_bench.leaderboard.first_rows import first_rows
 from uedp_bench.leaderboard.index_page import page_data
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import Contents
-from uedp_bench.leaderboard.table import to_markdown, to_text
+from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
 from uedp_bench.leaderboard.upper_end import (
     BETTER,
     better_than_unprotected,
@@ -50,6 +53,17 @@ def test_a_private_row_that_beats_the_unprotected_one_is_marked():
     assert better(bare(), seeds("user-dp", 49.999, guarantees=PROVEN)) == set(), "within chance"
     assert better(bare()[:1], seeds("user-dp", 49.98, guarantees=PROVEN)) == {"user-dp"}
     assert better(seeds("user-dp", 40.0, guarantees=PROVEN)) == set(), "nothing to compare with"
+
+
+def test_downloads_carry_the_warning():
+    board = board_of(bare(), seeds("user-dp", 40.0, guarantees=PROVEN))
+    expected = [warnings(board).get(row.group) for row in board]
+    assert all(expected)
+    assert [row["warning"] for row in json.loads(to_json(board))] == expected
+    assert [row["warning"] for row in csv.DictReader(io.StringIO(to_csv(board)))] == expected
+    honest = board_of(bare(), seeds("user-dp", 60.0, guarantees=PROVEN))
+    assert [row["warning"] for row in json.loads(to_json(honest))] == [None, None]
+    assert [row["warning"] for row in csv.DictReader(io.StringIO(to_csv(honest)))] == ["", ""]
 
 
 def test_an_unprotected_row_that_learned_nothing_is_beaten_too():

@@ -232,8 +232,8 @@ def read_events(file: Path) -> Happened:
     for place, what in faults(data):
         raise InputError(f"{where}: {plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
     if isinstance(data, dict) and "events" in data:
-        from uedp_bench.harness.unreviewed import unreviewed_of_result
         from uedp_bench.results import read_result
+        from uedp_bench.unreviewed import unreviewed_of_result
 
         result = read_result(file)
         refused = [g for g in result.guarantees if g.kind != "claimed" and g.status == "refused"]

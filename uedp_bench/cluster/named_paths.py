@@ -11,9 +11,9 @@ from typing import Any
 from uedp_bench import registry
 from uedp_bench.component import MayBePath
 from uedp_bench.files.regular_files import open_regular
-from uedp_bench.harness.identity import names_source
 from uedp_bench.harness.named_files import RELEASE, RESULT, path_mark
 from uedp_bench.results import ComponentSpec, RunSpec
+from uedp_bench.second_source import names_source
 
 CHUNK_BYTES = 64 * 2**20
 """Bytes of an object in which the content of files travels."""

@@ -9,13 +9,14 @@ from uedp_bench import registry
 from uedp_bench.component import Component
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.grid import tried_runs
-from uedp_bench.harness.identity import UNPROTECTED, second_source
+from uedp_bench.harness.identity import UNPROTECTED
 from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.harness.publishing import check_carried
 from uedp_bench.harness.trained_before import check_elsewhere
 from uedp_bench.leakage import Attack
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.results import ComponentSpec, RunSpec
+from uedp_bench.second_source import second_source
 from uedp_bench.source import Source
 from uedp_bench.task import Task
 from uedp_bench.transcript import Transcript

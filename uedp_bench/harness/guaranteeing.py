@@ -17,10 +17,10 @@ from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import Protected
 from uedp_bench.harness.public_choices import conditions
 from uedp_bench.harness.trials import trials_of
-from uedp_bench.harness.unreviewed import unreviewed
 from uedp_bench.mechanism import Events
 from uedp_bench.model import Vocabulary
 from uedp_bench.results import LowerBound, RunSpec
+from uedp_bench.unreviewed import unreviewed
 
 
 def guarantees(

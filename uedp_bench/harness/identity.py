@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
 from uedp_bench import registry
 from uedp_bench.component import Component
@@ -15,7 +15,7 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.harness.named_files import Content, content_of, path_mark
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.results import ComponentSpec, RunSpec
-from uedp_bench.source import SourceRef
+from uedp_bench.second_source import names_source
 from uedp_bench.version import ENGINE
 
 UNPROTECTED = "noiseless"
@@ -81,20 +81,6 @@ def fingerprint_of(corpus: Corpus, downstream: Corpus | None) -> str:
     """The fingerprint of a run's data: of its corpus, and of its task's second one."""
     both = (corpus,) if downstream is None else (corpus, downstream)
     return AND.join(each.fingerprint for each in both)
-
-
-def second_source(task: ComponentSpec) -> ComponentSpec | None:
-    """The second source that the parameters of a task name; None where they name none."""
-    fields = registry.tasks.get(task.name).Params.model_fields
-    for name, value in task.params.items():
-        if value is not None and name in fields and names_source(fields[name].annotation):
-            return ComponentSpec.model_validate(value)
-    return None
-
-
-def names_source(annotation: Any) -> bool:
-    """True if a parameter of this type names a second source."""
-    return annotation is SourceRef or any(map(names_source, get_args(annotation)))
 
 
 def identity_of(parts: Mapping[str, Any]) -> tuple[str, str]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from uedp_bench.errors import InputError
 from uedp_bench.harness.components import Components
-from uedp_bench.harness.identity import second_source
 from uedp_bench.harness.planted_elsewhere import planted_for
 from uedp_bench.harness.planting import Data, load_data
 from uedp_bench.harness.public_sizes import UnitsThere
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.results import RunSpec
+from uedp_bench.second_source import second_source
 
 
 @dataclass(frozen=True)

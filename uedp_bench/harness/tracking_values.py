@@ -9,8 +9,8 @@ from typing import Any
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.harness.identity import second_source
 from uedp_bench.results import Result, RunSpec
+from uedp_bench.second_source import second_source
 
 ID, CONTENT = "uedp_bench.id", "uedp_bench.content"
 ROUND = "round/"

@@ -13,6 +13,7 @@ from uedp_bench.leaderboard.loading import load_results as read_all
 from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.leaderboard.table import columns_of, to_text
+from uedp_bench.leaderboard.upper_end import warnings
 from uedp_bench.results import Result as Recorded
 from uedp_bench.workbench.html import sheet_html
 from uedp_bench.workbench.result import Result
@@ -89,7 +90,9 @@ class Results(Sequence[Result]):
         rows = self.rows
         if each == "run":
             rows = [row for result in self for row in aggregate([result])]
-        lines = [{name: _value(name, cell) for name, cell in columns_of(r).items()} for r in rows]
+        upper_end = warnings(self.rows)
+        cells = (columns_of(row, upper_end.get(row.group)) for row in rows)
+        lines = [{name: _value(name, cell) for name, cell in line.items()} for line in cells]
         if each == "run":
             for line, result in zip(lines, self, strict=True):
                 line |= {"seed": result.spec.seed, "id": result.id, "status": result.status}

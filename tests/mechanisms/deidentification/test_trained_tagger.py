@@ -130,6 +130,18 @@ def test_what_was_refused_there_is_refused_here(tmp_path: Path) -> None:
     assert "vocabulary comes from private text" in second.reason
 
 
+def test_a_trainer_that_nobody_reviewed_proves_nothing(tmp_path: Path) -> None:
+    """Kinds of an old or forged result.json do not tell: its components do."""
+    spec_ = spec().model_copy(update={"mechanism": (ComponentSpec(name="my-dp-sgd"),)})
+    other = guarantee(saved(tmp_path / "1", spec=spec_))
+    assert (other.epsilon, other.status) == (math.inf, "refused")
+    assert "mechanism my-dp-sgd" in other.reason
+    lone = {"identity": {"mechanism": [["dp-sgd", 1, {}, "0123456789abcdef"]]}}
+    found = guarantee(saved(tmp_path / "2", provenance=lone))
+    assert (found.epsilon, found.status) == (math.inf, "refused")
+    assert "mechanism dp-sgd" in found.reason
+
+
 def test_a_run_that_failed_or_is_not_there_is_an_error(tmp_path: Path) -> None:
     error = RunError(type="ValueError", message="no", phase="train")
     broken = saved(tmp_path / "1", (), status="failed", error=error, guarantees=())

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from uedp_bench import registry, review
-from uedp_bench.harness.identity import second_source
 from uedp_bench.results import ComponentSpec, Result, RunSpec
+from uedp_bench.second_source import second_source
 
 _RESTS_ON = ("mechanism", "model", "task", "source")
 """Parts of a spec that a guarantee rests on, beside attacks that plant (`PlantedCorpus`)."""
