@@ -27,6 +27,7 @@ from uedp_bench.leaderboard.boards import (
 from uedp_bench.leaderboard.cell_text import at_distances, bound_text, guarantee_text
 from uedp_bench.leaderboard.glossary.page import places
 from uedp_bench.leaderboard.metrics import column_prefix, metric, order, ranking
+from uedp_bench.leaderboard.plots import FRAME, epsilons, finite_budgets, looks, plots
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, references
 from uedp_bench.results import LowerBound, Result
@@ -59,13 +60,16 @@ class TableData:
         columns = metric_columns(rows)
         self._places = {column["key"]: at for at, column in enumerate(columns)}
         self.frame: dict[str, Any] = {
-            "sets": [_set(board) for board in self._found],
+            "sets": [_set(board) | {"plots": plots(board, columns)} for board in self._found],
             "columns": columns,
+            "looks": looks((row.label, at) for at, board in enumerate(self._found)
+                           for row in board),
+            "plot": FRAME,
             "rows": [],
             "runs": sum(len(row.runs) for row in rows),
             "failed": sum(len(row.failed) for row in rows),
             "initial": _initial(self._found),
-        }
+        }  # fmt: skip
         """Everything but its rows."""
 
     def rows(self, first: int = 0, last: int | None = None) -> Iterator[dict[str, Any]]:
@@ -80,10 +84,11 @@ class TableData:
             begin += len(board)
             if low < high:
                 told = zip(board, *self._told(at), strict=True)
-                better = better_than_unprotected(board)
+                better, budgets = better_than_unprotected(board), sorted(finite_budgets(board))
                 for row, label, differing in islice(told, low, high):
                     named = {"set": at, "mechanism": label, "differs": _plain(differing),
-                             "better": row.group in better}  # fmt: skip
+                             "better": row.group in better,
+                             "epsilons": epsilons(row, budgets)}  # fmt: skip
                     yield named | _row(row) | _numbers(row, self._places, self._results)
 
     def _told(self, at: int) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:

@@ -43,9 +43,7 @@ from uedp_bench.version import __version__
 STATIC = (
     "style.css", "front.css", "glossary.css", "table.css", "plots.css", "compare.css", "run.css",
     "theme.js", "values.js", "front.js", "core.js", "views.js", "filters.js", "columns.js",
-    "presets.js", "explain.js", "table.js", "picker.js", "download.js", "plot_data.js",
-    "plot_axes.js", "plot_traces.js", "plot_layout.js", "plot_labels.js", "plot_scatter.js",
-    "plot_figures.js", "plot_spread.js", "plot_controls.js", "plot_card.js", "plots.js",
+    "presets.js", "explain.js", "table.js", "picker.js", "download.js", "plots.js",
     "significance.js", "compare_data.js", "compare_download.js", "compare_plot.js",
     "compare_tables.js", "compare_verdict.js", "compare.js", "run.js", "live.js",
     "vendor/dataTables.min.js", "vendor/dataTables.dataTables.min.css", "vendor/jstat.min.js",

@@ -52,7 +52,7 @@
 
   /** Everything that the page knows of a row. */
   function object(row) {
-    const { guarantees, bounds, values, seeds, facets, kinds, text, id, set, ...rest } = row;
+    const { guarantees, bounds, values, seeds, facets, kinds, text, epsilons, id, set, ...rest } = row;
     return {
       group: id, ...rest, comparable: sets[set].title, ...measured(row),
       guarantees: guarantees.map(promise), lower_bounds: bounds.map(promise),

@@ -1,70 +1,550 @@
 "use strict";
-// The view of plots: cards that draw what the filters leave of one comparable set. Plotly draws; it
-// loads beside the page, and only a view in sight is drawn.
-(function () {
-  const { element } = uedp;
+// The plots of a set: rows that the filters leave, on axes that Python made. Plotly draws; it loads
+// when a plot is looked at. A mechanism has one colour and one symbol in all plots.
+window.uedp.plots = (function () {
+  const { element, get, set, sets, raw, rows, rowOf, columns, columnOf, heading, statOf, number } = window.uedp;
+  const { plain, wrap, coloured, idle, shown, subscribe, CONFIG } = window.uedp;
   const CARDS = [
-    {
-      name: "budget",
-      title: "Utility against ε",
-      about: "What a promise costs: the further left, the more is promised.",
-      draw: uedp.plotFigures.utilityByBudget,
-    },
-    {
-      name: "leakage",
-      title: "Utility against leakage",
-      about:
-        "What attacks still find. The line joins the rows that no other row beats in both; " +
-        "dominance compares means, without their intervals, and takes what leaks less than chance as chance.",
-      draw: uedp.plotFigures.utilityByLeakage,
-    },
-    {
-      name: "promise",
-      title: "Leakage against ε",
-      about: "Attacks should find less where more is promised.",
-      draw: uedp.plotFigures.leakageByBudget,
-    },
-    {
-      name: "cost",
-      title: "Utility against cost",
-      about: "What a run takes; seconds compare on one machine only.",
-      draw: uedp.plotFigures.utilityByCost,
-    },
-    {
-      name: "spread",
-      title: "Spread curve",
-      about:
-        "A user together with an entity: the more other users mention the entity, the less is " +
-        "promised. One line a row.",
-      draw: uedp.plotSpread.spreadCurve,
-    },
+    ["budget", "Utility against ε", "What a promise costs: the further left, the more is promised.", "unit", "utility"],
+    ["leakage", "Utility against leakage", "What attacks still find. The line joins the rows that no other row beats " +
+      "in both; dominance compares means, without their intervals, and takes what leaks less than chance as chance.",
+    "leakage", "utility"],
+    ["promise", "Leakage against ε", "Attacks should find less where more is promised.", "unit", "leakage"],
+    ["cost", "Utility against cost", "What a run takes; seconds compare on one machine only.", "cost", "utility"],
+    ["spread", "Spread curve", "A user together with an entity: the more other users mention the entity, the less is " +
+      "promised. One line a row."],
   ];
+  const LACKS = { utility: "a utility metric", leakage: "leakage: no attack ran, or none applied", cost: "a cost", unit: "a finite ε" };
+  const LABELS = { set: "Set", utility: "Utility", leakage: "Leakage", unit: "Unit of ε", kind: "ε as", cost: "Cost" };
+  const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star"];
   const section = document.getElementById("view-plots");
   const script = document.getElementById("plotly");
   const phone = window.matchMedia("(max-width: 700px), (pointer: coarse)");
-  const cards = CARDS.map(uedp.plotCard.make);
-  const { bar } = uedp.plotControls;
-  const heading = element("h2", {}, "Plots");
+  const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+  const brief = (name, most = 36) => plain(name.length > most ? `${name.slice(0, most - 1)}…` : name);
+
+  // ----------------------------------------------------------------------------- choices and axes
+
+  /** What is chosen of a kind: the link's choice where the set has it, else what Python says. */
+  function choice(plots, kind) {
+    const asked = get(`plot${kind}`);
+    if (plots.offers[kind].includes(asked)) {
+      return asked;
+    }
+    return kind === "unit" ? plots.start.units[choice(plots, "kind")] || plots.start.unit : plots.start[kind];
+  }
+
+  /** An axis: what Python made, its name, and its value of a row; `made` is undefined where none has a value. */
+  function axisOf({ at, plots }, kind) {
+    const [unit, as] = [choice(plots, "unit"), choice(plots, "kind")];
+    const key = kind === "unit" ? `${as}:${unit}` : choice(plots, kind);
+    const column = columnOf.get(key);
+    const axis = { key, lacks: "", floors: [], ...plots.axes[key], made: plots.axes[key] };
+    axis.place = (value) => (axis.edges && value in axis.edges ? axis.edges[value] : value);
+    if (kind === "unit") {
+      const name = `${as} ε for ${plots.units[unit]}`;
+      const of = (row) => (row.set === at ? epsilon(row, as, plots.offers.unit.indexOf(unit)) : null);
+      return { ...axis, name, lacks: `a ${name}`, better: "lower", worth: (value) => value, of };
+    }
+    const by = column && column.percent ? 100 : 1;
+    return column ? {
+      ...axis, name: (column.kind === "leakage" ? `${column.attack}: ` : "") + heading(column), lacks: heading(column),
+      better: column.better, worth: (value) => uedp.worth(column, value / by) * by, of: (row) => measured(row, column, by),
+    } : { ...axis, of: () => null };
+  }
+
+  /** A row's epsilon of a kind for the budget at a place. */
+  function epsilon(row, kind, at) {
+    const place = (row.epsilons[kind] || [])[at];
+    const one = row.guarantees[place];
+    return place === -1 ? { value: Infinity, low: null, text: `∞ (nothing ${kind})` }
+      : one ? { value: one.epsilon, low: null, text: one.text, refuted: one.status === "refuted" } : null;
+  }
+
+  /** A row's value of a metric; its interval reaches no further than honest values do. */
+  function measured(row, column, by) {
+    const one = row.values[column.key];
+    const end = (limit, none) => (Number.isFinite(limit) ? limit : none);
+    return one ? {
+      value: one.value * by, n: one.n, text: statOf(column, row),
+      low: one.low === null ? null : Math.max(one.low, Math.min(end(column.low, -Infinity), one.value)) * by,
+      high: Math.min(one.high, Math.max(end(column.high, Infinity), one.value)) * by,
+    } : null;
+  }
+
+  const title = (axis) => axis.name + (axis.better ? ` (${axis.better} is better)` : "");
+
+  // --------------------------------------------------------------------------------------- traces
+
+  /** A mechanism's colour and symbol. */
+  function look(label) {
+    const at = raw.looks[label] || 0;
+    return { color: `var(--series-${(at % 8) + 1})`, symbol: SYMBOLS[at % SYMBOLS.length] };
+  }
+
+  /** Hover text: a bold name, then lines; nothing of it is markup. */
+  function hover(name, lines) {
+    return [...wrap(name).map((line) => `<b>${plain(line)}</b>`),
+      ...lines.filter(Boolean).flatMap((line) => wrap(line)).map(plain)].join("<br>");
+  }
+
+  /** A trace of points {row, x, y, hover} with their places; null is a gap. */
+  function trace(points, axes, meta, drawn) {
+    const along = (letter) => points.map((point) => point && axes[letter].place(point[letter].value));
+    return {
+      x: along("x"), y: along("y"), meta, mode: "markers", showlegend: false, customdata: points.map((one) => one && one.row.id),
+      hoverinfo: "text", hovertext: points.map((point) => point && point.hover), ...drawn,
+    };
+  }
+
+  /** An entry of the legend without a point: its symbol is whole there. */
+  function entry(name, drawn) {
+    return { x: [null], y: [null], name, hoverinfo: "skip", meta: "legend", mode: "markers", ...drawn };
+  }
+
+  function entries(found) {
+    return [...new Set(found.map(({ row }) => row.label))].sort().map((label) =>
+      entry(brief(label), { legendgroup: label, marker: { ...look(label), size: 10 } }));
+  }
+
+  /** Plotly's bars from intervals; undefined where no point has one. */
+  function bars(points, letter, axis, color) {
+    const ends = points.map(({ [letter]: { value, low, high } }) => (low === null || !Number.isFinite(value) ? [0, 0]
+      : [value - Math.max(low, axis.least ?? -Infinity), high - value]));
+    return ends.some(([below, above]) => below || above) ? {
+      type: "data", symmetric: false, arrayminus: ends.map((end) => end[0]), array: ends.map((end) => end[1]),
+      color, thickness: 1, width: 3,
+    } : undefined;
+  }
+
+  /** Of every mechanism its points; open symbols are dominated, dots mark one seed. */
+  function scatter(points, axes) {
+    return [true, false].flatMap((dimmed) => [...Map.groupBy(points.filter((one) => one.dimmed === dimmed),
+      ({ row }) => row.label)].map(([label, group]) => {
+      const { color, symbol } = look(label);
+      return trace(group, axes, dimmed ? "dominated" : "points", {
+        name: brief(label), legendgroup: label, opacity: dimmed ? 0.75 : 1, // keeps a contrast of 3:1
+        error_x: bars(group, "x", axes.x, color), error_y: bars(group, "y", axes.y, color),
+        marker: {
+          color, size: 10, symbol: group.map(({ one }) => symbol + (dimmed ? "-open" : "") + (one ? "-dot" : "")),
+          line: { width: dimmed ? 1.5 : 1, color: dimmed ? color : "var(--paper)" },
+        },
+      });
+    }));
+  }
+
+  /** What marks of points mean: [of which, name in the legend, marker]. */
+  const cross = (symbol, size, color) => ({ symbol, size, color, line: { width: 2, color } });
+  const MARKS = [
+    ["dimmed", "open: dominated", { symbol: "circle-open", size: 10, color: "var(--muted)" }],
+    ["idle", "thin cross: learned nothing", cross("cross-thin-open", 16, "var(--ink)")],
+    ["one", "dot: one seed, no interval", { symbol: "circle-dot", size: 10, color: "var(--muted)" }],
+    ["refuted", "claim refuted by an attack", cross("x-thin", 18, "var(--bad)")],
+    ["protected", "declared protected point", cross("circle-open", 15, "var(--muted)")],
+    ["bound", "lower bound of an audit", cross("arrow-bar-up", 12, "var(--muted)")],
+  ];
+
+  /** Marks over points, and the entries of the legend for the marks that there are. */
+  function marks(points, axes) {
+    const there = MARKS.filter(([mark]) => points.some((point) => point[mark]));
+    const over = there.filter(([mark]) => ["idle", "refuted"].includes(mark));
+    return [...over.map(([mark, , marker]) => ({
+      ...trace(points.filter((point) => point[mark]), axes, mark, { marker, hoverinfo: "skip" }), customdata: undefined,
+    })), ...entries(points), ...there.map(([, name, marker]) => entry(name, { marker }))];
+  }
+
+  // --------------------------------------------------------------------------------------- layout
+
+  /** A title in lines of so many characters; three of them at most. */
+  function titled(text, room) {
+    const lines = wrap(text, room);
+    return (lines.length > 3 ? [...lines.slice(0, 2), `${lines[2]}…`] : lines).map(plain).join("<br>");
+  }
+
+  /** A dotted line across the plot at a value of an axis. */
+  function across(letter, value, more) {
+    const other = letter === "x" ? "y" : "x";
+    return { type: "line", layer: "below", [`${letter}ref`]: letter, [`${letter}0`]: value, [`${letter}1`]: value,
+      [`${other}ref`]: "paper", [`${other}0`]: 0, [`${other}1`]: 1, line: { color: "var(--muted)", width: 1.5, dash: "dot" }, ...more };
+  }
+
+  /** Where a value stands: as Plotly's annotations have it, and as a share of the axis. */
+  function share({ frame, place }, value) {
+    const at = frame.type === "log" ? Math.log10(place(value)) : place(value);
+    return { at, share: (at - frame.range[0]) / (frame.range[1] - frame.range[0]) };
+  }
+
+  /** The dotted lines of an axis: its floors with their names, and where infinity begins. */
+  function lines(letter, axis) {
+    const edge = axis.wall === undefined ? [] : [across(letter, axis.wall, { line: { color: "var(--strong-line)", width: 1, dash: "dot" } })];
+    return [...edge, ...axis.floors.map(({ name, value }) => across(letter, value, {
+      name: letter === "y" ? "floor" : "nothing",
+      label: {
+        text: plain(name), textposition: "end", font: { size: 11, color: "var(--muted)" },
+        // A name above the highest line would leave the plot.
+        ...(letter === "y" ? { yanchor: share(axis, value).share > 0.92 ? "top" : "bottom" }
+          : { textangle: 0, xanchor: "left", yanchor: "top" }),
+      },
+    }))];
+  }
+
+  /** An arrow to the corner that is better, if both axes have a direction. */
+  function corner({ x, y }) {
+    const [right, up] = [x.better === "higher", y.better === "higher"];
+    const arrow = right ? (up ? "↗" : "↘") : up ? "↖" : "↙";
+    return x.better && y.better ? [{
+      name: "better", text: right ? `better ${arrow}` : `${arrow} better`, showarrow: false, xref: "paper", yref: "paper",
+      x: right ? 0.99 : 0.01, y: up ? 0.99 : 0.01, xanchor: right ? "right" : "left", yanchor: up ? "top" : "bottom",
+      font: { size: 12.5, color: "var(--ink)" }, bgcolor: "var(--raised)", borderpad: 2,
+    }] : [];
+  }
+
+  /** Names beside points where they have room: of few points all, else the best of every mechanism. */
+  function names(points, { x, y }) {
+    const best = [...points].sort((a, b) => (y.better === "higher" ? -1 : 1) * (a.y.value - b.y.value));
+    const named = points.length <= 8 ? points : best.filter((one, at) => best.findIndex(({ row }) => row.label === one.row.label) === at);
+    const [high, most] = [0.05, phone.matches ? 18 : 30];
+    const taken = [];
+    return named.flatMap((point) => {
+      const text = brief(points.length <= 8 ? point.row.mechanism : point.row.label, most);
+      const wide = 0.0125 * (phone.matches ? 2 : 1) * (text.length + 1);
+      const [across, up] = [share(x, point.x.value), share(y, point.y.value)];
+      // Beside the point, on the other side, or below.
+      const places = [[1, 1], [-1, 1], [1, -1], [-1, -1]].map(([side, above]) => (
+        { side, above, x: across.share + side * wide / 2, y: up.share + above * 0.6 * high, wide }));
+      const free = places.find((one) => one.x + wide / 2 < 1.02 && one.x - wide / 2 > -0.02 && taken.every((other) =>
+        Math.abs(one.x - other.x) > (one.wide + other.wide) / 2 || Math.abs(one.y - other.y) > high));
+      if (!free || taken.length >= 12 || !Number.isFinite(across.at) || !Number.isFinite(up.at)) {
+        return [];
+      }
+      taken.push(free);
+      return [{
+        name: "label", text, x: across.at, y: up.at, showarrow: false, captureevents: false,
+        xanchor: free.side < 0 ? "right" : "left", yanchor: free.above < 0 ? "top" : "bottom",
+        xshift: 6 * free.side, yshift: 4 * free.above, font: { size: 11.5, color: look(point.row.label).color },
+      }];
+    });
+  }
+
+  function layout(axes, labels) {
+    const narrow = phone.matches;
+    const axis = (letter, room) => ({
+      ...raw.plot[`${letter}axis`], ...axes[letter].frame, fixedrange: narrow, exponentformat: "power",
+      title: { text: titled(title(axes[letter]), room), standoff: 10 },
+    });
+    return {
+      ...raw.plot, xaxis: axis("x", narrow ? 34 : 66), yaxis: axis("y", narrow ? 32 : 36), dragmode: narrow ? false : "zoom",
+      shapes: [...lines("x", axes.x), ...lines("y", axes.y)], annotations: [...corner(axes), ...labels],
+    };
+  }
+
+  // -------------------------------------------------------------------------------------- figures
+
+  /** Of points {x, y}, which ones another dominates: no worse in both, better in one. */
+  function dominated(points, better) {
+    const merits = points.map((p) => ["x", "y"].map((at) => (better[at] === "higher" ? p[at] : -p[at])));
+    return merits.map(([x, y]) => merits.some(([u, v]) => u >= x && v >= y && (u > x || v > y)));
+  }
+
+  /** The line through the points that none dominates: what is reached, in steps. */
+  function front(points, axes) {
+    const best = points.filter((one) => !one.dimmed && !one.idle).sort((a, b) => a.x.value - b.x.value || a.y.value - b.y.value);
+    return { ...trace(best, axes, "front", {
+      mode: "lines", name: "Pareto front", hoverinfo: "skip", showlegend: true,
+      line: { color: "var(--ink)", width: 1.5, dash: "dash", shape: axes.x.better === "higher" ? "vh" : "hv" },
+    }), customdata: undefined };
+  }
+
+  /** How many seeds are behind a point: of some metrics not all of the row's. */
+  function seeds({ row, x, y }) {
+    const n = Math.min(row.n, x.n ?? row.n, y.n ?? row.n);
+    return `${n}${n < row.n ? ` of ${row.n}` : ""}`;
+  }
+
+  /** The points of rows that have both values. */
+  function pointsOf(found, { x, y }, fronted) {
+    const points = found.map((row) => ({ row, x: x.of(row), y: y.of(row), idle: idle(row) === true, dimmed: false }))
+      .filter((point) => point.x && point.y);
+    // What learned nothing dominates nobody: it leaks little because it knows little.
+    const able = points.filter((point) => !point.idle);
+    const beaten = fronted ? dominated(able.map((one) => ({ x: x.worth(one.x.value), y: y.worth(one.y.value) })),
+      { x: x.better, y: y.better }) : [];
+    return points.map((point) => {
+      const dimmed = fronted && (point.idle || beaten[able.indexOf(point)]);
+      const where = point.idle ? "not on it: learned nothing" : dimmed ? "dominated" : "on it";
+      return {
+        ...point, dimmed, where, one: point.x.n === 1 || point.y.n === 1, refuted: Boolean(point.x.refuted),
+        hover: hover(point.row.mechanism, [`${y.name}: ${point.y.text}`, `${x.name}: ${point.x.text}`,
+          `n = ${seeds(point)} seed${point.row.n === 1 ? "" : "s"}`,
+          point.idle ? "learned nothing: no better than its floors" : "",
+          fronted && !point.idle ? (dimmed ? "dominated" : "on the Pareto front") : ""]),
+      };
+    });
+  }
+
+  /** The figure of two axes: y against x. A figure is {empty} or {data, layout, head, body, summary, notes}. */
+  function versus(context, x, y, pareto) {
+    const empty = missing(context, x) || missing(context, y);
+    if (empty) {
+      return { empty };
+    }
+    const axes = { x, y };
+    const fronted = Boolean(pareto && x.better && y.better);
+    const points = pointsOf(context.rows, axes, fronted);
+    const without = [y, x].map((axis) => [axis.lacks, context.rows.filter((row) => !axis.of(row)).length])
+      .filter(([, n]) => n).map(([lacks, n]) => `Not drawn: ${count(n, "row")} without ${lacks}.`);
+    if (!points.length) {
+      return { empty: `No row here has both. ${without.join(" ")}` };
+    }
+    const range = (letter) => [Math.min, Math.max].map((end) => number(end(...points.map((one) => one[letter].value)))).join(" to ");
+    const marked = points.some((point) => point.idle);
+    return {
+      data: [...(fronted ? [front(points, axes)] : []), ...scatter(points, axes), ...marks(points, axes)],
+      layout: layout(axes, names(points, axes)),
+      head: ["mechanism", y.name, x.name, "seeds", ...(marked ? ["learned"] : []), ...(fronted ? ["Pareto front"] : [])],
+      body: points.map((point) => [point.row, point.y.text, point.x.text, seeds(point),
+        ...(marked ? [point.idle ? "nothing" : ""] : []), ...(fronted ? [point.where] : [])]),
+      summary: `Scatter plot of ${count(points.length, "row")} of ${count(new Set(points.map(({ row }) => row.label)).size, "mechanism")}: ` +
+        `${title(y)}, ${range("y")}, against ${title(x)}, ${range("x")}.`,
+      notes: [...without,
+        ...[...y.floors, ...x.floors].map(({ name, text }) => `Dotted line: ${name.replace(": ", " ")}, ${text}.`),
+        pareto && !fronted ? "No front: it is not known which way is better." : "",
+        x.cut || y.cut ? "Some intervals leave the frame; the table has them whole." : ""],
+    };
+  }
+
+  /** Where rows with something are, when none in view has it. */
+  function elsewhere({ at }, has) {
+    const others = rows.filter(has);
+    return others.some((row) => row.set === at) ? "Rows of this set that the filters hide have one: clear a filter."
+      : others.length ? "Rows of other sets have one: choose another set or clear the filters." : "";
+  }
+
+  /** Why an axis has no value of any row in view; "" where it has. */
+  function missing(context, axis) {
+    const has = (row) => Boolean(axis.of(row)) && (axis.kind !== "unit" || axis.of(row).value < Infinity);
+    if (axis.made && context.rows.some(has)) {
+      return "";
+    }
+    const known = columns.filter((one) => one.kind === axis.kind && (one.better || !one.about));
+    const any = axis.kind === "unit" ? (row) => Object.values(row.epsilons).flat().some((one) => one !== null && one >= 0)
+      : (row) => known.some(({ key }) => key in row.values);
+    const what = context.rows.some(any) ? axis.lacks : LACKS[axis.kind];
+    return `No row here has ${what}. ${context.rows.some(any) ? "Choose another above." : elsewhere(context, any)}`;
+  }
+
+  // ---------------------------------------------------------------------------------- spread curve
+
+  /** A row's curves of a kind and budget; nothing may be promised for everybody's entity. */
+  function curves(row, key) {
+    return row.guarantees.filter((one) => one.curve.length &&
+      [one.kind, one.unit, one.notion === "none" ? "dp" : one.notion, one.adjacency].join(":") === key);
+  }
+
+  /** A point of a curve or of a bound. */
+  function spreadPoint(row, mark, value, others, sentences, by) {
+    const [text, many] = [`${mark === "bound" ? "at least " : ""}${by ? by.text : number(value)}`, Number.isInteger(sentences)];
+    return {
+      row, text, [mark]: true, x: { value: others }, y: { value },
+      line: [row, String(others), many ? String(sentences) : "any number", text, { protected: "declared protected", bound: "lower bound", "": "" }[mark]],
+      hover: hover(row.mechanism, [
+        `${others === 1 ? "1 other user mentions" : `${others} other users mention`} the entity${many ? `, in ${sentences} sentences` : ""}`,
+        by ? `ε is ${text}, by ${by.attack}` : `ε = ${text}`, mark === "protected" ? "declared protected point" : ""]),
+    };
+  }
+
+  /** Epsilon for an entity by how many other users mention it, with declared points and what audits refuted. */
+  function spreadCurve(context) {
+    const { plots, rows: mine } = context;
+    const kind = choice(plots, "kind") || "proven";
+    const keys = Object.keys(plots.spread).filter((key) => key.startsWith(`${kind}:`));
+    const wanted = `${kind}:${choice(plots, "unit")}`;
+    const key = [wanted, ...keys].find((one) => keys.includes(one) && mine.some((row) => curves(row, one).length));
+    if (!key) {
+      const other = kind === "proven" ? "claimed" : "proven";
+      const has = (as) => (row) => row.guarantees.some((one) => one.kind === as && one.curve.length);
+      return { empty: `No row here has a ${kind} curve: only mechanisms that protect a user together with an entity do. ` +
+        (mine.some(has(other)) ? `Choose ${other} ε above.` : elsewhere(context, has(kind))) };
+    }
+    const lined = mine.flatMap((row) => curves(row, key).map((one) => one.curve.map(({ spread, sentences, epsilon: value }) =>
+      spreadPoint(row, spread === one.protected && value === one.epsilon ? "protected" : "", value, spread, sentences))));
+    // Bounds for users hold where nobody else mentions the entity.
+    const bounds = mine.flatMap((row) => row.bounds.filter((one) => key.endsWith(`:${one.adjacency}`) &&
+      (one.unit === "user" || (one.unit === "user-entity" && one.spread !== null))).map((one) =>
+      spreadPoint(row, "bound", one.epsilon, one.unit === "user" ? 0 : one.spread, one.sentences, one)));
+    const axis = (letter, name, better) => ({ place: (value) => value, floors: [], ...plots.spread[key][letter], name, better });
+    const axes = { x: axis("x", "other users who mention the entity"), y: axis("y", `${kind} ε`, "lower") };
+    for (const one of Object.values(axes)) {
+      one.place = (value) => (one.edges && value in one.edges ? one.edges[value] : value);
+    }
+    const all = [...lined.flat(), ...bounds];
+    const [least, most] = axes.y.frame.range;
+    const beyond = all.filter((one) => one.y.value < Infinity && one.y.value > (axes.y.frame.type === "log" ? 10 ** most : most));
+    const group = ([label, group]) => trace(group.flatMap((points) => [
+      // No line leads to infinity, nor from one curve to the next.
+      ...points.flatMap((one, at) => (at && one.y.value === Infinity ? [null, one] : [one])), null]), axes, "curve", {
+      mode: "lines+markers", name: brief(label), legendgroup: label, connectgaps: false,
+      line: { color: look(label).color, width: 1.5 }, marker: { ...look(label), size: 6 },
+    });
+    const over = ["protected", "bound"].map((mark) => [mark, all.filter((one) => one[mark])]).filter(([, found]) => found.length)
+      .map(([mark, found]) => {
+        const color = found.map(({ row }) => look(row.label).color);
+        return trace(found, axes, mark, { marker: { ...MARKS.find(([one]) => one === mark)[2], color, line: { width: 2, color } } });
+      });
+    return {
+      data: [...[...Map.groupBy(lined, ([{ row }]) => row.label)].map(group), ...over, ...marks(all, axes)],
+      layout: layout(axes, []), head: ["mechanism", "other users", "their sentences", "ε", "point"], body: all.map(({ line }) => line),
+      summary: `${count(lined.length, "curve")} of ${kind} ε against other users who mention the entity; ` +
+        `${count(bounds.length, "lower bound")} of audits.`,
+      notes: [beyond.length && least < most ? "Larger ε promise nothing: the axis ends before them. The table has all." : ""],
+    };
+  }
+
+  // ---------------------------------------------------------------------------------------- cards
+
+  const cards = CARDS.map(([name, called, about, ...axes]) => {
+    const part = {
+      name, called, axes, key: "",
+      chart: element("div", { class: "chart", id: `plot-${name}`, role: "img" }), reason: element("span", {}),
+      notes: element("p", { class: "note" }), told: element("summary", {}), table: element("div", { class: "scroll" }),
+    };
+    // What is missing stands below all cards: a card without a plot would be a hole.
+    part.empty = element("li", { class: `plot-missing-${name}`, hidden: true }, element("strong", {}, `${called}: `), part.reason);
+    part.details = element("details", { ontoggle: () => list(part) }, part.told, part.table);
+    part.node = element("article", { class: `card plot-card plot-card-${name}`, "aria-labelledby": `plot-${name}-title` },
+      element("div", { class: "plot-head" }, element("h3", { id: `plot-${name}-title` }, called),
+        element("div", { class: "plot-tools" }, ["PNG", "SVG"].map((format) => element("button", {
+          type: "button", class: "quiet", "aria-label": `Save ${called} as ${format}`, onclick: () => picture(part, format.toLowerCase()),
+        }, `Save ${format}`)))),
+      element("p", { class: "note" }, about), part.chart, part.notes, part.details);
+    return part;
+  });
+
+  /** Saves the chart with a title that says what it shows. */
+  function picture({ chart, called, figure, set: name }, format) {
+    const { data, layout: frame } = coloured(figure);
+    const text = `${plain(called)}<br><sub>${plain(name)}</sub>`;
+    window.Plotly.downloadImage({
+      data, config: CONFIG,
+      layout: { ...frame, title: { text, font: { size: 16 }, x: 0.02, y: 0.96, yanchor: "top" }, margin: { ...frame.margin, t: 64 } },
+    }, { format, width: Math.max(chart.clientWidth, 800), height: 560, filename: `uedp-bench-${called.toLowerCase().replace(/\W+/g, "-")}` });
+  }
+
+  /** The figure's numbers as a table, with links that a chart has for the mouse only; made when it is looked at. */
+  function list({ details, table, called, figure }) {
+    if (details.open) {
+      table.replaceChildren(element("table", { class: "plain" }, element("caption", {}, called),
+        element("thead", {}, element("tr", {}, figure.head.map((text) => element("th", { scope: "col" }, text)))),
+        element("tbody", {}, figure.body.map(([row, ...values]) => element("tr", {},
+          element("th", { scope: "row" }, element("a", { href: row.runs[0].page }, row.mechanism)),
+          values.map((value) => element("td", {}, value)))))));
+    }
+  }
+
+  /** Draws a card where it differs from what is there. */
+  function show(card, context) {
+    const [x, y] = card.axes.map((kind) => ({ kind, ...axisOf(context, kind) }));
+    const figure = x ? versus(context, x, y, card.name === "leakage") : spreadCurve(context);
+    const key = JSON.stringify([figure.empty, figure.data, figure.layout, document.documentElement.dataset.theme]);
+    const width = card.node.clientWidth;
+    if (key === card.key) {
+      // Plotly notices no change of the window while the view is out of sight.
+      if (!figure.empty && width !== card.width) {
+        card.width = width;
+        window.Plotly.Plots.resize(card.chart);
+      }
+      return;
+    }
+    Object.assign(card, { key, figure, width, set: context.name });
+    card.reason.textContent = figure.empty || "";
+    card.empty.hidden = !figure.empty;
+    card.node.hidden = Boolean(figure.empty);
+    if (figure.empty) {
+      return;
+    }
+    card.chart.setAttribute("aria-label", `${card.called}. ${figure.summary} Its data are in the table below.`);
+    card.notes.textContent = figure.notes.filter(Boolean).join(" ");
+    card.told.textContent = `Data of this plot (${count(figure.body.length, "line")})`;
+    list(card);
+    const first = !card.chart.data;
+    const { data, layout: frame } = coloured(figure);
+    window.Plotly.react(card.chart, data, frame, CONFIG);
+    if (first) {
+      card.chart.on("plotly_click", ({ points }) => {
+        const row = rowOf.get(points[0].customdata);
+        if (row) {
+          window.location.assign(row.runs[0].page);
+        }
+      });
+      card.chart.on("plotly_hover", () => card.chart.classList.add("on-point"));
+      card.chart.on("plotly_unhover", () => card.chart.classList.remove("on-point"));
+    }
+  }
+
+  // ----------------------------------------------------------------------------------------- view
+
+  const boxes = Object.fromEntries(Object.keys(LABELS).map((kind) => [kind, element("select", {
+    id: `plot${kind}`, autocomplete: "off", onchange: (event) => set({ [`plot${kind}`]: event.target.value }) })]));
+  const bar = element("div", { class: "plot-controls" }, Object.entries(boxes).map(([kind, box]) =>
+    element("div", { class: "field" }, element("label", { for: box.id }, LABELS[kind]), box)));
+  const title2 = element("h2", {}, "Plots");
   const status = element("p", { class: "note", role: "status", id: "plots-status" });
-  const marks = element(
-    "p",
-    { class: "note" },
-    "Points are means over seeds, bars their 95 % intervals; a dot in a symbol marks one seed, " +
-      "which has none. The arrow points to the corner that is better. A point opens its run.",
-  );
-  const grid = element(
-    "div",
-    { class: "plot-grid" },
-    cards.map(({ node }) => node),
-  );
-  const missing = element(
-    "ul",
-    { id: "plots-missing", class: "note", "aria-label": "Plots that these rows do not have" },
-    cards.map(({ empty }) => empty),
-  );
-  let waiting = false;
+  const marksNote = element("p", { class: "note" }, "Points are means over seeds, bars their 95 % intervals; a dot in a symbol " +
+    "marks one seed, which has none. The arrow points to the corner that is better. A point opens its run.");
+  const grid = element("div", { class: "plot-grid" }, cards.map(({ node }) => node));
+  const lacking = element("ul", { id: "plots-missing", class: "note", "aria-label": "Plots that these rows do not have" },
+    cards.map(({ empty }) => empty));
+
+  /** Fills a select with [value, text, group]; one that offers no choice is hidden. */
+  function fill(kind, offered, chosen) {
+    const groups = Map.groupBy(offered, ([, , group]) => group || "");
+    const option = ([value, text]) => element("option", { value, selected: value === chosen }, text);
+    boxes[kind].replaceChildren(...[...groups].flatMap(([label, found]) =>
+      (label ? [element("optgroup", { label }, found.map(option))] : found.map(option))));
+    boxes[kind].parentElement.hidden = offered.length < 2;
+  }
+
+  /** Shows what there is to choose, and what is chosen. */
+  function controls(offered, { id, plots }) {
+    fill("set", offered.map((one) => [one.id, `${one.name} (${count(one.rows.length, "row")})`]), id);
+    for (const kind of ["utility", "leakage", "cost"]) {
+      fill(kind, plots.offers[kind].map((key) => [key, heading(columnOf.get(key)), kind === "leakage" ? columnOf.get(key).group : ""]),
+        choice(plots, kind));
+    }
+    fill("unit", plots.offers.unit.map((unit) => [unit, plots.units[unit]]), choice(plots, "unit"));
+    fill("kind", plots.offers.kind.map((kind) => [kind, kind]), choice(plots, "kind"));
+  }
+
+  /** Why nothing is drawn; "" where something is. */
+  function obstacle(found) {
+    if (!found) {
+      return rows.length ? "No row passes the filters: clear one of them." : "There are no results yet.";
+    }
+    return window.Plotly ? "" : script.hasAttribute("data-missing")
+      ? "The plots need assets/plotly.min.js, which could not be loaded." : "Loading the plots…";
+  }
+
+  function draw() {
+    if (get("view") !== "plots" || section.hidden) {
+      return;
+    }
+    // The largest set first, of what the filters leave.
+    const offered = [...Map.groupBy(shown(), (row) => row.set)].sort((a, b) => b[1].length - a[1].length)
+      .map(([at, mine]) => ({ at, id: sets[at].id, name: `${sets[at].letter}: ${sets[at].title}`, rows: mine, plots: sets[at].plots }));
+    const found = offered.find((one) => one.id === get("plotset")) || offered[0];
+    status.textContent = obstacle(found);
+    status.hidden = !status.textContent;
+    bar.hidden = !found;
+    grid.hidden = marksNote.hidden = lacking.hidden = !status.hidden;
+    title2.textContent = found ? `Plots of set ${found.name}` : "Plots";
+    if (found) {
+      controls(offered, found);
+      cards.forEach((card) => window.Plotly && show(card, found));
+    }
+  }
 
   /** Draws in the next frame, once, however many changes there are until then. */
+  let waiting = false;
   function request() {
     if (!waiting) {
       waiting = true;
@@ -75,59 +555,11 @@
     }
   }
 
-  /** Why nothing is drawn; "" where something is. */
-  function obstacle(set) {
-    if (!set) {
-      return uedp.rows.length
-        ? "No row passes the filters: clear one of them."
-        : "There are no results yet.";
-    }
-    if (window.Plotly) {
-      return "";
-    }
-    return script.hasAttribute("data-missing")
-      ? "The plots need assets/plotly.min.js, which could not be loaded."
-      : "Loading the plots…";
-  }
-
-  function draw() {
-    if (uedp.get("view") !== "plots" || section.hidden) {
-      return;
-    }
-    const sets = uedp.plotData.sets(uedp.shown());
-    const set = sets.find((one) => one.id === uedp.get("plotset")) || sets[0];
-    status.textContent = obstacle(set);
-    status.hidden = !status.textContent;
-    bar.hidden = !set;
-    grid.hidden = marks.hidden = missing.hidden = !status.hidden;
-    heading.textContent = set ? `Plots of set ${set.name}` : "Plots";
-    if (set) {
-      const chosen = uedp.plotData.choose(set.rows, set.at, uedp.get);
-      uedp.plotControls.show(sets, set, chosen);
-      if (window.Plotly) {
-        drawCards(set, chosen);
-      }
-    }
-  }
-
-  function drawCards(set, chosen) {
-    const ids = new Set(set.rows.map((row) => row.id));
-    const context = {
-      ...chosen,
-      rows: set.rows,
-      hidden: uedp.rows.filter((row) => row.set === set.at && !ids.has(row.id)),
-      colours: uedp.plotTraces.palette(),
-      narrow: phone.matches,
-    };
-    for (const card of cards) {
-      uedp.plotCard.show(card, context, set.name);
-    }
-  }
-
-  section.replaceChildren(heading, bar, status, marks, grid, missing);
+  section.replaceChildren(title2, bar, status, marksNote, grid, lacking);
   script.addEventListener("load", request);
   script.addEventListener("error", request);
   document.addEventListener("uedp:theme", request);
   phone.addEventListener("change", request);
-  uedp.subscribe(request);
+  subscribe(request);
+  return { dominated };
 })();

@@ -1,7 +1,7 @@
 "use strict";
 // The page of a run: draws its figures where they come into view, copies the spec, saves the result.
 (function () {
-  const root = document.documentElement;
+  const { coloured, CONFIG, save, copy } = window.uedp;
   const figures = new Map(
     JSON.parse(document.getElementById("data").textContent).figures.map((one) => [one.id, one.figure]),
   );
@@ -9,30 +9,13 @@
 
   // -------------------------------------------------------------------------------------- figures
 
-  /** A value of a figure in the page's colours and fonts: `var(--name)` under their keys is read. */
-  function coloured(value, key, styles) {
-    if (Array.isArray(value)) {
-      return value.map((part) => coloured(part, key, styles));
-    }
-    if (value !== null && typeof value === "object") {
-      return Object.fromEntries(
-        Object.entries(value).map(([name, part]) => [name, coloured(part, name, styles)]),
-      );
-    }
-    const name = /(color|family)$/.test(key) && typeof value === "string" && /^var\((--[\w-]+)\)$/.exec(value);
-    return name ? styles.getPropertyValue(name[1]).trim() : value;
-  }
-
   /** Draws a figure, or draws it again in the colours of another theme. */
   function draw(chart) {
     drawn.add(chart);
-    const figure = coloured(figures.get(chart.dataset.figure), "", window.getComputedStyle(root));
+    const figure = coloured(figures.get(chart.dataset.figure));
     // Fingers scroll the page; a mouse zooms.
     figure.layout.dragmode = window.matchMedia("(pointer: coarse)").matches ? false : "zoom";
-    window.Plotly.react(chart, figure.data, figure.layout, {
-      responsive: true,
-      displayModeBar: false,
-    });
+    window.Plotly.react(chart, figure.data, figure.layout, CONFIG);
   }
 
   const script = document.getElementById("plotly");
@@ -94,32 +77,19 @@
     return document.execCommand("copy");
   }
 
-  /** Copies an element's text. */
-  async function copy(element) {
-    try {
-      await window.navigator.clipboard.writeText(element.textContent);
-      tell("Copied.");
-    } catch {
-      // Pages without https have no clipboard.
-      tell(copySelected(element) ? "Copied." : "Could not copy: the text is selected.");
-    }
-  }
-
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;
-    button.addEventListener("click", () => copy(document.getElementById(button.dataset.copy)));
+    button.addEventListener("click", async () => {
+      const element = document.getElementById(button.dataset.copy);
+      const copied = (await copy(element.textContent)) || copySelected(element);
+      tell(copied ? "Copied." : "Could not copy: the text is selected.");
+    });
   }
 
   const result = document.getElementById("result");
-  const save = document.getElementById("save");
-  save.hidden = false;
-  save.addEventListener("click", () => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([result.textContent], { type: "application/json" }));
-    link.download = "result.json";
-    link.click();
-    window.setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  });
+  const button = document.getElementById("save");
+  button.hidden = false;
+  button.addEventListener("click", () => save("result.json", "application/json", result.textContent));
 
   const shown = document.getElementById("shown");
   shown.addEventListener("toggle", () => {
@@ -129,34 +99,13 @@
   // ------------------------------------------------------------------------------------- contents
 
   /** Marks the section in view in the table of contents. */
-  function follow() {
-    const links = new Map(
-      [...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]),
-    );
-    const headings = [...links.keys()].map((id) => document.getElementById(id));
-    const mark = () => {
-      const above = headings.filter((one) => one.getBoundingClientRect().top < 120);
-      const current = (above.at(-1) || headings[0]).id;
-      links.forEach((link, id) => {
-        if (id === current) {
-          link.setAttribute("aria-current", "location");
-        } else {
-          link.removeAttribute("aria-current");
-        }
-      });
-    };
-    let waiting = false;
-    window.addEventListener("scroll", () => {
-      if (!waiting) {
-        waiting = true;
-        window.requestAnimationFrame(() => {
-          waiting = false;
-          mark();
-        });
-      }
-    }, { passive: true });
-    mark();
+  const links = [...document.querySelectorAll(".contents a")];
+  const headings = links.map((link) => document.getElementById(link.hash.slice(1)));
+  function mark() {
+    const current = headings.findLastIndex((one) => one.getBoundingClientRect().top < 120);
+    links.forEach((link, at) => (at === Math.max(current, 0)
+      ? link.setAttribute("aria-current", "location") : link.removeAttribute("aria-current")));
   }
-
-  follow();
+  window.addEventListener("scroll", () => window.requestAnimationFrame(mark), { passive: true });
+  mark();
 })();

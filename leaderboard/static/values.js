@@ -155,5 +155,53 @@ window.uedp = (function () {
     return String(text).replace(/[&<>]|%\{/g, (mark) => marks[mark]);
   }
 
-  return { NONE, number, brief, fixed, decimals, stat, statOf, heading, csvField, element, plain };
+  /** Lines of at most so many characters, broken at spaces where there are any. */
+  function wrap(text, width = 56) {
+    const lines = [""];
+    for (const part of String(text).split(/\s+/).flatMap((word) => word.match(new RegExp(`.{1,${width}}`, "gsu")) || [])) {
+      const last = lines.at(-1);
+      if (last && last.length + 1 + part.length > width) {
+        lines.push(part);
+      } else {
+        lines[lines.length - 1] = last ? `${last} ${part}` : part;
+      }
+    }
+    return lines;
+  }
+
+  /** A value of a figure in the page's colours and fonts: `var(--name)` under their keys is read. */
+  function coloured(value, key = "", styles = window.getComputedStyle(document.documentElement)) {
+    if (Array.isArray(value)) {
+      return value.map((part) => coloured(part, key, styles));
+    }
+    if (value !== null && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, coloured(part, name, styles)]));
+    }
+    const name = /(color|family)$/.test(key) && typeof value === "string" && /^var\((--[\w-]+)\)$/.exec(value);
+    return name ? styles.getPropertyValue(name[1]).trim() : value;
+  }
+
+  /** How Plotly draws: pages have buttons of their own, which keyboards reach. */
+  const CONFIG = { responsive: true, displayModeBar: false, typesetMath: false, plotlyServerURL: "", showTips: false };
+
+  /** Puts a file into the reader's hands. */
+  function save(name, type, text) {
+    const url = URL.createObjectURL(new Blob([text], { type }));
+    element("a", { href: url, download: name }).click();
+    window.setTimeout(() => URL.revokeObjectURL(url), 10_000); // the browser reads it meanwhile
+  }
+
+  /** Copies a text; false where the browser forbids that, as on pages without https. */
+  async function copy(text) {
+    try {
+      await window.navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  return {
+    NONE, number, brief, fixed, decimals, stat, statOf, heading, csvField, element, plain, wrap, coloured, CONFIG, save, copy,
+  };
 })();
