@@ -44,8 +44,7 @@ STATIC = (
     "style.css", "front.css", "glossary.css", "table.css", "plots.css", "compare.css", "run.css",
     "theme.js", "values.js", "front.js", "core.js", "views.js", "filters.js", "columns.js",
     "presets.js", "explain.js", "table.js", "picker.js", "download.js", "plots.js",
-    "significance.js", "compare_data.js", "compare_download.js", "compare_plot.js",
-    "compare_tables.js", "compare_verdict.js", "compare.js", "run.js", "live.js",
+    "significance.js", "compare.js", "run.js", "live.js",
     "vendor/dataTables.min.js", "vendor/dataTables.dataTables.min.css", "vendor/jstat.min.js",
 )  # fmt: skip
 """Files that pages load, beside Plotly's own."""

@@ -1,253 +1,389 @@
 "use strict";
 // The comparison: rows that the reader picked side by side, tested against the first of them.
 (function () {
-  const { element, rowOf, sets, columnOf } = uedp;
-  const { setName } = uedp.compareData;
+  const { element, get, set, rows: all, rowOf, sets, columns, columnOf, raw, idle, subscribe, significance } = window.uedp;
+  const { NONE, number, fixed, decimals, stat, statOf, heading, plain, wrap, coloured, CONFIG, csvField, save } = window.uedp;
+  const SYMBOLS = ["circle", "square", "triangle-up", "cross", "star", "x", "hexagon", "pentagon"];
   const view = document.getElementById("view-compare");
+  const setName = (row) => `${sets[row.set].letter}: ${sets[row.set].title}`;
+  const name = (row, at) => `${at + 1} · ${row.mechanism}`;
+  const note = (...text) => element("p", { class: "note" }, ...text);
+  /** "a, b and c". */
+  const listed = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
 
-  /** How a row is called here: its place and its mechanism with parameters. */
-  function name(row, at) {
-    return `${at + 1} · ${row.mechanism}`;
+  // ---------------------------------------------------------------------------------- side by side
+
+  // A cell is a list of parts, {text, href, aside}; an aside explains the part before it.
+  const cell = (...texts) => texts.filter(Boolean).map((text) => ({ text: String(text) }));
+  const line = (label, rows, of, more = {}) => ({ label, cells: rows.map(of), ...more });
+  const delta = (value) => (value ? value.toExponential() : "0");
+
+  /** Runs of a row, with links to their pages; failed ones say why. */
+  function runs(row) {
+    return row.runs.flatMap((run) => [{ text: `seed ${run.seed}`, href: run.page },
+      ...(run.error ? [{ text: `failed: ${run.error}`, aside: true }] : [])]);
   }
 
-  /** The picked rows that the data have, the reference first. */
-  function chosen() {
-    return uedp.compareData
-      .picked()
-      .filter((id) => rowOf.has(id))
-      .map((id) => rowOf.get(id));
+  /** What was run, split into what differs between the rows and what they share. */
+  function settings(rows) {
+    const keys = [...new Set(rows.flatMap((row) => Object.keys(row.differs)))];
+    const short = keys.map((key) => key.replace(/^(mechanism|attack)\d+\./, ""));
+    const unique = (at) => (short.indexOf(short[at]) === short.lastIndexOf(short[at]) ? short[at] : keys[at]);
+    const lines = [
+      line("mechanism", rows, (row) => cell(row.label)),
+      ...keys.map((key, at) => line(unique(at), rows, (row) => cell(row.differs[key]))),
+      ...["task", "source", "model"].map((key) => line(key, rows, (row) => cell(row[key]))),
+      line("comparable set", rows, (row) => cell(setName(row))),
+      line("δ asked for", rows, (row) => cell(delta(row.delta))),
+      line("hyper-parameters chosen by comparing runs", rows, (row) => cell(row.selection ? "yes" : "no")),
+      line("device", rows, (row) => cell(row.device)),
+    ];
+    const differs = (one) => new Set(one.cells.map((parts) => JSON.stringify(parts))).size > 1;
+    return [{ title: "What differs", lines: [...lines.filter(differs), line("runs", rows, runs)] },
+      { title: "What they share", lines: lines.filter((one) => !differs(one)) }];
+  }
+
+  /** A guarantee with its δ; refusals, refutations and infinities say why. */
+  function guarantee(one) {
+    const endless = one.epsilon === Infinity;
+    const conditions = one.status === "refused" ? "" : endless && one.status === "given" ? ": no protection" : `, δ = ${delta(one.delta)}`;
+    const why = endless || one.status !== "given" ? one.reason : "";
+    return [{ text: one.text + conditions }, ...(why ? [{ text: why, aside: true }] : [])];
+  }
+
+  /** Lines of promises, one for every unit and adjacency: other ones do not compare. */
+  function promises(rows) {
+    const kinds = ["claimed", "proven", "stated"].map((kind) =>
+      [`${kind} ε`, (row) => row.guarantees.filter((one) => one.kind === kind), guarantee]);
+    const bound = (one) => [{ text: `${one.text}, δ = ${delta(one.delta)}` }, { text: `by ${one.attack}`, aside: true }];
+    const unit = (one) => `${one.unit}, ${one.adjacency}`;
+    return [...kinds, ["ε at least", (row) => row.bounds, bound]].flatMap(([label, of, parts]) =>
+      [...new Set(rows.flatMap((row) => of(row).map(unit)))].map((mine) =>
+        line(`${label} (${mine})`, rows, (row) => of(row).filter((one) => unit(one) === mine).flatMap(parts))));
+  }
+
+  /** Lines of the metrics of some kind, by group. */
+  function metrics(rows, kind) {
+    const had = columns.filter((column) => column.kind === kind && rows.some((row) => row.values[column.key]));
+    return [...Map.groupBy(had, ({ group }) => group)].map(([title, found]) => ({ title, lines: found.map((column) =>
+      line(heading(column), rows, (row) => (column.key in row.values ? cell(statOf(column, row)) : []), { column, about: column.about })) }));
+  }
+
+  /** Everything that a comparison shows: groups {title, lines}; an empty cell is one that the row does not have. */
+  function groups(rows) {
+    const skipped = [...new Set(rows.flatMap((row) => row.skipped.map((attack) => attack.name)))];
+    return [
+      ...settings(rows), ...metrics(rows, "utility"), { title: "guarantee", lines: promises(rows) }, ...metrics(rows, "leakage"),
+      { title: "attacks without a measurement", lines: skipped.map((attack) => line(attack, rows, (row) =>
+        cell(...row.skipped.filter((one) => one.name === attack).map((one) => one.reason)))) },
+      ...metrics(rows, "cost"), ...metrics(rows, "diagnostics"),
+    ].filter((group) => group.lines.length);
+  }
+
+  /** A table that scrolls by itself, with the keyboard too, below what says what it is. */
+  function table(id, caption, heads, body, corner = element("td", {})) {
+    return element("div", {}, element("p", { id, class: "note" }, caption),
+      element("div", { class: "scroll", role: "region", "aria-labelledby": id, tabindex: "0" },
+        element("table", { class: "plain compare-table", "aria-labelledby": id },
+          element("thead", {}, element("tr", {}, corner, heads.map((head) => element("th", { scope: "col" }, head)))),
+          body.map(({ title, lines }) => element("tbody", {},
+            title ? element("tr", {}, element("th", { scope: "rowgroup", colspan: heads.length + 1, class: "compare-group" }, title)) : [],
+            lines.map(({ label, about, cells }) => element("tr", {}, element("th", { scope: "row", title: about }, label), cells)))))));
+  }
+
+  function side(rows) {
+    const part = ({ text, href, aside }) => (href ? element("a", { href }, text) : element("div", { class: aside ? "note" : null }, text));
+    const body = groups(rows).map(({ title, lines }) => ({ title, lines: lines.map((one) => ({ ...one,
+      cells: one.cells.map((parts) => element("td", {}, parts.length ? parts.flatMap((each) => [part(each), " "]) : NONE)) })) }));
+    return table("compare-side", "Means ± half of the 95 % interval over seeds; n = 1 is one seed, which has no interval.",
+      rows.map((row, at) => [element("div", {}, name(row, at)), element("div", { class: "note" }, `${row.task} on ${row.source}, ${row.model}`)]), body);
+  }
+
+  // ----------------------------------------------------------------------------------------- tests
+
+  const compares = (rows) => rows.slice(1).filter((row) => row.set === rows[0].set);
+
+  /** A difference with its sign, as exact as its interval. */
+  function difference({ difference: mean, low, high }, column) {
+    if (mean === null) {
+      return "";
+    }
+    const scale = column.percent ? 100 : 1;
+    const places = decimals((low === null ? 0 : ((high - low) / 2) * scale) || mean * scale);
+    const text = (value) => fixed(value * scale, places).replace(/^-(?=[0.,]*$)/, "");
+    const sign = mean > 0 && Number(text(mean)) !== 0 ? "+" : "";
+    return sign + text(mean) + (low === null ? "" : ` [${text(low)}, ${text(high)}]`);
+  }
+
+  function result(test, column) {
+    const { side: which, text } = significance.verdict(test, column);
+    return element("td", {}, element("div", {}, difference(test, column)), element("div", { class: which ? null : "note" },
+      which ? [element("span", { class: `badge ${which === "better" ? "good" : "bad"}` }, which), " "] : [], text));
+  }
+
+  /** What the tests are, and what they cannot say. */
+  function explained(tested, several) {
+    const done = tested.map(({ tests }) => tests.filter((test) => test.p !== null)).filter((tests) => tests.length);
+    const least = Math.min(...done.flat().map((test) => test.n));
+    return [
+      "Differences are row minus reference, seed by seed: runs of one seed share the corpus, with its canaries and held-out " +
+        "users, so they are pairs. In brackets the 95 % interval of the mean difference; p is two-sided, of the paired t test. " +
+        "Differences of percentages are in percentage points. Better and worse are for who protects the text. Costs have no tests.",
+      several ? "p is corrected by Holm's method over the rows that are compared with the reference, metric by metric; the intervals are not." : "",
+      done.length > 1 ? `Metrics are not corrected for each other: of ${done.length} tested at 5 %, about ` +
+        `${fixed(done.length * significance.LEVEL, 1)} differ by chance where nothing does.` : "",
+      least <= 5 ? `With n = ${least} the power is low: no mean difference below ${number(significance.resolution(least))} standard ` +
+        "deviations of the differences is seen, so “no difference seen” does not say that there is none." : "",
+    ].filter(Boolean).map((text) => note(text));
+  }
+
+  /** The tests against the first row: elements. */
+  function tests(rows, tested) {
+    if (rows.length < 2) {
+      return [note("Add a second row to test it against this one.")];
+    }
+    const refused = rows.slice(1).filter((row) => row.set !== rows[0].set).map((row) =>
+      note(`No test of ${name(row, rows.indexOf(row))}: its utility does not compare with the reference's. ` +
+        `It is of set ${setName(row)}; the reference of set ${setName(rows[0])}.`));
+    const others = compares(rows);
+    if (!tested.length) {
+      return [...(others.length ? [note("There is nothing to test: no row has a metric of the reference.")] : []), ...refused];
+    }
+    const body = [...Map.groupBy(tested, ({ column }) => column.group)].map(([title, found]) => ({ title, lines: found.map((one) => ({
+      label: heading(one.column), about: one.column.about, cells: one.tests.map((test) => result(test, one.column)) })) }));
+    return [...explained(tested, others.length > 1), table("compare-tests", `Differences from the reference, ${name(rows[0], 0)}.`,
+      others.map((row) => name(row, rows.indexOf(row))), body), ...refused];
+  }
+
+  // --------------------------------------------------------------------------------------- verdict
+
+  /** "significantly better in perplexity", "no difference seen in leakage". */
+  function differing(tested, at, kind) {
+    const mine = tested.filter(({ column }) => column.kind === kind);
+    const shared = (column) => tested.some((one) => one.column !== column && heading(one.column) === heading(column));
+    const parts = ["better", "worse"].map((which) => [which, mine.filter(({ column, tests: each }) =>
+      column.main && significance.verdict(each[at], column).side === which)]).filter(([, found]) => found.length)
+      .map(([which, found]) => `${which} in ${listed(found.map(({ column }) =>
+        heading(column) + (shared(column) ? ` (${column.attack})` : "")))}`);
+    return parts.length ? `significantly ${listed(parts)}`
+      : mine.some((one) => one.tests[at].p !== null) ? `no difference seen in ${kind}` : `nothing to test in ${kind}`;
+  }
+
+  /** What is proven of a row, of all units; where nothing is, what is stated. */
+  function proven(row) {
+    const of = (kind) => row.guarantees.filter((one) => one.kind === kind && one.epsilon < Infinity);
+    const kind = ["proven", "stated"].find((one) => of(one).length);
+    return kind ? `${kind} ε ${listed(of(kind).map((one) => one.text))}` : "nothing proven";
+  }
+
+  /** A sentence a row: what differs significantly from the reference. */
+  function verdict(rows, tested) {
+    const others = compares(rows);
+    const lines = rows.map((row, at) => {
+      const end = `${proven(row)}${at ? "" : columnOf.has(sets[row.set].headline) ? `; ${heading(columnOf.get(sets[row.set].headline))} ranks` : ""}.` +
+        (idle(row) ? " It learned nothing." : "");
+      const place = others.indexOf(row);
+      const text = !at ? ` is the reference: ${end}`
+        : row.set !== rows[0].set ? " does not compare with the reference: it is of another set."
+          : tested.length ? `: ${differing(tested, place, "utility")}; ${differing(tested, place, "leakage")}; ${end}`
+            : ` has no metric of the reference; ${end}`;
+      return element("li", {}, element("strong", {}, name(row, at)), text);
+    });
+    return element("ul", {}, lines);
+  }
+
+  // -------------------------------------------------------------------------------------- download
+
+  const HEAD = ["group", "line", "metric", "unit", "row", "mechanism", "value", "low", "high", "n", "reference", "difference",
+    "difference_low", "difference_high", "t", "p", "p_holm", "pairs", "test"];
+
+  /** The comparison as CSV: a record for every line and row; fractions as fractions. */
+  function csv(rows, tested) {
+    const others = compares(rows);
+    const records = groups(rows).flatMap(({ title, lines }) => lines.flatMap(({ label, column, cells }) => rows.map((row, at) => {
+      const base = { group: title, line: label, row: row.id, mechanism: row.mechanism };
+      if (!column || !cells[at].length) {
+        return cells[at].length ? { ...base, value: cells[at].map((part) => part.text).join("; ") } : null;
+      }
+      const found = tested.find((one) => one.column === column);
+      const test = found && found.tests[others.indexOf(row)];
+      return { ...base, ...row.values[column.key], line: column.label, metric: column.key, unit: column.percent ? "fraction" : column.unit,
+        ...(test ? { reference: rows[0].id, difference: test.difference, difference_low: test.low, difference_high: test.high, t: test.t,
+          p: test.p, p_holm: test.corrected, pairs: test.n, test: significance.verdict(test, column).text } : {}) };
+    })));
+    return [HEAD, ...records.filter(Boolean).map((one) => HEAD.map((key) => csvField(one[key])))].map((cells) => `${cells.join(",")}\n`).join("");
   }
 
   // ------------------------------------------------------------------------------------ picked rows
 
+  const picked = () => [...new Set(get("rows").split(",").filter(Boolean))];
+  const chosen = () => picked().filter((id) => rowOf.has(id)).map((id) => rowOf.get(id));
   const status = element("p", { role: "status", class: "note" });
-  const list = element("ol", {
-    class: "compare-picked",
-    tabindex: "-1",
-    "aria-label": "Rows compared",
-  });
-
-  function pick(ids) {
-    uedp.set({ rows: ids.join(",") });
-    // The button that was pressed may be gone.
-    list.focus();
-  }
+  const list = element("ol", { class: "compare-picked", tabindex: "-1", "aria-label": "Rows compared" });
 
   /** A row of the list, with what can be done to it. */
   function item(id, ids, rows) {
     const row = rowOf.get(id);
-    const rest = ids.filter((other) => other !== id);
     const label = row ? name(row, rows.indexOf(row)) : id;
-    const button = (text, told, next) =>
-      element("button", { type: "button", "aria-label": told, onclick: () => pick(next) }, text);
-    return element(
-      "li",
-      {},
-      element(
-        "span",
-        {},
-        ...(row
-          ? described(row, label, row === rows[0])
-          : [element("span", { class: "bad" }, `Not found: these results have no row “${id}”.`)]),
-      ),
-      element(
-        "span",
-        { class: "compare-buttons" },
-        row && row !== rows[0]
-          ? button("Make reference", `Make ${label} the reference`, [id, ...rest])
-          : null,
-        button("Remove", `Remove ${label}`, rest),
-      ),
-    );
-  }
-
-  function described(row, label, first) {
-    const errors = row.runs
-      .map((run) => run.error)
-      .filter(Boolean)
-      .join("; ");
-    return [
-      element("strong", {}, label),
-      first ? element("span", { class: "badge" }, "reference") : "",
-      element("span", { class: "note" }, setName(row)),
-      row.n === 0 ? element("span", { class: "bad" }, `No run finished: ${errors}`) : "",
-    ].flatMap((part) => [part, " "]);
+    const rest = ids.filter((other) => other !== id);
+    const button = (text, about, next) => element("button", { type: "button", "aria-label": about, onclick: () => {
+      set({ rows: next.join(",") });
+      list.focus(); // the button that was pressed may be gone
+    } }, text);
+    const errors = row ? row.runs.map((run) => run.error).filter(Boolean).join("; ") : "";
+    return element("li", {}, element("span", {}, row ? [element("strong", {}, label), " ",
+      row === rows[0] ? [element("span", { class: "badge" }, "reference"), " "] : [], element("span", { class: "note" }, setName(row)), " ",
+      row.n ? [] : element("span", { class: "bad" }, `No run finished: ${errors}`)]
+      : element("span", { class: "bad" }, `Not found: these results have no row “${id}”.`)),
+    element("span", { class: "compare-buttons" },
+      row && row !== rows[0] ? button("Make reference", `Make ${label} the reference`, [id, ...rest]) : null,
+      button("Remove", `Remove ${label}`, rest)));
   }
 
   function drawPicked(ids, rows) {
-    list.hidden = ids.length === 0;
+    list.hidden = !ids.length;
     list.replaceChildren(...ids.map((id) => item(id, ids, rows)));
     const lost = ids.length - rows.length;
-    const counted = `${rows.length} ${rows.length === 1 ? "row" : "rows"} compared`;
-    const told = rows.length
-      ? `${counted}; the reference is ${name(rows[0], 0)}.`
-      : "No row to compare. Tick rows in the table, or add them here: two or more stand side by " +
-        "side, and are tested against the first.";
-    status.textContent = lost ? `${told} Not found: ${lost}.` : told;
+    status.textContent = (rows.length ? `${rows.length} ${rows.length === 1 ? "row" : "rows"} compared; the reference is ${name(rows[0], 0)}.`
+      : "No row to compare. Tick rows in the table, or add them here: two or more stand side by side, and are tested against the first.") +
+      (lost ? ` Not found: ${lost}.` : "");
   }
 
-  // -------------------------------------------------------------------------------------- adding
-
-  // What readers may pick by typing: every row under a text of its own.
-  const offered = new Map();
-
-  function offer() {
-    for (const row of uedp.rows) {
+  /** A form that adds a row by its name, its id, or words that no other row has. */
+  function adder() {
+    const offered = new Map();
+    for (const row of all) {
       const text = `${row.mechanism}, ${setName(row)}`;
       offered.set(offered.has(text) ? `${text}, row ${row.id}` : text, row);
     }
-    return [...offered.keys()].map((text) => element("option", { value: text }));
-  }
-
-  /** The row that a text names: its own text, its id, or words that no other row has. */
-  function find(text) {
-    const exact = offered.get(text) || rowOf.get(text);
-    if (exact || !text) {
-      return { row: exact, trouble: "Type the name of a mechanism, a task or a source first." };
-    }
-    const words = text.toLowerCase().split(/\s+/);
-    const found = [...offered].filter(([one]) => words.every((w) => one.toLowerCase().includes(w)));
-    return found.length === 1
-      ? { row: found[0][1] }
-      : { trouble: `${found.length || "No"} rows have “${text}”: pick one of the list.` };
-  }
-
-  function adder() {
-    const input = element("input", {
-      type: "text",
-      id: "compare-add",
-      list: "compare-rows",
-      autocomplete: "off",
-      placeholder: "mechanism, parameter, task, source",
-      "aria-describedby": "compare-trouble",
-    });
+    const input = element("input", { type: "text", id: "compare-add", list: "compare-rows", autocomplete: "off",
+      placeholder: "mechanism, parameter, task, source", "aria-describedby": "compare-trouble" });
     const trouble = element("p", { id: "compare-trouble", role: "alert", class: "warn" });
-    const add = (event) => {
+    function add(event) {
       event.preventDefault();
-      const ids = uedp.compareData.picked();
-      const found = find(input.value.trim());
-      const known = found.row && ids.includes(found.row.id);
-      trouble.textContent = known ? "This row is there already." : found.row ? "" : found.trouble;
-      if (found.row && !known) {
+      const text = input.value.trim();
+      const words = text.toLowerCase().split(/\s+/);
+      const alike = [...offered].filter(([one]) => words.every((word) => one.toLowerCase().includes(word))).map(([, row]) => row);
+      const row = offered.get(text) || rowOf.get(text) || (text && alike.length === 1 ? alike[0] : null);
+      const double = row && picked().includes(row.id);
+      trouble.textContent = double ? "This row is there already." : row ? "" : text
+        ? `${alike.length || "No"} rows have “${text}”: pick one of the list.` : "Type the name of a mechanism, a task or a source first.";
+      if (row && !double) {
         input.value = "";
-        uedp.set({ rows: [...ids, found.row.id].join(",") });
+        set({ rows: [...picked(), row.id].join(",") });
       }
-    };
-    return element(
-      "form",
-      { class: "compare-add", onsubmit: add },
-      element("label", { for: "compare-add" }, "Add a row"),
-      input,
-      element("datalist", { id: "compare-rows" }, offer()),
-      element("button", { type: "submit" }, "Add"),
-      trouble,
-    );
+    }
+    return element("form", { class: "compare-add", onsubmit: add }, element("label", { for: "compare-add" }, "Add a row"), input,
+      element("datalist", { id: "compare-rows" }, [...offered.keys()].map((value) => element("option", { value }))),
+      element("button", { type: "submit" }, "Add"), trouble);
   }
 
   // --------------------------------------------------------------------------------- seed by seed
 
-  const metric = element("select", {
-    id: "compare-metric",
-    onchange: () => uedp.set({ compareMetric: metric.value }),
-  });
-  const chart = element("div", { class: "compare-chart" });
+  const metric = element("select", { id: "compare-metric", onchange: () => set({ compareMetric: metric.value }) });
+  const chart = element("div", { class: "compare-chart", role: "img" });
   const numbers = element("div", {});
+  const script = document.getElementById("plotly");
 
-  /** Metrics that runs of the rows have, in groups. */
-  function drawMetrics(rows) {
-    const had = uedp.columns.filter(({ key }) =>
-      rows.some((row) => uedp.significance.measures(row, key)),
-    );
-    const groups = [...new Set(had.map((column) => column.group))];
-    metric.replaceChildren(
-      ...groups.map((group) =>
-        element(
-          "optgroup",
-          { label: group },
-          had
-            .filter((column) => column.group === group)
-            .map((column) => element("option", { value: column.key }, uedp.heading(column))),
-        ),
-      ),
-    );
-    return had.map((column) => column.key);
+  /** Metrics that runs of the rows have, in groups; false where none has any. */
+  function offer(rows) {
+    const had = columns.filter(({ key }) => rows.some((row) => significance.measures(row, key)));
+    metric.replaceChildren(...[...Map.groupBy(had, ({ group }) => group)].map(([label, found]) => element("optgroup", { label },
+      found.map((column) => element("option", { value: column.key }, heading(column))))));
+    const keys = had.map(({ key }) => key);
+    metric.value = [get("compareMetric"), rows.length ? sets[rows[0].set].headline : "", keys[0]].find((key) => keys.includes(key));
+    return keys.length > 0;
+  }
+
+  /** One metric, seed by seed: lines join runs of one seed within a set; other sets are other corpora. */
+  function figure(rows, column, seeds) {
+    const scale = column.percent ? 100 : 1;
+    const labels = rows.map((row, at) => {
+      const lines = wrap(name(row, at), chart.clientWidth < 600 ? 14 : 34);
+      return (lines.length > 4 ? [...lines.slice(0, 3), `${lines[3]}…`] : lines).map(plain).join("<br>");
+    });
+    const trace = (points, more) => ({ x: points.map((one) => one[0] * scale), y: points.map((one) => labels[one[1]]),
+      text: points.map((one) => one[2]), hovertemplate: "%{text}<extra></extra>", ...more });
+    const ofSeed = seeds.flatMap((seed, place) => [...new Set(rows.map((row) => row.set))].map((at, first) => trace(
+      rows.flatMap((row, index) => {
+        const value = row.set === at && row.seeds[seed] && row.seeds[seed][column.key];
+        return Number.isFinite(value) ? [[value, index, `${plain(row.mechanism)}<br>seed ${plain(seed)}: ${number(value * scale)}`]] : [];
+      }), { name: `seed ${plain(seed)}`, legendgroup: seed, showlegend: first === 0, mode: "lines+markers",
+        line: { color: "var(--strong-line)", width: 1, dash: "dot" },
+        marker: { symbol: SYMBOLS[place % SYMBOLS.length], size: 9, color: "var(--muted)" } })));
+    const means = rows.map((row, at) => [row.values[column.key], at]).filter(([one]) => one && Number.isFinite(one.value));
+    const half = ([one]) => (one.low === null ? 0 : ((one.high - one.low) / 2) * scale);
+    return coloured({
+      data: [...ofSeed, trace(means.map(([one, at]) => [one.value, at, plain(stat(column, one))]), {
+        hovertemplate: "mean %{text}<extra></extra>", name: "mean, 95 % interval", mode: "markers",
+        error_x: { array: means.map(half), color: "var(--accent)", thickness: 2, width: 6 },
+        marker: { symbol: "diamond-open", size: 13, color: "var(--accent)", line: { width: 2 } } })],
+      layout: { ...raw.plot, height: 150 + 62 * rows.length, dragmode: false, margin: { l: 10, r: 15, t: 10, b: 40 },
+        xaxis: { ...raw.plot.xaxis, fixedrange: true, title: { text: plain(heading(column)) } },
+        yaxis: { ...raw.plot.yaxis, fixedrange: true, type: "category", autorange: "reversed", categoryorder: "array", categoryarray: labels } },
+    });
   }
 
   function drawSeeds(rows) {
-    const keys = [...metric.options].map((option) => option.value);
-    const [asked, headline] = [uedp.get("compareMetric"), sets[rows[0].set].headline];
-    metric.value = [asked, headline, keys[0]].find((key) => keys.includes(key));
-    uedp.comparePlot.draw(chart, rows, columnOf.get(metric.value));
-    numbers.replaceChildren(
-      uedp.compareTables.scroll(
-        "compare-seeds",
-        `${uedp.heading(columnOf.get(metric.value))} by seed.`,
-        uedp.comparePlot.table(rows, columnOf.get(metric.value), name),
-      ),
-    );
+    const column = columnOf.get(metric.value);
+    const seeds = [...new Set(rows.flatMap((row) => Object.keys(row.seeds)))].sort((a, b) => Number(a) - Number(b));
+    chart.setAttribute("aria-label", `${heading(column)} of ${rows.length} rows, one point a seed; the numbers are in the table below`);
+    if (window.Plotly) {
+      const { data, layout } = figure(rows, column, seeds);
+      window.Plotly.react(chart, data, layout, CONFIG);
+    }
+    const exact = (row, seed) => {
+      const value = (row.seeds[seed] || {})[column.key] * (column.percent ? 100 : 1);
+      return Number.isNaN(value) ? NONE : Number.isFinite(value) ? String(Number(value.toPrecision(6))) : number(value);
+    };
+    numbers.replaceChildren(table("compare-seeds", `${heading(column)} by seed.`, rows.map(name),
+      [{ lines: seeds.map((seed) => ({ label: seed, cells: rows.map((row) => element("td", {}, exact(row, seed))) })) }],
+      element("th", { scope: "col" }, "seed")));
   }
 
   // ---------------------------------------------------------------------------------------- drawing
 
-  const [verdict, side, tests] = [element("section", { class: "verdict", "aria-label": "Verdict" }), element("div", {}), element("div", {})];
-  const download = element(
-    "button",
-    {
-      type: "button",
-      onclick: () => uedp.compareDownload.save(chosen(), uedp.compareTables.tested(chosen())),
-    },
-    "Download as CSV",
-  );
-  const seeds = element(
-    "div",
-    {},
-    element("h3", {}, "Seed by seed"),
-    element("p", {}, element("label", { for: "compare-metric" }, "Metric "), metric),
-    chart,
-    numbers,
-  );
-  const body = element(
-    "div",
-    {},
-    element("h3", {}, "Side by side"),
-    side,
-    element("h3", {}, "Significance over seeds"),
-    tests,
-    seeds,
-    element("p", {}, download),
-  );
-  let drawn = null;
-  let plotted = null;
+  const [sentences, beside, differences] = [element("section", { class: "verdict", "aria-label": "Verdict" }), element("div", {}), element("div", {})];
+  const seedwise = element("div", {}, element("h3", {}, "Seed by seed"),
+    element("p", {}, element("label", { for: "compare-metric" }, "Metric "), metric), chart, numbers);
+  const testsOf = (rows) => (rows.length ? significance.against(rows[0], compares(rows), columns) : []);
+  const body = element("div", {}, element("h3", {}, "Side by side"), beside, element("h3", {}, "Significance over seeds"), differences, seedwise,
+    element("p", {}, element("button", { type: "button", onclick: () => save("comparison.csv", "text/csv", csv(chosen(), testsOf(chosen()))) },
+      "Download as CSV")));
+  let [drawn, plotted] = [null, null];
 
   /** Draws what is not drawn yet, if the view is the one that is seen. */
   function draw() {
-    if (uedp.get("view") !== "compare") {
+    if (get("view") !== "compare") {
       return;
     }
     if (!view.hasChildNodes()) {
-      view.append(element("h2", {}, "Compare"), status, verdict, list, adder(), body);
+      view.append(element("h2", {}, "Compare"), status, sentences, list, adder(), body);
     }
-    const [ids, rows] = [uedp.compareData.picked(), chosen()];
+    const [ids, rows] = [picked(), chosen()];
     if (drawn !== ids.join()) {
-      drawn = ids.join();
-      plotted = null;
-      body.hidden = rows.length === 0;
+      [drawn, plotted] = [ids.join(), null];
+      const tested = testsOf(rows);
+      body.hidden = !rows.length;
       drawPicked(ids, rows);
-      verdict.replaceChildren(...(rows.length
-        ? [uedp.compareVerdict.show(rows, name, uedp.compareTables.tested(rows))] : []));
-      side.replaceChildren(...(rows.length ? [uedp.compareTables.side(rows, name)] : []));
-      tests.replaceChildren(...(rows.length ? uedp.compareTables.tests(rows, name) : []));
-      seeds.hidden = drawMetrics(rows).length === 0;
+      sentences.replaceChildren(...(rows.length ? [verdict(rows, tested)] : []));
+      beside.replaceChildren(...(rows.length ? [side(rows)] : []));
+      differences.replaceChildren(...(rows.length ? tests(rows, tested) : []));
     }
-    if (!seeds.hidden && plotted !== uedp.get("compareMetric")) {
-      plotted = uedp.get("compareMetric");
-      drawSeeds(rows);
+    if (plotted !== get("compareMetric")) {
+      plotted = get("compareMetric");
+      seedwise.hidden = !offer(rows);
+      if (!seedwise.hidden) {
+        drawSeeds(rows);
+      }
     }
   }
 
-  document.addEventListener("uedp:theme", () => {
+  function again() {
     plotted = null;
     draw();
-  });
-  uedp.subscribe(draw);
+  }
+  script.addEventListener("load", again);
+  document.addEventListener("uedp:theme", again);
+  subscribe(draw);
 })();

@@ -78,11 +78,7 @@ uedp.significance = (function () {
   function pairs(row, reference, key) {
     return Object.keys(reference.seeds)
       .filter((seed) => key in reference.seeds[seed] && key in (row.seeds[seed] || {}))
-      .map((seed) => ({
-        seed,
-        value: row.seeds[seed][key],
-        reference: reference.seeds[seed][key],
-      }));
+      .map((seed) => ({ value: row.seeds[seed][key], reference: reference.seeds[seed][key] }));
   }
 
   /** True if any run of a row has a value of a metric. */
@@ -96,15 +92,10 @@ uedp.significance = (function () {
    *   row has, the test of every row; `corrected` is p by Holm's method over the rows
    */
   function against(reference, others, columns) {
-    const shared = columns.filter(
-      ({ key }) => measures(reference, key) && others.some((row) => measures(row, key)),
-    );
+    const shared = columns.filter(({ key }) => measures(reference, key) && others.some((row) => measures(row, key)));
     return shared.map((column) => {
-      const tests = others.map((row) =>
-        measures(row, column.key)
-          ? pairedTest(pairs(row, reference, column.key))
-          : { ...pairedTest([]), reason: "not measured" },
-      );
+      const tests = others.map((row) => (measures(row, column.key)
+        ? pairedTest(pairs(row, reference, column.key)) : { ...pairedTest([]), reason: "not measured" }));
       const made = tests.filter((test) => test.p !== null);
       const corrected = holm(made.map((test) => test.p));
       made.forEach((test, at) => {
@@ -143,22 +134,8 @@ uedp.significance = (function () {
       return { side: "", text: `no difference seen ${numbers}` };
     }
     const wanted = column.better === "higher" ? test.difference > 0 : test.difference < 0;
-    return {
-      side: column.better ? (wanted ? "better" : "worse") : "",
-      text: `differs ${numbers}`,
-    };
+    return { side: column.better ? (wanted ? "better" : "worse") : "", text: `differs ${numbers}` };
   }
 
-  return {
-    LEVEL,
-    twoSided,
-    resolution,
-    pairedTest,
-    holm,
-    pairs,
-    measures,
-    against,
-    pText,
-    verdict,
-  };
+  return { LEVEL, resolution, pairedTest, holm, measures, against, pText, verdict };
 })();
