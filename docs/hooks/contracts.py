@@ -1,9 +1,7 @@
-"""Fills the contracts that the pages of this folder print, so that pages say what the code says.
+"""Prints contracts on the pages of `docs/registry` as the code has them.
 
-    python docs/registry/fill_contracts.py docs/registry/*.md
-
-What stands between `<!-- contract: NAME ... -->` and `<!-- end of contract -->` becomes the public
-part of these names of `uedp_bench.api`: signatures and docstrings, without bodies.
+`<!-- contract: NAME ... -->` becomes the public part of these names of `uedp_bench.api`: signatures
+and docstrings, without bodies.
 """
 
 from __future__ import annotations
@@ -11,16 +9,16 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-MARKED = re.compile(r"(<!-- contract: ([\w ]+) -->\n)(.*?)(<!-- end of contract -->)", re.DOTALL)
+MARKED = re.compile(r"<!-- contract: ([\w ]+) -->\n")
 
 
-def filled(page: str) -> str:
-    """A page with its contracts as the code has them."""
-    return MARKED.sub(lambda found: f"{found[1]}{printed(found[2].split())}{found[4]}", page)
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """A page with its contracts."""
+    return MARKED.sub(lambda found: printed(found[1].split()), markdown)
 
 
 def printed(names: list[str]) -> str:
@@ -118,9 +116,3 @@ def is_text(node: ast.stmt) -> bool:
     """True if a statement is a string and nothing else."""
     found = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return found and isinstance(node.value.value, str)
-
-
-if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        file = Path(argument)
-        file.write_text(filled(file.read_text(encoding="utf-8")), encoding="utf-8")
