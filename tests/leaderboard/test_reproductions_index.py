@@ -1,4 +1,4 @@
-"""Numbers and verdicts of docs/reproductions/index.md are those of pages and stored results."""
+"""Numbers of docs/reproductions/index.md are those of the pages that its rows link to."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ import re
 import runpy
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from uedp_bench.files.yaml_files import load_yaml
-from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.rows import Row, aggregate
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "reproductions"
-RESULTS = ROOT / "leaderboard" / "results" / "reproductions"
 NUMBER = re.compile(r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)?(?!\w|[.,]\d)")
 NAMED = re.compile(r"\b(?:Tables?|Figures?|section) [\dIV]+[a-z]?(?: (?:and|to) \d+)?|\"[^\"]*\"")
 """Tables and figures of papers, and what is quoted."""
@@ -235,68 +229,3 @@ def test_pages_have_their_tables_made_from_results(page: str, folder: str) -> No
     fill = runpy.run_path(str(ROOT / "benchmarks" / "reference_tables.py"))
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     assert f"leaderboard/results/reproductions/{folder}" in fill["quoted_by"](text)
-
-
-# ---------------------------------------------------------------------------------------- verdicts
-
-VERDICTS: Any = load_yaml(RESULTS.with_name("reproductions.findings.yaml").read_text("utf-8"))
-
-
-@cache
-def rows(folder: str) -> tuple[Row, ...]:
-    return tuple(aggregate(load_results([RESULTS / folder])))
-
-
-def matching(folder: str, mechanism: str, params: dict[str, Any]) -> list[Row]:
-    found = [
-        row
-        for row in rows(folder)
-        for part in row.spec.mechanism
-        if part.name == mechanism
-        and all(part.params.get(name) == value for name, value in params.items())
-    ]
-    assert found, (folder, mechanism, params)
-    return found
-
-
-def mean(folder: str, metric: str, mechanism: str, **params: Any) -> float:
-    (row,) = matching(folder, mechanism, params)
-    return row.utility[metric].value
-
-
-def learned(folder: str, mechanism: str, **params: Any) -> bool | None:
-    found = {row.learned for row in matching(folder, mechanism, params)}
-    return found.pop() if len(found) == 1 else None
-
-
-def leakage(folder: str, metric: str, mechanism: str, **params: Any) -> float:
-    (row,) = matching(folder, mechanism, params)
-    return row.leakage["secret-sharer"][metric].value
-
-
-def refuted(folder: str, mechanism: str, **params: Any) -> set[int]:
-    (row,) = matching(folder, mechanism, params)
-    return {
-        result.spec.seed
-        for result in load_results([RESULTS / folder])
-        if result.group == row.group
-        and any(g.kind == "claimed" and g.status == "refuted" for g in result.guarantees)
-    }
-
-
-def seeds(folder: str) -> set[int]:
-    return {seed for row in rows(folder) for seed in row.seeds}
-
-
-NAMES = {
-    "rows": rows, "mean": mean, "learned": learned, "leakage": leakage, "refuted": refuted,
-    "seeds": seeds,
-}  # fmt: skip
-BUILTINS = {"any": any, "all": all, "len": len, "max": max, "min": min}
-
-
-@pytest.mark.parametrize("verdict", VERDICTS, ids=lambda one: f"{one['page']}: {one['words'][:30]}")
-def test_a_verdict_is_on_the_page_and_holds(verdict: dict[str, str]) -> None:
-    assert verdict.keys() == {"page", "words", "holds"}
-    assert verdict["words"] in " ".join(front()[verdict["page"]].values())
-    assert eval(verdict["holds"], {"__builtins__": BUILTINS, **NAMES}) is True  # noqa: S307

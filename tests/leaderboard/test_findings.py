@@ -1,0 +1,34 @@
+"""Findings of pages hold of the stored results, and stand on their pages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from findings import RESULTS, ROOT, Finding, findings
+
+FINDINGS = tuple(findings())
+
+
+def one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda one: f"{one.results}: {one.says[:40]}")
+def test_a_finding_is_on_its_page_and_holds(finding: Finding) -> None:
+    page = (ROOT / finding.page).read_text(encoding="utf-8")
+    assert one_line(finding.says).strip() in one_line(page), finding.page
+    assert finding.is_true(), finding.holds
+
+
+def test_a_finding_that_does_not_hold_is_seen() -> None:
+    """Guards the check itself: an expression that is wrong, and one that is no truth value."""
+    name = "quickstart"
+    assert (RESULTS / name).is_dir()
+    learns = 'mean("perplexity", "noiseless") < mean("perplexity", "user-dp")'
+    assert Finding(name, "README.md", "", learns).is_true()
+    assert not Finding(name, "README.md", "", f"not {learns}").is_true()
+    with pytest.raises(AssertionError, match="is"):
+        Finding(name, "README.md", "", 'mean("perplexity", "noiseless")').is_true()
+    with pytest.raises(AssertionError, match="0 rows"):
+        Finding(name, "README.md", "", 'mean("perplexity", "noisless") > 0').is_true()
