@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,11 @@ import pytest
 import torch
 from toy import toy_run
 
-from uedp_bench import checkpoints
 from uedp_bench.checkpoints import Checkpoints, Pace
-from uedp_bench.files.sealed_files import sealed_file
+from uedp_bench.files.sealed_files import sealed_file, unsealed
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.run_context import Diary, Run
-from uedp_bench.saved_state import StateError, restoring, state_of
+from uedp_bench.saved_state import AttributeState, StateError, digest_of, load_state, state_of
 from uedp_bench.transcript import MessageLog
 
 EACH = Pace(seconds=0, steps=1)
@@ -37,7 +37,7 @@ def run_in(folder: Path, pace: Pace = EACH, source: Any = "seed", **made_by: str
 
 @dataclass
 class Average:
-    """A policy with every kind of state."""
+    """A stranger's policy with every kind of state."""
 
     total: torch.Tensor
     past: deque[torch.Tensor] = field(default_factory=lambda: deque(maxlen=2))
@@ -45,10 +45,23 @@ class Average:
     coin: np.random.Generator = field(default_factory=lambda: np.random.default_rng(4))
     inner: Average | None = None
 
+    def state_dict(self) -> dict[str, Any]:
+        inner = None if self.inner is None else self.inner.state_dict()
+        return {"total": self.total, "past": [*self.past], "seen": self.seen,
+                "coin": self.coin.bit_generator.state, "inner": inner}  # fmt: skip
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.total, self.seen = state["total"], state["seen"]
+        self.past.clear()
+        self.past.extend(state["past"])
+        self.coin.bit_generator.state = state["coin"]
+        if self.inner is not None:
+            self.inner.load_state_dict(state["inner"])
+
     def add(self, value: torch.Tensor) -> None:
         self.total = self.total + value
         self.past.append(value)
-        self.seen[str(len(self.seen))] = (float(self.coin.random()), np.float64(2.0), {1, 2})
+        self.seen[str(len(self.seen))] = (float(self.coin.random()), np.float64(2.0), [1, 2])
         if self.inner is not None:
             self.inner.add(2 * value)
 
@@ -79,12 +92,12 @@ def train(run: Run, steps: int = 6, die_at: int | None = None) -> tuple[Any, ...
         run.note(last=step, simulation_only=["last"])
         run.send("x", theta, sender="server", receiver=f"client {step}", round=step)
     state = [parameter.detach() for parameter in module.parameters()]
-    end = (*state, theta, policy.total, *policy.past, policy.seen, policy.inner.total, rng.random())
-    return (*end, run.series, run.counts, run.diagnostics, run.diary.messages, run.rng().random())
+    end = (*state, theta, state_of(policy, "policy"), rng.random(), run.rng().random())
+    return (*end, state_of(run.diary, "diary"))
 
 
 def same(first: Any, second: Any) -> bool:
-    return repr(state_of(first)) == repr(state_of(second))
+    return digest_of(first) == digest_of(second)
 
 
 @pytest.mark.parametrize("source", ["seed", "os"])
@@ -219,19 +232,18 @@ def test_a_flipped_bit_starts_anew(tmp_path: Path, place: float) -> None:
 def test_a_checkpoint_of_an_older_form_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = checkpoints._diary
+    written = MessageLog.state_dict
 
-    def before_parties_were_counted(diary: Diary) -> dict[str, Any]:
-        now = written(diary)
-        return now | {"messages": {k: v for k, v in now["messages"].items() if k != "parties"}}
+    def before_parties_were_counted(log: MessageLog) -> dict[str, Any]:
+        return {name: value for name, value in written(log).items() if name != "parties"}
 
     with monkeypatch.context() as older:
-        older.setattr(checkpoints, "_diary", before_parties_were_counted)
-        expected = train(run_in(tmp_path / "run"))
+        older.setattr(MessageLog, "state_dict", before_parties_were_counted)
+        train(run_in(tmp_path / "run"))
     run = run_in(tmp_path / "run")
-    assert same(train(run), expected)
+    assert same(train(run), train(run_in(tmp_path / "other")))
     assert run.checkpoints.resumed == 0
-    assert "another version of the program wrote it" in run.checkpoints.said[0]
+    assert "it does not fit (KeyError: 'parties')" in run.checkpoints.said[0]
 
 
 def test_a_checkpoint_of_another_format_is_thrown_away_and_said(tmp_path: Path) -> None:
@@ -278,15 +290,19 @@ def test_a_link_is_neither_read_nor_removed(tmp_path: Path) -> None:
 
 
 def test_loops_within_loops_go_on_too(tmp_path: Path) -> None:
-    def both(run: Run, die_at: int | None = None) -> list[float]:
-        drawn: list[float] = []
+    class Drawn(AttributeState):
+        changing = ("numbers",)
+        numbers: tuple[float, ...] = ()
+
+    def both(run: Run, die_at: int | None = None) -> tuple[float, ...]:
+        drawn = Drawn()
         for outer in run.checkpointed("outer", 3, drawn=drawn):
             streams = run.fresh("inner")
             for step in run.checkpointed("inner", 3, drawn=drawn):
                 if die_at == 3 * outer + step:
                     raise Killed
-                drawn.append(float(streams.rng(step).random()))
-        return drawn
+                drawn.numbers += (float(streams.rng(step).random()),)
+        return drawn.numbers
 
     expected = both(run_in(tmp_path / "whole"))
     assert len(set(expected)) == 9
@@ -299,23 +315,75 @@ def test_loops_within_loops_go_on_too(tmp_path: Path) -> None:
     assert run.checkpoints.said == []
 
 
-def test_what_cannot_be_written_down_is_said_and_trains_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [[], object(), np.zeros(2), {"rate": 1.0}])
+def test_part_without_state_dict_trains_without_checkpoints(tmp_path: Path, part: Any) -> None:
     run = run_in(tmp_path / "run")
-    assert list(run.checkpointed("loop", 3, policy=Average(torch.zeros(2), inner=iter([])))) == [  # type: ignore[arg-type]
-        0, 1, 2]  # fmt: skip
-    assert "policy.inner is a builtins.list_iterator" in run.checkpoints.said[0]
+    assert list(run.checkpointed("loop", 3, policy=part)) == [0, 1, 2]
+    assert "loop has no checkpoints: policy (" in run.checkpoints.said[0]
     assert not (tmp_path / "run").exists()
 
 
-def test_a_state_fits_only_what_it_is_of() -> None:
-    state = state_of(Average(torch.zeros(2)))
-    with pytest.raises(StateError, match=r"Average when it was written down, and is int now"):
-        restoring(3, state)
-    round_trip = Average(torch.ones(2))
-    assert restoring(round_trip, state)() is round_trip
-    assert same(round_trip, Average(torch.zeros(2)))
-    assert round_trip.past.maxlen == 2
-    loop = Average(torch.zeros(2))
-    loop.inner = loop
-    with pytest.raises(StateError, match="refers to itself"):
-        state_of(loop)
+@pytest.mark.parametrize("value", [{1, 2}, np.zeros(2), iter([]), {(1, 2): 3}, np.float32(1.0)])
+def test_state_of_other_values_writes_no_checkpoint(tmp_path: Path, value: Any) -> None:
+    run = run_in(tmp_path / "run")
+    policy = Average(torch.zeros(2), seen={"one": [value]})
+    assert list(run.checkpointed("loop", 3, policy=policy)) == [0, 1, 2]
+    assert "policy['seen']['one'][0]" in run.checkpoints.said[0]
+    assert not (tmp_path / "run").exists()
+
+
+def test_state_that_becomes_unwritable_trains_on(tmp_path: Path) -> None:
+    run, policy = run_in(tmp_path / "run"), Average(torch.zeros(2))
+    for step in run.checkpointed("loop", 3, policy=policy):
+        policy.seen["last"] = object() if step else step
+    assert "loop goes on without a checkpoint: policy['seen']" in run.checkpoints.said[0]
+
+
+def test_messages_torch_cannot_hold_train_on(tmp_path: Path) -> None:
+    run = run_in(tmp_path / "run")
+    for step in run.checkpointed("loop", 3):
+        run.send("x", np.array(["text"]), sender="a", receiver="b", round=step)
+    assert "loop goes on without a checkpoint: diary" in run.checkpoints.said[0]
+    assert run.diary.messages.cost()["messages"] == 3
+
+
+@pytest.mark.parametrize("kind", [OSError, KeyError, ZeroDivisionError])
+def test_part_that_refuses_its_state_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    expected = train(run_in(tmp_path / "run"))
+    load = Average.load_state_dict
+
+    def refuse(policy: Average, state: Mapping[str, Any]) -> None:
+        load(policy, state)
+        if state["seen"]:
+            raise kind("after half of it was put back")
+
+    monkeypatch.setattr(Average, "load_state_dict", refuse)
+    run = run_in(tmp_path / "run")
+    assert same(train(run), expected)
+    assert run.checkpoints.resumed == 0
+    assert kind.__name__ in run.checkpoints.said[0]
+
+
+@pytest.mark.parametrize("step", [0, -1, 7, 2**40])
+def test_forged_number_of_steps_is_not_taken(tmp_path: Path, step: int) -> None:
+    expected = train(run_in(tmp_path / "run"))
+    file = tmp_path / "run" / "000-loop.pt"
+    saved = torch.load(unsealed(file), weights_only=True)
+    with sealed_file(file) as out:
+        torch.save(saved | {"step": step}, out)
+    run = run_in(tmp_path / "run")
+    assert same(train(run), expected)
+    assert run.checkpoints.resumed == 0
+
+
+def test_state_goes_back_into_the_same_objects() -> None:
+    policy, theta = Average(torch.ones(2)), torch.ones(2)
+    states = [state_of(part, "part") for part in (Average(torch.zeros(2)), torch.zeros(2))]
+    load_state(policy, states[0])
+    load_state(theta, states[1])
+    assert policy.total.tolist() == theta.tolist() == [0.0, 0.0]
+    assert policy.past.maxlen == 2
+    with pytest.raises(StateError, match="has no state_dict"):
+        state_of(object(), "part")

@@ -9,12 +9,13 @@ checkpoint are repeated with the same draws, so that nothing is released or spen
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +25,15 @@ from uedp_bench.files.json_files import FormError, file_text
 from uedp_bench.files.output_folder import private_folder, write_json
 from uedp_bench.files.sealed_files import sealed_file, unsealed
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.saved_state import Restore, StateError, digest_of, restoring, state_of
-from uedp_bench.transcript import Message
+from uedp_bench.saved_state import StateError, digest_of, load_state, state_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from uedp_bench.run_context import Diary, Run
+    from uedp_bench.run_context import Run
 
 _HEADER = "run.json"
-_FORMAT = 3  # of all files; raised when `_diary`, or what `_Training.state` has, changes its form
+_FORMAT = 4  # of all files; raised when what `_Training.state` has changes its form
 _MOST_SHARE = 20.0
 """Writing takes at most one part in so many of the time of a training."""
 
@@ -231,31 +231,36 @@ class _Training:
     ) -> None:
         self.file, self.name, self.run, self.total = file, name, run, total
         self._parts, self._seconds_before = dict(parts), 0.0
+        self._around = {"diary": run.diary, "torch": _TorchGenerators(run.device)}
         self.initial = ""
 
     def begin(self) -> None:
         """Looks at the state before the first step.
 
         Raises:
-            StateError: if it cannot be written down.
+            StateError: if no checkpoint can hold it.
         """
         run = self.run
         secret = hashlib.sha256(run.stream("checkpoint").key).hexdigest()
-        calls = {key.hex(): number for key, number in run.diary.calls.items()}
-        self.initial = digest_of((self.name, self.total, secret, calls, self._state()))
+        calls, parts = run.diary.calls, self._state(self._parts)
+        self.initial = digest_of((self.name, self.total, secret, calls, parts))
 
-    def _state(self) -> dict[str, Any]:
-        return {name: state_of(part, name) for name, part in self._parts.items()}
+    @staticmethod
+    def _state(parts: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: state_of(part, name) for name, part in parts.items()}
 
     def state(self, step: int, seconds: float) -> dict[str, Any]:
-        """What a file holds after so many steps, and seconds of this attempt."""
+        """The content of a file after so many steps, and seconds of this attempt.
+
+        Raises:
+            StateError: if no checkpoint can hold it.
+        """
         return {
             "initial": self.initial,
             "step": step,
             "seconds": self._seconds_before + seconds,
-            "diary": state_of(_diary(self.run.diary), "what the run noted"),
-            "parts": self._state(),
-            "torch": _torch_generators(self.run.device),
+            "parts": self._state(self._parts),
+            "around": self._state(self._around),
         }
 
     def write(self, state: Mapping[str, Any]) -> None:
@@ -273,114 +278,60 @@ class _Training:
             begun by then.
 
         Raises:
-            StateError: if the file is damaged, or of another training; nothing is changed then.
+            StateError: if the file is damaged, of another training, or does not fit; everything is
+                then as before the first step.
         """
         import torch
 
         try:
-            found = torch.load(unsealed(self.file), weights_only=True)
-            step, seconds, begun = int(found["step"]), float(found["seconds"]), found["begun"]
-            diary, parts, bits = found["diary"], found["parts"], found["torch"]
-            known = found["initial"] == self.initial
+            saved = torch.load(unsealed(self.file), weights_only=True)
+            step, seconds, begun = int(saved["step"]), float(saved["seconds"]), int(saved["begun"])
+            initial, states = saved["initial"], (saved["parts"], saved["around"])
         except (OSError, RuntimeError, EOFError, ValueError, KeyError, TypeError,
                 AttributeError, pickle.UnpicklingError) as error:  # fmt: skip
             raise StateError("it is damaged") from error
-        if not known:
+        if initial != self.initial or not 0 < step <= self.total:
             raise StateError("the training is not the one that was written down")
+        parts = self._parts, self._around
+        before = copy.deepcopy([self._state(each) for each in parts])
         try:
-            restores = [_in_place(part, parts[name], name) for name, part in self._parts.items()]
-            told = restoring(None, diary)()
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise StateError("it has another form") from error
-        if not _same_form(told, _diary(self.run.diary)):
-            raise StateError("another version of the program wrote it")
-        for restore in restores:
-            restore()
-        _tell_again(self.run.diary, told)
-        _set_torch_generators(self.run.device, bits)
+            self._load(states)
+        except Exception as error:  # of any part
+            self.file.unlink(missing_ok=True)
+            self._load(before)
+            raise StateError(f"it does not fit ({type(error).__name__}: {error})") from error
         self._seconds_before = seconds
-        return step, seconds, int(begun)
+        return step, seconds, begun
+
+    def _load(self, states: Sequence[Mapping[str, Any]]) -> None:
+        for parts, state in zip((self._parts, self._around), states, strict=True):
+            for name, part in parts.items():
+                load_state(part, state[name])
 
 
-def _torch_generators(device: str) -> list[Tensor]:
+class _TorchGenerators:
     """States of torch's own generators, for networks that draw from them."""
-    import torch
 
-    own = [torch.get_rng_state()]
-    return [*own, torch.cuda.get_rng_state(device)] if device.startswith("cuda") else own
+    def __init__(self, device: str) -> None:
+        self._device = device
 
+    def state_dict(self) -> dict[str, Tensor]:
+        import torch
 
-def _set_torch_generators(device: str, states: list[Tensor]) -> None:
-    import torch
+        own = {"cpu": torch.get_rng_state()}
+        if not self._device.startswith("cuda"):
+            return own
+        return own | {"cuda": torch.cuda.get_rng_state(self._device)}
 
-    torch.set_rng_state(states[0])
-    if device.startswith("cuda"):
-        torch.cuda.set_rng_state(states[1], device)
+    def load_state_dict(self, state: Mapping[str, Tensor], /) -> None:
+        import torch
+
+        torch.set_rng_state(state["cpu"])
+        if self._device.startswith("cuda"):
+            torch.cuda.set_rng_state(state["cuda"], self._device)
 
 
 def remove(folder: Path) -> None:
     """Removes a folder of checkpoints; a link is left alone."""
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _in_place(part: Any, node: Any, name: str) -> Restore:
-    """Puts a state into what the loop holds: a tensor keeps its place, too."""
-    import torch
-
-    restore = restoring(part, node, name)
-    if not isinstance(part, torch.Tensor):
-        return restore
-    return lambda: _copied(part, restore())
-
-
-def _copied(part: Tensor, value: Tensor) -> Tensor:
-    import torch
-
-    with torch.no_grad():
-        return part.copy_(value)
-
-
-def _diary(diary: Diary) -> dict[str, Any]:
-    log = diary.messages
-    return {
-        "series": diary.series,
-        "diagnostics": diary.diagnostics,
-        "counts": diary.counts,
-        "calls": {key.hex(): number for key, number in diary.calls.items()},
-        "messages": {
-            "kept": [tuple(message) for message in log._kept],
-            "rounds": log._rounds,
-            "counts": log._counts,
-            "parties": log._parties,
-        },
-    }
-
-
-def _same_form(told: Any, form: Mapping[str, Any]) -> bool:
-    """True if a diary that was read has the fields of one that is written now."""
-    fields, log = form.keys(), form["messages"].keys()
-    return (
-        isinstance(told, Mapping)
-        and told.keys() == fields
-        and isinstance(told["messages"], Mapping)
-        and told["messages"].keys() == log
-    )
-
-
-def _tell_again(diary: Diary, told: Mapping[str, Any]) -> None:
-    """Makes a diary what it was: earlier attempts have told all that this one does not repeat."""
-    for name in ("series", "diagnostics", "counts"):
-        held = getattr(diary, name)
-        held.clear()
-        held.update(told[name])
-    diary.calls.clear()
-    diary.calls.update({bytes.fromhex(key): number for key, number in told["calls"].items()})
-    log = diary.messages
-    log._kept[:] = [Message(*fields) for fields in told["messages"]["kept"]]
-    log._rounds.clear()
-    log._rounds.update(told["messages"]["rounds"])
-    log._counts.clear()
-    log._counts.update(told["messages"]["counts"])
-    log._parties.clear()
-    log._parties.update(told["messages"]["parties"])

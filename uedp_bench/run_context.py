@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,7 @@ from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.checkpoints import Checkpoints
 from uedp_bench.corpus import SPLITS
 from uedp_bench.randomness.streams import Name, Stream, shared_stream
+from uedp_bench.saved_state import AttributeState
 from uedp_bench.transcript import Message, MessageLog, Sent
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Speed(BaseModel):
 
 
 @dataclass
-class Diary:
+class Diary(AttributeState):
     """What a run writes down on its way, through the methods of `Run`.
 
     Attributes:
@@ -78,12 +79,22 @@ class Diary:
         calls: of `Run.fresh`, by the key of their stream.
     """
 
+    changing: ClassVar[tuple[str, ...]] = ("series", "diagnostics", "counts", "ways", "calls")
     series: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
     messages: MessageLog = field(default_factory=MessageLog)
     calls: dict[bytes, int] = field(default_factory=dict)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that was written down."""
+        return super().state_dict() | {"messages": self.messages.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Goes on after what earlier attempts wrote down."""
+        super().load_state_dict(state)
+        self.messages.load_state_dict(state["messages"])
 
 
 @dataclass(eq=False)
@@ -266,10 +277,10 @@ class Run:
         Args:
             name: of the training, for progress.
             steps: how many there are.
-            parts: everything that changes from step to step: modules, optimisers, generators,
-                tensors, lists, and objects of your own, whose attributes are their state unless
-                they have `state_dict` and `load_state_dict`. Each is changed where it is; give the
-                same objects, or a plain value that a checkpoint must have been written with.
+            parts: everything that changes from step to step: modules, optimisers, tensors,
+                generators of NumPy, and objects of your own with `state_dict` (tensors, plain
+                values, lists and dictionaries of them) and `load_state_dict`. A plain value, or a
+                corpus, must be the same again. With any other part no checkpoint is written.
         """
         return self.checkpoints.steps(name, self, steps, parts)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -196,6 +196,30 @@ class MessageLog:
             message = message._replace(payload=_copied(payload))
         if self.keep:
             self._kept.append(message)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that was sent so far; payloads as tensors."""
+        import torch
+
+        return {
+            "kept": [message._replace(payload=None) for message in self._kept],
+            "payloads": {
+                place: torch.from_numpy(message.payload)
+                for place, message in enumerate(self._kept)
+                if message.payload is not None
+            },
+            "rounds": sorted(self._rounds),
+            "counts": self._counts,
+            "parties": {role: sorted(names) for role, names in self._parties.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Goes on after these messages."""
+        self._kept = [Message(*fields) for fields in state["kept"]]
+        for place, payload in state["payloads"].items():
+            self._kept[place] = self._kept[place]._replace(payload=payload.numpy())
+        self._rounds, self._counts = set(state["rounds"]), state["counts"]
+        self._parties = {role: set(names) for role, names in state["parties"].items()}
 
     def closed(self) -> Messages | None:
         """The messages that were kept, None if there are none; later ones are not the run's."""

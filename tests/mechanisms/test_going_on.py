@@ -19,7 +19,7 @@ from uedp_bench.corpus import SPLITS
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.run_context import Diary, Run
-from uedp_bench.saved_state import state_of
+from uedp_bench.saved_state import digest_of
 
 ROUNDS = {"rounds": 6, "users_per_round": 4}
 ADAPTIVE = {"clip_policy": "adaptive", "server_optimizer": "yogi"}
@@ -82,14 +82,14 @@ def learner_for(name: str) -> Learner:
 
 
 def trained(name: str, params: dict[str, Any], run: Run) -> str:
-    """Everything that comes of a training, as text."""
+    """Digest of everything that comes of a training."""
     learner = learner_for(name)
     fields = registry.mechanisms.get(name).Params.model_fields
     known = {field: value for field, value in params.items() if field in fields}
     mechanism = registry.mechanisms.create(name, known)
     module, events = mechanism.train(learner, learner.corpus, run)
     told = dict(run.series), dict(run.diagnostics), dict(run.counts), run.rng("after").random()
-    return repr((state_of(module), state_of(told), events))
+    return digest_of((module.state_dict(), told, repr(events)))
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+from uedp_bench.saved_state import AttributeState
 from uedp_bench.training.bounds import Count, Limits, NetworkLayer, Seen
 
 
 @dataclass
-class AdaptiveBound:
+class AdaptiveBound(AttributeState):
     """Moves the bound C by C <- C exp(-rate (b - quantile)), b the noisy fraction no longer than C.
 
     Attributes:
@@ -25,6 +27,7 @@ class AdaptiveBound:
         count_noise: sigma_b, standard deviation of the noise on the count (m / 20 in the paper).
     """
 
+    changing: ClassVar[tuple[str, ...]] = ("total",)
     total: float
     quantile: float
     expected: float

@@ -16,6 +16,7 @@ from typing import Protocol
 from torch import Tensor
 
 from uedp_bench.errors import PrivacyError
+from uedp_bench.saved_state import AttributeState
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Bound(Protocol):
         ...
 
 
-class _Fixed:
+class _Fixed(AttributeState):
     """A bound that learns nothing."""
 
     def learn(self, step: int, seen: Seen) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,6 +74,17 @@ class BandedNoise:
         noisy = row * sensitivity
         noisy += vector.cpu().numpy()
         return torch.from_numpy(noisy).to(vector)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows that later rounds take off, and the noise of all rounds so far."""
+        rows = [torch.from_numpy(row) for row in self._rows]
+        return {"source": self._source.state_dict(), "rows": rows}
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Goes on after these rounds."""
+        self._source.load_state_dict(state["source"])
+        self._rows.clear()
+        self._rows.extend(row.numpy() for row in state["rows"])
 
     def events(self, told: Sequence[Told]) -> tuple[AnyEvent, ...]:
         """See `Noise.events`: all rounds are one event, of the least noise that any of them drew.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from uedp_bench.run_context import Run
+from uedp_bench.saved_state import AttributeState
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.unit_sums import UnitSum
 
@@ -20,13 +20,17 @@ _SIMULATION_ONLY = [
 ]  # fmt: skip
 
 
-class Diagnostics:
+class Diagnostics(AttributeState):
     """Collects them; they look at values before noise.
 
     Args:
         run: that notes them.
         parameters: d.
     """
+
+    changing: ClassVar[tuple[str, ...]] = (
+        "_units", "_rows", "_clipped", "_dropped", "_empty", "_dropped_rows", "_signal", "_noise",
+    )  # fmt: skip
 
     def __init__(self, run: Run, parameters: int) -> None:
         self._run, self._parameters = run, parameters
@@ -62,14 +66,6 @@ class Diagnostics:
         for way in found.clipping:
             run.computed("clipping", way)
         return inner[0][0]
-
-    def state_dict(self) -> dict[str, Any]:
-        """What was collected so far; the run keeps its own."""
-        return {name: value for name, value in vars(self).items() if name != "_run"}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from there."""
-        vars(self).update(state)
 
     def close(self) -> None:
         """Notes the whole training."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ class LambServer(Scheduled):
         weight_decay: w above.
     """
 
+    changing: ClassVar[tuple[str, ...]] = ("_first", "_second", "_count")
     tau: float = field(default=1e-6, kw_only=True)
     weight_decay: float = field(default=0.01, kw_only=True)
     _sizes: tuple[int, ...] = field(default=(), init=False, repr=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
 from uedp_bench.accounting.sampler_end_delta import check_coordinates
 from uedp_bench.randomness.noise_checks import check_normal
 from uedp_bench.randomness.streams import streams_of_parts
+from uedp_bench.saved_state import AttributeState
 from uedp_bench.training.sampling import Told
 
 MEASURED = 2**16
@@ -61,7 +62,7 @@ class Noise(Protocol):
         ...
 
 
-class GaussianNoise:
+class GaussianNoise(AttributeState):
     """Draws Gaussian noise, adds it, and remembers what it added.
 
     Noise is drawn, scaled and added in float64, on the CPU whatever the device: normal numbers of
@@ -76,6 +77,8 @@ class GaussianNoise:
     Attributes:
         stds: standard deviation of the noise on each vector so far.
     """
+
+    changing: ClassVar[tuple[str, ...]] = ("stds",)
 
     def __init__(self) -> None:
         self.stds: list[float] = []
@@ -193,6 +196,15 @@ class IndependentGaussian:
         return tuple(
             Repeated(count=len(list(alike)), event=event) for event, alike in groupby(rounds)
         )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The noise of all rounds so far, as it was drawn."""
+        return {"source": self._source.state_dict(), "sensitivities": self._sensitivities}
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Goes on after these rounds."""
+        self._source.load_state_dict(state["source"])
+        self._sensitivities = state["sensitivities"]
 
     def _same(self, ratio: float) -> bool:
         return math.isclose(ratio, self.multiplier, rel_tol=1e-12, abs_tol=1e-300)

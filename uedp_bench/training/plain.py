@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Schedule, on_device, row_seeds
 from uedp_bench.run_context import Run
+from uedp_bench.saved_state import AttributeState
 from uedp_bench.training import denormals
 from uedp_bench.training.chunks import batches_of_like_length
 from uedp_bench.training.diagnostics import count_weights
@@ -227,9 +228,10 @@ def one_user_after_another(order: IntArray, users: IntArray, rng: np.random.Gene
 
 
 @dataclass
-class _Epoch:
+class _Epoch(AttributeState):
     """A pass over the rows: its order and the sums of its losses, and the best pass before."""
 
+    changing: ClassVar[tuple[str, ...]] = ("order", "nats", "targets", "diverged", "best", "least")
     order: IntArray
     nats: float = 0.0
     targets: int = 0

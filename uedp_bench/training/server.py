@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from uedp_bench.saved_state import AttributeState
 from uedp_bench.training.chunks import weights_at_once
 
 
@@ -60,7 +61,7 @@ class WeightwiseStep(Protocol):
 
 
 @dataclass
-class Scheduled:
+class Scheduled(AttributeState):
     """A learning rate; with the schedule "linear" it falls to 0 over the rounds, in equal parts."""
 
     learning_rate: float = 1.0
@@ -85,6 +86,7 @@ def blocks(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 class SgdServer(Scheduled):
     """Federated averaging: adds `learning_rate` times the estimate, with momentum if wanted."""
 
+    changing: ClassVar[tuple[str, ...]] = ("_velocity",)
     weightwise: ClassVar[bool] = True
     momentum: float = 0.0
     _velocity: Tensor | None = field(default=None, init=False, repr=False)
@@ -115,6 +117,7 @@ class AdamServer(Scheduled):
             of it, and neither does clipping.
     """
 
+    changing: ClassVar[tuple[str, ...]] = ("_first", "_second", "_count")
     weightwise: ClassVar[bool] = True
     tau: float = field(default=1e-8, kw_only=True)
     weight_decay: float = field(default=0.0, kw_only=True)
@@ -150,6 +153,7 @@ class _Adaptive(Scheduled):
         tau: how adaptive the step is; the larger, the closer to a plain one (1e-3 in the paper).
     """
 
+    changing: ClassVar[tuple[str, ...]] = ("_first", "_second")
     weightwise: ClassVar[bool] = True
     tau: float = field(default=1e-3, kw_only=True)
     _first: Tensor | None = field(default=None, init=False, repr=False)

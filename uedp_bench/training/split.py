@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Learner, Losses, SplitLearner
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.run_context import Run
+from uedp_bench.saved_state import AttributeState
 
 
 class Draws(NamedTuple):
@@ -125,9 +126,10 @@ def train_split(
 
 
 @dataclass
-class _Progress:
+class _Progress(AttributeState):
     """A pass over the rows so far, and the weights of the best pass before."""
 
+    changing: ClassVar[tuple[str, ...]] = ("order", "best", "least", "total", "count")
     order: IntArray
     best: dict[str, Any]
     least: float = float("inf")

@@ -11,7 +11,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Schedule, row_seeds
 from uedp_bench.run_context import Run
+from uedp_bench.saved_state import AttributeState
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.compression import AsRead, Compression, received
 from uedp_bench.training.executors import executor_of
@@ -200,7 +201,7 @@ def train_visits(how: Visits, learner: Learner, run: Run) -> nn.Module:
     return module.eval()
 
 
-class _Journey:
+class _Journey(AttributeState):
     """The network between two visits, and what each client keeps.
 
     Attributes:
@@ -208,6 +209,8 @@ class _Journey:
         optimizers: states of the clients' optimisers, None before their first visit.
         visits, dropped: how many there were, and how many were undone.
     """
+
+    changing: ClassVar[tuple[str, ...]] = ("carried", "optimizers", "visits", "dropped")
 
     def __init__(self, module: nn.Module, how: Visits, run: Run) -> None:
         self._how = how
@@ -249,15 +252,12 @@ class _Journey:
         self.carried, self.optimizers[client] = taken, left.optimizer
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
-        names = ("carried", "optimizers", "visits", "dropped")
-        rngs = [rng.bit_generator.state for rng in self._rngs]
-        return {**{name: getattr(self, name) for name in names}, "rngs": rngs}
+        """The network, the clients' optimisers and generators, and the counts."""
+        return super().state_dict() | {"rngs": [rng.bit_generator.state for rng in self._rngs]}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
         """Goes on from there."""
-        for name in ("carried", "optimizers", "visits", "dropped"):
-            setattr(self, name, state[name])
+        super().load_state_dict(state)
         for rng, value in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = value
 
