@@ -9,7 +9,8 @@
 
 An entry may name a page of its own. A metric without a dot is one of utility; `diagnostics.NAME`
 and `ATTACK.NAME` are others. A row is named by its mechanisms, joined by " + ", and by parameters
-of any of them; `of` names other results than those of the file.
+of any of them, or is one of `rows()` and of `ladder(MECHANISM, UNIT)`, which are in the order of
+epsilon; `of` names other results than those of the file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from board_rows import proven
+from board_rows import by_epsilon, proven
 
 from uedp_bench.files.yaml_files import load_yaml
 from uedp_bench.leaderboard.loading import load_results
@@ -78,8 +79,10 @@ def rows_of(name: str) -> tuple[Row, ...]:
     return tuple(aggregate(results_of(name)))
 
 
-def _row(name: str, label: str, of: str | None = None, **params: Any) -> Row:
+def _row(name: str, label: str | Row, of: str | None = None, **params: Any) -> Row:
     """The one row of a label and of parameters of its mechanisms."""
+    if isinstance(label, Row):
+        return label
     rows = [
         row
         for row in rows_of(of or name)
@@ -93,7 +96,7 @@ def _row(name: str, label: str, of: str | None = None, **params: Any) -> Row:
     return rows[0]
 
 
-def _stat(name: str, metric: str, label: str, **params: Any) -> Stat:
+def _stat(name: str, metric: str, label: str | Row, **params: Any) -> Stat:
     row = _row(name, label, **params)
     kind, _, short = metric.rpartition(".")
     if not kind:
@@ -101,17 +104,17 @@ def _stat(name: str, metric: str, label: str, **params: Any) -> Stat:
     return row.diagnostics[short] if kind == "diagnostics" else row.leakage[kind][short]
 
 
-def _mean(name: str, metric: str, label: str, **params: Any) -> float:
+def _mean(name: str, metric: str, label: str | Row, **params: Any) -> float:
     """The mean over seeds."""
     return _stat(name, metric, label, **params).value
 
 
-def _low(name: str, metric: str, label: str, **params: Any) -> float:
+def _low(name: str, metric: str, label: str | Row, **params: Any) -> float:
     """The lower end of the interval over seeds."""
     return _end(_stat(name, metric, label, **params).low)
 
 
-def _high(name: str, metric: str, label: str, **params: Any) -> float:
+def _high(name: str, metric: str, label: str | Row, **params: Any) -> float:
     """The upper end of the interval over seeds."""
     return _end(_stat(name, metric, label, **params).high)
 
@@ -121,7 +124,7 @@ def _end(value: float | None) -> float:
     return value
 
 
-def _proven(name: str, unit: str, label: str, **params: Any) -> float:
+def _proven(name: str, unit: str, label: str | Row, **params: Any) -> float:
     """The proven epsilon for a unit; infinite where it is refused."""
     return proven(_row(name, label, **params))[unit]
 
@@ -147,15 +150,20 @@ def _refuted(name: str, label: str, of: str | None = None, **params: Any) -> set
     }
 
 
-def _learned(name: str, label: str, **params: Any) -> bool | None:
+def _learned(name: str, label: str | Row, **params: Any) -> bool | None:
     """True if a row is surely better than its floors; None where that is not known."""
     return _row(name, label, **params).learned
 
 
-def _bounds(name: str, label: str, **params: Any) -> list[float]:
+def _bounds(name: str, label: str | Row, **params: Any) -> list[float]:
     """Lower bounds of epsilon that the attacks on a row give, the largest first."""
     bounds = _row(name, label, **params).lower_bounds
     return sorted((bound.epsilon for bound in bounds), reverse=True)
+
+
+def _ladder(name: str, label: str, unit: str, of: str | None = None) -> list[Row]:
+    """Rows of a mechanism, from the smallest proven epsilon of a unit to the largest."""
+    return by_epsilon(list(rows_of(of or name)), label, unit)
 
 
 def _rows(name: str, of: str | None = None) -> tuple[Row, ...]:
@@ -176,7 +184,7 @@ def _seeds(name: str, of: str | None = None) -> set[int]:
 _FUNCTIONS = {
     "row": _row, "rows": _rows, "results": _results, "mean": _mean, "low": _low, "high": _high,
     "proven": _proven, "claimed": _claimed, "refuted": _refuted, "learned": _learned,
-    "bounds": _bounds, "seeds": _seeds,
+    "bounds": _bounds, "seeds": _seeds, "ladder": _ladder,
 }  # fmt: skip
 _BUILTINS = {
     "abs": abs, "all": all, "any": any, "isclose": math.isclose, "inf": math.inf, "len": len,
