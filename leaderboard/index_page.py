@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
@@ -27,7 +27,7 @@ from uedp_bench.leaderboard.boards import (
 from uedp_bench.leaderboard.cell_text import at_distances, bound_text, guarantee_text
 from uedp_bench.leaderboard.glossary.page import places
 from uedp_bench.leaderboard.metrics import column_prefix, metric, order, ranking
-from uedp_bench.leaderboard.plots import FRAME, epsilons, finite_budgets, looks, plots
+from uedp_bench.leaderboard.plots import FRAME, between, epsilons, finite_budgets, looks, plots
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, references
 from uedp_bench.results import LowerBound, Result
@@ -107,6 +107,7 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
 
 def _set(board: Sequence[Row]) -> dict[str, Any]:
     name, larger = headline(board[0])
+    percent = metric("utility", name or "").percent
     return {
         "id": identity(board),
         "title": title(board),
@@ -114,7 +115,7 @@ def _set(board: Sequence[Row]) -> dict[str, Any]:
         "headline": f"utility.{name}" if name else None,
         "larger_is_better": larger,
         "references": [
-            {"name": one.label, "low": _short(one.low), "high": _short(one.high)}
+            {"name": one.label, "text": between(one.low, one.high, 100.0 if percent else 1.0)}
             for one in references(board)
         ],
     }
@@ -158,7 +159,8 @@ def _row(row: Row) -> dict[str, Any]:
         "older": row.older_code,
         "failed": len(row.failed),
         "device": row.device,
-        "guarantees": [_guarantee(found) for found in row.guarantees],
+        "kinds": _kinds_of_guarantees(row.guarantees),
+        "guarantees": [_guarantee(found, row) for found in row.guarantees],
         "bounds": [_bound(found, row) for found in row.bounds],
         "distances": at_distances(row.epsilon_at),
         "runs": [
@@ -282,8 +284,41 @@ def _whole(number: int) -> int | str:
     return number if abs(number) < 2**53 else str(number)
 
 
-def _guarantee(found: Guarantee) -> dict[str, Any]:
+def _kinds_of_guarantees(guarantees: Sequence[Guarantee]) -> dict[str, Any]:
+    """What filters ask of guarantees: `all` of those that protect data, and of each of `units`.
+
+    Computation that nobody sees protects none, and spoils none. Units are those of which a row has
+    a finite epsilon.
+    """
+    units = dict.fromkeys(one.unit for one in guarantees if one.epsilon < math.inf)
     return {
+        "all": _states(one for one in guarantees if one.unit != "computation"),
+        "units": {unit: _states(one for one in guarantees if one.unit == unit) for unit in units},
+    }
+
+
+def _states(guarantees: Iterable[Guarantee]) -> list[str]:
+    """Kinds with a finite epsilon, and what is wrong with the others."""
+    several = list(guarantees)
+    kinds = [*dict.fromkeys(one.kind for one in several if one.epsilon < math.inf)]
+    refuted = any(one.status == "refuted" for one in several)
+    return [*kinds, *["not proven"] * ("proven" not in kinds), *["claim refuted"] * refuted]
+
+
+def _conditions(one: Guarantee | LowerBound, row: Row) -> str:
+    """What is to be known of a guarantee or a bound beside its text.
+
+    The row's own delta stands below the table; no delta at all promises more.
+    """
+    notion = one.notion if isinstance(one, Guarantee) else "dp"
+    named = f", {notion}" if notion in ("metric-dp", "simulation") else ""
+    other = one.epsilon < math.inf and one.delta and one.delta != row.spec.delta
+    return one.adjacency + named + (f", δ = {one.delta:g}" if other else "")
+
+
+def _guarantee(found: Guarantee, row: Row) -> dict[str, Any]:
+    return {
+        "under": _conditions(found, row),
         "kind": found.kind,
         "notion": found.notion,
         "unit": found.unit,
@@ -301,6 +336,7 @@ def _guarantee(found: Guarantee) -> dict[str, Any]:
 
 def _bound(found: LowerBound, row: Row) -> dict[str, Any]:
     return {
+        "under": _conditions(found, row),
         "unit": found.unit,
         "adjacency": found.adjacency,
         "epsilon": _short(found.epsilon),

@@ -183,10 +183,14 @@ def _of_metric(board: Sequence[Row], column: Column, stats: Sequence[Stat]) -> d
     lines = [(name, end * by) for name, values in floors for end in values if math.isfinite(end)]
     shown = scale([*(one.value * by for one in stats), *(end for _, end in lines)],
                  log=column["kind"] != "leakage" and not column["percent"], ends=ends)  # fmt: skip
-    between = {name: " to ".join(dict.fromkeys(number(end * by) for end in ends))
-               for name, ends in floors}  # fmt: skip
-    named = [{"name": name, "text": between[name], "value": _short(end)} for name, end in lines]
+    texts = {name: between(min(values), max(values), by) for name, values in floors}
+    named = [{"name": name, "text": texts[name], "value": _short(end)} for name, end in lines]
     return shown | ({"floors": named} if named else {})
+
+
+def between(low: float, high: float, by: float) -> str:
+    """A floor as text, from the least to the largest where rows have several."""
+    return " to ".join(dict.fromkeys((number(low * by), number(high * by))))
 
 
 def _of_budgets(

@@ -42,9 +42,8 @@ from uedp_bench.version import __version__
 
 STATIC = (
     "style.css", "front.css", "glossary.css", "table.css", "plots.css", "compare.css", "run.css",
-    "theme.js", "values.js", "front.js", "core.js", "views.js", "filters.js", "columns.js",
-    "presets.js", "explain.js", "table.js", "picker.js", "download.js", "plots.js",
-    "significance.js", "compare.js", "run.js", "live.js",
+    "theme.js", "values.js", "front.js", "core.js", "filters.js", "table.js", "picker.js",
+    "plots.js", "significance.js", "compare.js", "run.js", "live.js",
     "vendor/dataTables.min.js", "vendor/dataTables.dataTables.min.css", "vendor/jstat.min.js",
 )  # fmt: skip
 """Files that pages load, beside Plotly's own."""

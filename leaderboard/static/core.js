@@ -26,25 +26,23 @@ Object.assign(window.uedp, (function () {
   }
 
   /**
-   * A row with `values` {key: {value, low, high, n}} and `seeds` {seed: {key: value}}; low and
-   * high are null where there is no interval (one seed). `facets` {filter: strings} and `text`
-   * are what filters and the search look at.
+   * A row with `values` {key: {value, low, high, n}} and `seeds` {seed: {key: value}}; low and high
+   * are null where there is no interval. `facets` {filter: strings} and `text` are what filters and
+   * the search look at.
    */
   function decode(row) {
-    const values = {};
-    for (const [at, value, low, high, n] of row.values) {
-      values[columns[at].key] = { value: read(value), low: read(low), high: read(high), n };
-    }
+    const values = Object.fromEntries(row.values.map(([at, value, low, high, n]) =>
+      [columns[at].key, { value: read(value), low: read(low), high: read(high), n }]));
     for (const one of [...row.guarantees, ...row.bounds]) {
       one.epsilon = read(one.epsilon);
-      one.curve = (one.curve || []).map(([spread, sentences, epsilon]) => ({
-        spread,
-        sentences,
-        epsilon: read(epsilon),
-      }));
+      one.curve = (one.curve || []).map(([spread, sentences, epsilon]) => ({ spread, sentences, epsilon: read(epsilon) }));
     }
+    const facets = {
+      task: [row.task], source: [row.source], model: [row.model], set: [raw.sets[row.set].id],
+      mechanism: [...new Set(row.mechanisms)], unit: Object.keys(row.kinds.units), guarantee: row.kinds.all,
+    };
     const text = [row.mechanism, row.task, row.source, row.model].join(" ").toLowerCase();
-    const decoded = { ...row, values, text, facets: offers(row), kinds: kindsByUnit(row) };
+    const decoded = { ...row, values, text, facets };
     // Few views ask for what single runs measured, and these ask often.
     let seeds = null;
     Object.defineProperty(decoded, "seeds", { get: () => (seeds ??= bySeed(row)), enumerable: true });
@@ -53,53 +51,8 @@ Object.assign(window.uedp, (function () {
 
   /** What the runs of a row measured: {seed: {key: value}}. */
   function bySeed(row) {
-    const seeds = {};
-    for (const [seed, found] of Object.entries(row.seeds)) {
-      seeds[seed] = {};
-      row.values.forEach(([at], place) => {
-        if (found[place] !== null) {
-          seeds[seed][columns[at].key] = read(found[place]);
-        }
-      });
-    }
-    return seeds;
-  }
-
-  /** What guarantees say: kinds with a finite epsilon, and what is wrong with the others. */
-  function kindsOf(guarantees) {
-    const kinds = new Set(guarantees.filter((one) => one.epsilon < Infinity).map((one) => one.kind));
-    if (!kinds.has("proven")) {
-      kinds.add("not proven");
-    }
-    if (guarantees.some((one) => one.status === "refuted")) {
-      kinds.add("claim refuted");
-    }
-    return [...kinds];
-  }
-
-  /** Guarantees that protect data: computation that nobody sees protects none, and spoils none. */
-  function protecting(row) {
-    return row.guarantees.filter((one) => one.unit !== "computation");
-  }
-
-  /** The same of every unit for which a row has a finite epsilon: a map. */
-  function kindsByUnit(row) {
-    const units = row.guarantees.filter((one) => one.epsilon < Infinity).map((one) => one.unit);
-    return new Map([...new Set(units)].map((unit) =>
-      [unit, kindsOf(row.guarantees.filter((one) => one.unit === unit))]));
-  }
-
-  /** What a row offers to each filter. */
-  function offers(row) {
-    return {
-      task: [row.task],
-      source: [row.source],
-      model: [row.model],
-      set: [raw.sets[row.set].id],
-      mechanism: [...new Set(row.mechanisms)],
-      unit: [...kindsByUnit(row).keys()],
-      guarantee: kindsOf(protecting(row)),
-    };
+    return Object.fromEntries(Object.entries(row.seeds).map(([seed, found]) => [seed, Object.fromEntries(
+      row.values.map(([at], place) => [columns[at].key, read(found[place])]).filter(([, value]) => value !== null))]));
   }
 
   // ---------------------------------------------------------------------------------------- state
@@ -108,14 +61,13 @@ Object.assign(window.uedp, (function () {
   // first see the comparable set with most mechanisms.
   const listeners = [];
   let state = parse(window.location.hash);
-  let known = null;
+  let left = null;
 
   /** The state that a link's part from '#' on holds, or the initial one. */
   function parse(hash) {
     // Without "=", it names a place on the page.
-    const text = hash.includes("=") ? hash.slice(1) : "";
-    const given = Object.fromEntries(new URLSearchParams(text));
-    return Object.keys(given).length ? given : { ...raw.initial };
+    const linked = Object.fromEntries(new URLSearchParams(hash.includes("=") ? hash.slice(1) : ""));
+    return Object.keys(linked).length ? linked : { ...raw.initial };
   }
 
   /** The state's value of a name; "" where it has none. */
@@ -125,27 +77,21 @@ Object.assign(window.uedp, (function () {
 
   /** The part of a link after '#' that restores the state with some changes. */
   function link(changes) {
-    const wanted = Object.entries({ ...state, ...changes }).filter(
-      ([, value]) => value !== "" && value !== null && value !== undefined,
-    );
+    const wanted = Object.entries({ ...state, ...changes }).filter(([, value]) => value);
     // A state without anything is not the initial one: it shows everything.
     return `#${new URLSearchParams(wanted.length ? wanted : { view: "table" })}`;
   }
 
-  /**
-   * Changes the state, the address and every view. Empty values leave the state. Another view is
-   * a step that the browser's Back undoes; other changes are not.
-   */
+  /** Changes the state, the address and every view; another view is a step that Back undoes. */
   function set(changes) {
     const address = link(changes);
     const step = "view" in changes && (changes.view || "table") !== (get("view") || "table");
-    state = parse(address);
     try {
       window.history[step ? "pushState" : "replaceState"](null, "", address);
     } catch {
       // Browsers refuse too many changes in a short time; the page goes on without.
     }
-    tell();
+    tell(address);
   }
 
   /** Calls `draw` now and whenever the state changes. */
@@ -154,8 +100,9 @@ Object.assign(window.uedp, (function () {
     draw();
   }
 
-  function tell() {
-    known = null;
+  function tell(address) {
+    state = parse(address);
+    left = null;
     listeners.forEach((draw) => draw());
   }
 
@@ -164,11 +111,7 @@ Object.assign(window.uedp, (function () {
     event.preventDefault();
     document.getElementById("main").focus();
   });
-
-  window.addEventListener("hashchange", () => {
-    state = parse(window.location.hash);
-    tell();
-  });
+  window.addEventListener("hashchange", () => tell(window.location.hash));
 
   // -------------------------------------------------------------------------------------- filters
 
@@ -178,12 +121,9 @@ Object.assign(window.uedp, (function () {
   /** What a row offers to the filter of a name, beside the filter of its twin: strings. */
   function facets(row, name) {
     const twin = get(TWINS[name]);
-    if (!twin) {
-      return row.facets[name];
-    }
-    return name === "guarantee"
-      ? row.kinds.get(twin) || []
-      : row.facets.unit.filter((unit) => row.kinds.get(unit).includes(twin));
+    const { units } = row.kinds;
+    return !twin ? row.facets[name] : name === "guarantee" ? (Object.hasOwn(units, twin) ? units[twin] : [])
+      : row.facets.unit.filter((unit) => units[unit].includes(twin));
   }
 
   /** The choices of a filter with which a row would pass all filters; "" is any. */
@@ -196,14 +136,9 @@ Object.assign(window.uedp, (function () {
     return [...(any ? [""] : []), ...facets(row, name)];
   }
 
-  /** The words of the search, each of which must occur. */
-  function words() {
-    return get("q").toLowerCase().split(/\s+/).filter(Boolean);
-  }
-
   /** True if a row has all words of the search. */
-  function found(row, sought = words()) {
-    return sought.every((word) => row.text.includes(word));
+  function matches(row, words = get("q").toLowerCase().split(/\s+/)) {
+    return words.every((word) => row.text.includes(word));
   }
 
   /** The filters in force that a row does not pass: names. */
@@ -213,11 +148,7 @@ Object.assign(window.uedp, (function () {
 
   /** The rows that the filters leave, in the order of the data. */
   function shown() {
-    if (known === null) {
-      const sought = words();
-      known = rows.filter((row) => found(row, sought) && !failed(row).length);
-    }
-    return known;
+    return (left ??= rows.filter((row) => matches(row) && !failed(row).length));
   }
 
   // ---------------------------------------------------------------------------------------- ranks
@@ -240,43 +171,28 @@ Object.assign(window.uedp, (function () {
 
   /**
    * Ranks among rows whose utility compares: a map from row id to [best, worst]; rows of one seed
-   * have none. The two differ where intervals overlap: such rows are tied; so are rows that leak
-   * less than nothing, for that is chance. Rows that learned nothing come after all others,
-   * whatever the metric: what they do not leak they never knew.
+   * have none. The two differ where intervals overlap: such rows are tied. Rows that learned nothing
+   * come after all others, whatever the metric: what they do not leak they never knew.
    */
   function ranks(among, key) {
-    const better = (columnOf.get(key) || {}).better;
+    const column = columnOf.get(key) || {};
     const places = new Map();
-    if (!better) {
-      return places;
-    }
-    const sets = new Map(among.map((row) => [row.set, { able: [], idle: [] }]));
-    for (const row of among) {
-      if (row.values[key] && row.values[key].low !== null) {
-        sets.get(row.set)[idle(row) ? "idle" : "able"].push(row);
+    const sign = column.better === "higher" ? -1 : 1; // with it, less is better
+    const ordered = (numbers) => numbers.sort((a, b) => a - b || 0);
+    const ends = (row) => ordered([row.values[key].low, row.values[key].high].map((end) => worth(column, end) * sign));
+    const rivals = column.better ? among.filter((row) => row.values[key] && row.values[key].low !== null) : [];
+    for (const set of Map.groupBy(rivals, (row) => row.set).values()) {
+      const able = set.filter((row) => !idle(row));
+      for (const [mine, others] of [[able, 0], [set.filter(idle), able.length]]) {
+        // A row surely beats another where its interval ends before the other's starts.
+        const [starts, stops] = [0, 1].map((end) => ordered(mine.map((row) => ends(row)[end])));
+        for (const row of mine) {
+          const [start, stop] = ends(row);
+          places.set(row.id, [others + before(stops, start) + 1, others + before(starts, stop, true)]);
+        }
       }
-    }
-    // With the sign, less is better. A row surely beats another where its interval ends before
-    // the other's starts.
-    const sign = better === "higher" ? -1 : 1;
-    const column = columnOf.get(key);
-    const ends = (row) => [row.values[key].low, row.values[key].high]
-      .map((end) => worth(column, end) * sign).sort(order);
-    for (const found of sets.values()) {
-      rankAmong(found.able, 0);
-      rankAmong(found.idle, found.able.length);
     }
     return places;
-
-    /** Ranks rivals among themselves, after so many others. */
-    function rankAmong(rivals, others) {
-      const starts = rivals.map((row) => ends(row)[0]).sort(order);
-      const stops = rivals.map((row) => ends(row)[1]).sort(order);
-      for (const row of rivals) {
-        const [start, stop] = ends(row);
-        places.set(row.id, [others + before(stops, start) + 1, others + before(starts, stop, true)]);
-      }
-    }
   }
 
   /** True if a row is no better than what needs no private text; null if nobody knows. */
@@ -284,12 +200,5 @@ Object.assign(window.uedp, (function () {
     return row.learned === false;
   }
 
-  function order(a, b) {
-    return a < b ? -1 : a > b ? 1 : 0;
-  }
-
-  return {
-    LISTS, raw, rows, rowOf, columns, columnOf, sets: raw.sets,
-    get, set, link, subscribe, found, failed, choices, shown, ranks, worth, idle, protecting,
-  };
+  return { LISTS, raw, rows, rowOf, columns, columnOf, sets: raw.sets, get, set, link, subscribe, matches, failed, choices, shown, ranks, worth, idle };
 })());

@@ -1,175 +1,151 @@
 "use strict";
-// Search, filters with the number of rows that each choice would leave, and what is shown.
+// The tabs Table, Plots and Compare; the search; filters with the number of rows that each choice
+// would leave; and what is shown.
 (function () {
-  const { LISTS, raw, rows, sets, get, set, subscribe, found, choices, shown, element } =
-    window.uedp;
-  const TYPING = 150; // milliseconds without a key before the search runs
+  const { LISTS, raw, rows, rowOf, sets, get, set, subscribe, matches, choices, shown, element } = window.uedp;
+
+  // ----------------------------------------------------------------------------------------- tabs
+
+  const VIEWS = ["table", "plots", "compare"];
+  const tabs = VIEWS.map((view) => document.getElementById(`tab-${view}`));
+  const plotly = document.getElementById("plotly");
+  // A listener from before it is asked for hears every failure.
+  plotly.addEventListener("error", () => plotly.setAttribute("data-missing", ""));
+
+  /** Shows the link's view, selects its tab, and says how many rows are picked. */
+  function drawTabs() {
+    const view = Math.max(VIEWS.indexOf(get("view")), 0);
+    VIEWS.forEach((name, at) => {
+      tabs[at].setAttribute("aria-selected", String(at === view));
+      tabs[at].tabIndex = at === view ? 0 : -1;
+      document.getElementById(`view-${name}`).hidden = at !== view;
+    });
+    // The script that draws is larger than all the rest: a table opens without it.
+    if (view && !plotly.src) {
+      plotly.src = plotly.dataset.src;
+    }
+    const picked = new Set(get("rows").split(",").filter((id) => rowOf.has(id))).size;
+    document.getElementById("picked").textContent = picked ? `(${picked})` : "";
+  }
+
+  tabs.forEach((tab, at) => {
+    tab.addEventListener("click", () => set({ view: VIEWS[at] }));
+    tab.addEventListener("keydown", (event) => {
+      const next = { ArrowLeft: at + tabs.length - 1, ArrowRight: at + 1, Home: 0, End: tabs.length - 1 }[event.key];
+      if (next !== undefined) {
+        event.preventDefault();
+        set({ view: VIEWS[next % tabs.length] });
+        tabs[next % tabs.length].focus();
+      }
+    });
+  });
+  subscribe(drawTabs);
+
+  // -------------------------------------------------------------------------------------- filters
+
   const search = document.getElementById("q");
   const summary = document.getElementById("summary");
   const selects = new Map(LISTS.map((name) => [name, document.getElementById(`filter-${name}`)]));
-  const order = new Intl.Collator("en", { numeric: true }).compare;
-  let told = null;
-  let waiting = 0;
+  const collator = new Intl.Collator("en", { numeric: true });
+  const nothing = (...more) => Object.fromEntries([...more, ...LISTS].map((name) => [name, ""]));
+  const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+  const titled = (at) => `${sets[at].letter}: ${sets[at].title}`;
+  let [drawn, waiting] = [null, 0];
 
-  /** How many rows each choice of each filter would leave, beside the other filters. */
-  function counts() {
-    const left = new Map(LISTS.map((name) => [name, new Map([["", 0]])]));
-    for (const row of rows.filter((row) => found(row))) {
-      for (const name of LISTS) {
-        for (const choice of choices(row, name)) {
-          left.get(name).set(choice, (left.get(name).get(choice) || 0) + 1);
-        }
-      }
-    }
+  /** How many rows each choice of a filter would leave, beside the other filters. */
+  function counts(name, found) {
+    const left = new Map();
+    found.flatMap((row) => choices(row, name)).forEach((choice) => left.set(choice, (left.get(choice) || 0) + 1));
     return left;
-  }
-
-  /** All choices of a filter, in the order in which the list has them. */
-  function every(name) {
-    if (name === "set") {
-      return sets.map((one) => one.id);
-    }
-    return [...new Set(rows.flatMap((row) => row.facets[name]))].sort(order);
-  }
-
-  /** What a choice is called in its list. */
-  function label(name, choice) {
-    if (choice === "") {
-      return "any";
-    }
-    const of = name === "set" ? sets.find((one) => one.id === choice) : null;
-    return of ? `${of.letter}: ${of.title}` : choice;
   }
 
   /** Fills a list: choices that would leave nothing are disabled, unless they are in force. */
   function fill(name, left) {
     const select = selects.get(name);
-    if (!select.options.length) {
-      select.append(...["", ...every(name)].map((value) => element("option", { value })));
-    }
     const now = get(name);
-    if (now && ![...select.options].some((option) => option.value === now)) {
-      select.append(element("option", { value: now }));
+    const every = name === "set" ? sets.map(({ id }) => id) : [...new Set(rows.flatMap((row) => row.facets[name]))].sort(collator.compare);
+    const missing = now && !every.includes(now) ? [now] : []; // of a link that somebody made up
+    if (!select.options.length || missing.length) {
+      select.replaceChildren(...["", ...every, ...missing].map((value) => element("option", { value })));
     }
     for (const option of select.options) {
       const count = left.get(option.value) || 0;
-      option.textContent = `${label(name, option.value)} (${count})`;
+      const at = name === "set" ? sets.findIndex(({ id }) => id === option.value) : -1;
+      option.textContent = `${at < 0 ? option.value || "any" : titled(at)} (${count})`;
       option.disabled = !count && option.value !== "" && option.value !== now;
     }
     select.value = now;
     select.classList.toggle("in-force", now !== "");
   }
 
-  // -------------------------------------------------------------------------------------- summary
-
-  /** "1 row", "2 rows". */
-  function plural(count, word) {
-    return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
-  }
-
   /** How many rows and runs are shown, of how many. */
   function tally(now) {
-    const runs = now.reduce((sum, row) => sum + row.runs.length, 0);
-    const lost = now.reduce((sum, row) => sum + row.failed, 0);
-    const failures = lost ? `, ${lost} of them failed` : "";
-    return (
-      `${now.length.toLocaleString("en")} of ${plural(rows.length, "row")}, ` +
-      `${runs.toLocaleString("en")} of ${plural(raw.runs, "run")}${failures}.`
-    );
+    const sum = (of) => now.reduce((total, row) => total + of(row), 0);
+    const lost = sum((row) => row.failed);
+    return `${now.length.toLocaleString("en")} of ${plural(rows.length, "row")}, ${sum((row) => row.runs.length).toLocaleString("en")} of ` +
+      `${plural(raw.runs, "run")}${lost ? `, ${lost} of them failed` : ""}.`;
+  }
+
+  /** A button that it replaces by what it shows: the focus goes to the summary. */
+  function narrow(changes, attributes, text) {
+    return element("button", { type: "button", ...attributes, onclick: () => {
+      set(changes);
+      summary.focus();
+    } }, text);
   }
 
   /** The sets of the shown rows; where there are several, that ranks hold within one. */
   function comparable(now) {
-    const members = new Map();
-    now.forEach((row) => members.set(row.set, (members.get(row.set) || 0) + 1));
-    const found = [...members].sort(([a], [b]) => a - b);
-    if (found.length < 2) {
-      return found.map(([at]) => element("p", {}, `All rows compare: ${sets[at].title}.`));
+    const members = [...Map.groupBy(now, (row) => row.set)].sort(([a], [b]) => a - b);
+    if (members.length === 1) {
+      return element("p", {}, `All rows compare: ${sets[members[0][0]].title}.`);
     }
-    const items = found.map(([at, count]) =>
-      element("li", {}, `${sets[at].letter}: ${sets[at].title} (${plural(count, "row")}) `,
-        element("button", {
-          type: "button",
-          class: "small",
-          "aria-label": `Show set ${sets[at].letter} only`,
-          onclick: () => narrow({ set: sets[at].id }),
-        }, "Show only these")),
-    );
-    const letters = found.map(([at]) => sets[at].letter).join(", ");
-    return [
-      element("details", {},
-        element("summary", {},
-          `Rows belong to ${found.length} sets (${letters}); ranks are within sets of rows that ` +
-          "compare: same task, source, model, corpus and vocabulary."),
-        element("ul", {}, items)),
-    ];
+    return element("details", {},
+      element("summary", {}, `Rows belong to ${members.length} sets (${members.map(([at]) => sets[at].letter).join(", ")}); ranks are within sets ` +
+        "of rows that compare: same task, source, model, corpus and vocabulary."),
+      element("ul", {}, members.map(([at, mine]) => element("li", {}, `${titled(at)} (${plural(mine.length, "row")}) `,
+        narrow({ set: sets[at].id }, { class: "small", "aria-label": `Show set ${sets[at].letter} only` }, "Show only these")))));
   }
 
   /** Where nothing is left: whether the search finds rows that the filters hide. */
-  function elsewhere() {
-    const hidden = get("q") ? rows.filter((row) => found(row)).length : 0;
-    if (!hidden) {
-      const nowhere = get("q") ? "The search finds no row at all." : "The filters leave no row.";
-      return [element("p", {}, rows.length ? nowhere : "There are no results yet.")];
-    }
-    const clear = Object.fromEntries(LISTS.map((name) => [name, ""]));
-    return [
-      element("p", {}, `The filters leave no row; the search finds ${plural(hidden, "row")} elsewhere. `,
-        element("button", { type: "button", class: "primary", onclick: () => narrow(clear) },
-          `Search without filters (${hidden})`)),
-    ];
+  function elsewhere(found) {
+    return get("q") && found.length
+      ? element("p", {}, `The filters leave no row; the search finds ${plural(found.length, "row")} elsewhere. `,
+        narrow(nothing(), { class: "primary" }, `Search without filters (${found.length})`))
+      : element("p", {}, !rows.length ? "There are no results yet." : get("q") ? "The search finds no row at all." : "The filters leave no row.");
   }
-
-  /** A button's action that replaces the button: the focus goes to the summary. */
-  function narrow(changes) {
-    set(changes);
-    summary.focus();
-  }
-
-  // ----------------------------------------------------------------------------------------- draw
 
   /** Draws where filters or search have changed; the summary is read aloud each time. */
   function draw() {
     const key = JSON.stringify(["q", ...LISTS].map(get));
-    if (key === told) {
+    if (key === drawn) {
       return;
     }
-    told = key;
-    const left = counts();
-    LISTS.forEach((name) => fill(name, left.get(name)));
+    drawn = key;
+    const found = rows.filter((row) => matches(row));
+    LISTS.forEach((name) => fill(name, counts(name, found)));
     if (!waiting) {
       search.value = get("q");
     }
     const active = LISTS.filter((name) => get(name)).length;
     document.getElementById("filters-in-force").textContent = active ? `(${active} in force)` : "";
     const now = shown();
-    summary.replaceChildren(
-      element("p", {}, tally(now)),
-      ...(now.length ? comparable(now) : elsewhere()),
-    );
+    summary.replaceChildren(element("p", {}, tally(now)), now.length ? comparable(now) : elsewhere(found));
   }
 
-  /** Shows every row: no filter and no search. */
-  function reset() {
-    window.clearTimeout(waiting);
-    waiting = 0;
-    set(Object.fromEntries(["q", ...LISTS].map((name) => [name, ""])));
-  }
-
-  /** Runs the search once nothing has been typed for a moment. */
-  function typed() {
+  selects.forEach((select, name) => select.addEventListener("change", () => set({ [name]: select.value })));
+  search.addEventListener("input", () => {
     window.clearTimeout(waiting);
     waiting = window.setTimeout(() => {
       set({ q: search.value.trim() });
       waiting = 0;
-    }, TYPING);
-  }
-
-  selects.forEach((select, name) => {
-    select.addEventListener("change", () => set({ [name]: select.value }));
+    }, 150); // milliseconds without a key
   });
-  search.addEventListener("input", typed);
-  document.getElementById("everything").addEventListener("click", reset);
+  document.getElementById("everything").addEventListener("click", () => {
+    window.clearTimeout(waiting);
+    waiting = 0;
+    set(nothing("q"));
+  });
   // Small screens show the table first.
   document.getElementById("selects").open = window.matchMedia("(min-width: 701px)").matches;
   subscribe(draw);

@@ -1,111 +1,59 @@
 "use strict";
-// What the reader picks of the table: the metric that ranks, columns, rows to compare; and notes.
+// What readers do with the table: rank, choose columns, compare rows, keep a link, take files; and notes.
 (function () {
-  const { get, set, subscribe, shown, columns, columnOf, heading, brief, number, element } = window.uedp;
-  const { optional, picked, chosen, pickedRows, preset, PRESETS } = window.uedp.grid;
-  const metric = document.getElementById("metric");
-  const menu = document.getElementById("picker");
-  const list = document.getElementById("column-list");
-  const presets = document.getElementById("presets");
-  const picks = document.getElementById("picks");
-  let told = null;
+  const { get, set, subscribe, shown, link, columns, columnOf, sets, heading, brief, number, csvField, element, save, copy, idle } = window.uedp;
+  const { optional, picked, chosen, pickedRows, preset, PRESETS, inOrder } = window.uedp.grid;
+  const at = (id) => document.getElementById(id);
+  const [metric, menu, list, presets, picks] = ["metric", "picker", "column-list", "presets", "picks"].map(at);
+  const inGroups = (found, node) => [...Map.groupBy(found, ({ group }) => group)].map(([label, each]) => node(label, each));
+  let drawn = null;
 
-  // ---------------------------------------------------------------------------------------- ranks
+  // ---------------------------------------------------------------------------- ranks and columns
 
-  /** The metrics that rank some shown row, by group. */
-  function rankable(now) {
-    const found = columns.filter((column) => column.better &&
-      (column.key === get("metric") || now.some((row) => column.key in row.values)));
-    return grouped(found);
-  }
-
-  /** Columns by group, in order. */
-  function grouped(found) {
-    const groups = new Map(found.map((column) => [column.group, []]));
-    found.forEach((column) => groups.get(column.group).push(column));
-    return groups;
-  }
-
-  /** Fills the list of metrics. */
+  /** Fills the list of metrics that rank some shown row. */
   function offer(now) {
-    const groups = [...rankable(now)].map(([label, found]) =>
-      element("optgroup", { label }, found.map((column) =>
-        element("option", { value: column.key },
-          `${heading(column)} (${column.better} is better)`))));
-    metric.replaceChildren(element("option", { value: "" }, "no metric"), ...groups);
+    const found = columns.filter((column) => column.better && (column.key === get("metric") || now.some((row) => column.key in row.values)));
+    metric.replaceChildren(element("option", { value: "" }, "no metric"), ...inGroups(found, (label, each) => element("optgroup", { label },
+      each.map((column) => element("option", { value: column.key }, `${heading(column)} (${column.better} is better)`)))));
     metric.value = columnOf.has(get("metric")) ? get("metric") : "";
   }
 
-  /** Ranks by another metric; the table is sorted by rank unless the reader sorts it. */
-  function rank() {
+  // Another metric ranks; the table is sorted by rank unless the reader sorts it.
+  metric.addEventListener("change", () => {
     const free = !get("sort") || get("sort").startsWith("rank:");
     set({ metric: metric.value, ...(free ? { sort: metric.value ? "rank:asc" : "" } : {}) });
-  }
+  });
 
-  // -------------------------------------------------------------------------------------- columns
-
-  presets.append(...PRESETS.map(([name, about]) => element("button", {
-    type: "button", value: name, title: about,
-    onclick: () => set({ preset: name === PRESETS[0][0] ? "" : name, columns: "" }),
-  }, name)));
-
-  /** Marks the preset in force; none where readers picked columns themselves. */
-  function press() {
-    for (const button of presets.querySelectorAll("button")) {
-      button.setAttribute("aria-pressed", String(!picked() && button.value === preset()));
-    }
-  }
+  presets.append(...Object.entries(PRESETS).map(([name, [about]]) => element("button", { type: "button", value: name, title: about,
+    onclick: () => set({ preset: name === "decide" ? "" : name, columns: "" }) }, name)));
 
   /** Shows or hides a column; from then on the columns are the reader's. */
-  function toggle(key, on) {
-    const keys = new Set([...(picked() || chosen())].filter((other) => other !== key && other));
-    if (on) {
-      keys.add(key);
-    }
+  function toggle({ value, checked }) {
+    const keys = new Set([...(picked() || chosen())].filter((key) => key && key !== value));
     // Without any, only the mechanism shows: the link needs something to say so.
-    set({ columns: [...keys].map(encodeURIComponent).join(",") || "none" });
-  }
-
-  /** One column's box, with what it is. */
-  function choice(column, on) {
-    const id = `column-${optional.indexOf(column)}`;
-    return element("div", { class: "choice" },
-      element("input", { type: "checkbox", id, value: column.key, checked: on,
-        "aria-describedby": `${id}-about`,
-        onchange: (event) => toggle(column.key, event.target.checked) }),
-      element("label", { for: id }, column.label), " ",
-      element("span", { class: "note", id: `${id}-about` }, column.about || ""));
+    set({ columns: [...keys, ...(checked ? [value] : [])].map(encodeURIComponent).join(",") || "none" });
   }
 
   /** The menu of columns that have a value in some shown row, or that are picked. */
   function fill(now) {
     const on = chosen(now);
-    const groups = [...grouped(offers(now))].map(([name, found]) =>
-      element("fieldset", {}, element("legend", {}, name),
-        found.map((column) => choice(column, on.has(column.key)))));
+    const offers = optional.filter((column) => on.has(column.key) || now.some(column.has));
+    at("picked-columns").textContent = `(${offers.filter(({ key }) => on.has(key)).length} of ${offers.length})`;
+    if (!menu.open) {
+      return; // many boxes: they are made when somebody looks
+    }
     const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
     list.replaceChildren(
       element("div", { class: "row" },
-        element("button", { type: "button", id: "reset-columns", onclick: () => set({ columns: "" }) },
-          "Reset to the preset"),
+        element("button", { type: "button", id: "reset-columns", onclick: () => set({ columns: "" }) }, "Reset to the preset"),
         element("button", { type: "button", onclick: close }, "Close")),
-      ...groups);
-    if (focused) {
-      document.getElementById(focused)?.focus();
-    }
-  }
-
-  /** The columns that some shown row has, or that are picked. */
-  function offers(now) {
-    const on = chosen(now);
-    return optional.filter((column) => on.has(column.key) || now.some(column.has));
-  }
-
-  /** Says how many columns show. */
-  function tally(now) {
-    const [on, offered] = [chosen(now), offers(now)];
-    const count = offered.filter((column) => on.has(column.key)).length;
-    document.getElementById("picked-columns").textContent = `(${count} of ${offered.length})`;
+      ...inGroups(offers, (group, each) => element("fieldset", {}, element("legend", {}, group), each.map((column) => {
+        const id = `column-${optional.indexOf(column)}`;
+        return element("div", { class: "choice" }, element("input", { type: "checkbox", id, value: column.key, checked: on.has(column.key),
+          "aria-describedby": `${id}-about`, onchange: (event) => toggle(event.target) }), element("label", { for: id }, column.label), " ",
+        element("span", { class: "note", id: `${id}-about` }, column.about || ""));
+      }))));
+    at(focused)?.focus();
   }
 
   /** Closes the menu; the keyboard goes on from its button. */
@@ -114,86 +62,139 @@
     menu.querySelector("summary").focus();
   }
 
-  // Many boxes: they are made when somebody looks.
-  menu.addEventListener("toggle", () => menu.open && fill(shown()));
-  menu.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && menu.open) {
-      close();
-    }
-  });
+  menu.addEventListener("toggle", () => fill(shown()));
+  menu.addEventListener("keydown", (event) => event.key === "Escape" && menu.open && close());
   document.addEventListener("click", (event) => {
     // What was clicked may have been replaced by now.
-    if (menu.open && event.target.isConnected && !menu.contains(event.target)) {
-      menu.open = false;
-    }
+    menu.open &&= !event.target.isConnected || menu.contains(event.target);
   });
 
-  // ------------------------------------------------------------------------------- picks and notes
-
-  /** Says how many rows are picked, with the ways on. */
-  function count() {
-    const rows = pickedRows().length;
-    picks.classList.toggle("some", rows > 0);
-    picks.querySelector("span").textContent = `${rows} picked`;
-  }
+  // ---------------------------------------------------------------------------------------- notes
 
   /** What the shown columns and marks mean. */
   function notes(now) {
     const on = chosen(now);
     const deltas = [...new Set(now.map((row) => row.delta))].sort((a, b) => a - b);
     const ranking = columnOf.get(get("metric"));
+    const floor = ranking && typeof ranking.nothing === "number" ? `${number((ranking.percent ? 100 : 1) * ranking.nothing)}${ranking.percent ? " %" : ""}` : "";
     const lines = [
       "± is half of the 95 % interval over seeds (Student's t); (n = 1) is one seed, without an interval.",
       `${deltas.length ? `δ = ${deltas.map(brief).join(", ")}. ` : ""}✗ marks a claim that an attack refuted, ⊘ a proof that is refused: open it for the reason.`,
-      optional.some((column) => on.has(column.key) && column.kind === "promise")
-        ? "Columns of ε sort within one notion, privacy unit and adjacency: others do not compare. A filter by privacy unit picks one."
-        : null,
-      now.some(window.uedp.idle) ? "learned nothing: no better than the best floor of its set, its interval considered. Such rows rank after all others, and stand on no front." : null,
-      now.some((row) => row.better) ? "better than the unprotected row: the unprotected row of the set is under-trained, and nothing in the set says what privacy costs." : null,
-      now.some((row) => row.learned === null && row.n) ? "Of some rows it is not known whether they learned anything: the column “learned” says of which." : null,
-      ranking ? `Ranks by ${heading(ranking)} are among the rows shown, within a comparable set. ` +
-        "Rows whose intervals overlap are tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank." +
-        (typeof ranking.nothing === "number" ? ` Nothing leaks at ${ranking.percent ? `${number(100 * ranking.nothing)} %` : number(ranking.nothing)}; less is chance, and ranks as that.` : "") : null,
+      optional.some((column) => on.has(column.key) && column.kind === "promise") &&
+        "Columns of ε sort within one notion, privacy unit and adjacency: others do not compare. A filter by privacy unit picks one.",
+      now.some(idle) && "learned nothing: no better than the best floor of its set, its interval considered. Such rows rank after all others, and stand on no front.",
+      now.some((row) => row.better) && "better than the unprotected row: the unprotected row of the set is under-trained, and nothing in the set says what privacy costs.",
+      now.some((row) => row.learned === null && row.n) && "Of some rows it is not known whether they learned anything: the column “learned” says of which.",
+      ranking && `Ranks by ${heading(ranking)} are among the rows shown, within a comparable set. Rows whose intervals overlap are tied: 1–3 is any ` +
+        `rank from 1 to 3. A row of one seed has no interval and no rank.${floor && ` Nothing leaks at ${floor}; less is chance, and ranks as that.`}`,
     ];
     const terms = optional.filter((column) => on.has(column.key) && column.about).flatMap((column) => [
-      element("dt", {}, element("a", { href: `glossary.html#${column.place}` },
-        column.group.startsWith("leakage") ? `${column.label} (${column.group})` : column.label)),
+      element("dt", {}, element("a", { href: `glossary.html#${column.place}` }, column.label + (column.attack ? ` (${column.group})` : ""))),
       element("dd", {}, column.about + (column.better ? `; ${column.better} is better` : "")),
     ]);
-    document.getElementById("table-notes").replaceChildren(
-      ...lines.filter(Boolean).map((line) => element("p", { class: "note" }, line)),
+    at("table-notes").replaceChildren(...lines.filter(Boolean).map((line) => element("p", { class: "note" }, line)),
       element("details", {}, element("summary", {}, "What the columns mean"), element("dl", {}, terms)));
   }
 
-  // ----------------------------------------------------------------------------------------- draw
-
+  /** Draws what has changed. */
   function draw() {
-    if (document.getElementById("view-table").hidden) {
+    if (at("view-table").hidden) {
       return;
     }
-    const now = shown();
+    const [now, count] = [shown(), pickedRows().length];
+    picks.classList.toggle("some", count > 0);
+    picks.querySelector("span").textContent = `${count} picked`;
+    presets.querySelectorAll("button").forEach((button) => button.setAttribute("aria-pressed", String(!picked() && button.value === preset())));
     const key = JSON.stringify([get("metric"), get("columns"), preset(), now.map((row) => row.id)]);
-    count();
-    press();
-    if (key !== told) {
-      told = key;
+    if (key !== drawn) {
+      drawn = key;
       offer(now);
-      tally(now);
-      if (menu.open) {
-        fill(now);
-      }
+      fill(now);
       notes(now);
     }
   }
 
-  metric.addEventListener("change", rank);
-  document.getElementById("compare-picked").addEventListener("click", () => {
+  at("compare-picked").addEventListener("click", () => {
     set({ view: "compare" });
-    document.getElementById("tab-compare").focus();
+    at("tab-compare").focus();
   });
-  document.getElementById("clear-picked").addEventListener("click", () => {
+  at("clear-picked").addEventListener("click", () => {
     set({ rows: "" });
-    document.getElementById("copy-link").focus();
+    at("copy-link").focus();
   });
+
+  // ------------------------------------------------------------------------------- link and files
+
+  at("copy-link").addEventListener("click", async () => {
+    const text = window.location.href.replace(/#.*$/s, "") + link();
+    if (await copy(text)) {
+      at("link-told").textContent = "Link copied.";
+      return;
+    }
+    const field = element("input", { type: "text", readonly: true, "aria-label": "Link to this view" });
+    field.value = text;
+    at("link-told").replaceChildren("Copy this link: ", field);
+    field.focus();
+    field.select();
+  });
+
+  /** A number as the files of all results write it. */
+  const plain = (value) => (Number.isFinite(value) || value === null ? value : value > 0 ? "inf" : "-inf");
+
+  /** Everything that the page knows of a row: metrics by kind or attack, and name. */
+  function object(row) {
+    const { guarantees, bounds, values, seeds, facets, kinds, text, epsilons, id, set: place, ...rest } = row;
+    // Names are anybody's: "__proto__" is one, too.
+    const groups = { utility: Object.create(null), leakage: Object.create(null), cost: Object.create(null), diagnostics: Object.create(null) };
+    for (const [key, { value, low, high, n }] of Object.entries(values)) {
+      const { kind, attack, name } = columnOf.get(key);
+      const measured = Object.entries(seeds).filter(([, each]) => key in each).map(([seed, each]) => [seed, plain(each[key])]);
+      const group = kind === "leakage" ? (groups.leakage[attack] ??= Object.create(null)) : groups[kind];
+      group[name] = { value: plain(value), low: plain(low), high: plain(high), n, seeds: Object.fromEntries(measured) };
+    }
+    const promise = ({ under, ...one }) => ({ ...one, epsilon: plain(one.epsilon), curve: one.curve.map((point) => ({ ...point, epsilon: plain(point.epsilon) })) });
+    return { group: id, ...rest, comparable: sets[place].title, ...groups, guarantees: guarantees.map(promise), lower_bounds: bounds.map(promise) };
+  }
+
+  /** A row's columns and cells, named as in the file of all results. */
+  function line(row) {
+    const cells = {
+      mechanism: row.label, parameters: row.mechanism.slice(row.label.length).trim(), task: row.task, source: row.source, model: row.model,
+      group: row.id, comparable: sets[row.set].title, seeds: row.runs.filter((run) => run.error === "").map((run) => run.seed).join(" "),
+      failed: row.failed, delta: row.delta, older_code: String(row.older), learned: String(row.learned ?? "unknown"),
+    };
+    const add = (name, parts) => Object.entries(parts).forEach(([part, value]) => {
+      cells[part ? `${name}.${part}` : name] = value;
+    });
+    add("params", row.differs);
+    for (const { key, name } of columns.filter((column) => column.key in row.values)) {
+      const { value, low, high, n } = row.values[key];
+      // A dot in a name is no division.
+      const quoted = name.replace(/%/g, "%25").replace(/(?<!\d)\.|\.(?!\d)/g, "%2E");
+      add(key.slice(0, key.length - name.length) + quoted, { "": value, low, high, n });
+    }
+    for (const { kind, unit, adjacency, notion, epsilon, delta, status, reason } of row.guarantees) {
+      add(`${kind}.${unit}.${adjacency}`, { notion, epsilon, delta, status, reason, epsilon_is: notion === "metric-dp" ? "per unit of distance" : "" });
+    }
+    for (const { unit, adjacency, spread, sentences, epsilon, delta, confidence, attack } of row.bounds) {
+      const point = Object.entries({ spread, sentences }).filter(([, value]) => value !== null).map((part) => part.join("="));
+      add(["at_least", unit, adjacency, ...point].join("."), { epsilon, delta, confidence, attack });
+    }
+    return { ...cells, runs: row.runs.map((run) => run.id).join(" ") };
+  }
+
+  /** Rows as a CSV file with a heading. */
+  function csv(rows) {
+    const lines = rows.map(line);
+    const names = [...new Set(lines.flatMap(Object.keys))];
+    return [names, ...lines.map((cells) => names.map((name) => cells[name]))].map((cells) => `${cells.map(csvField).join(",")}\n`).join("");
+  }
+
+  for (const [kind, type, write] of [["csv", "text/csv", csv], ["json", "application/json", (rows) => `${JSON.stringify(rows.map(object), null, 1)}\n`]]) {
+    at(`download-${kind}`).addEventListener("click", () => {
+      save(`uedp-bench.${kind}`, type, write(inOrder()));
+      at("download-told").textContent = `uedp-bench.${kind}: ${inOrder().length} rows.`;
+    });
+  }
   subscribe(draw);
 })();

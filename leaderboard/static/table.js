@@ -1,14 +1,175 @@
 "use strict";
-// The table: DataTables sorts and pages what the filters leave, in the columns in force.
-(function () {
-  const { LISTS, get, set, subscribe, rowOf, shown, element } = window.uedp;
-  const { visible, floors, about } = window.uedp.grid;
+// The table: DataTables sorts and pages what the filters leave, in the columns of a preset or those
+// that the reader picked. Cells are nodes, never markup.
+window.uedp.grid = (function () {
+  const { LISTS, columns, columnOf, sets, rowOf, get, set, shown, subscribe, ranks, statOf, heading, brief, element, idle, NONE } = window.uedp;
+  const NOTIONS = ["dp", "metric-dp", "simulation"];
+  const hidden = (text) => element("span", { class: "visually-hidden" }, text);
+  const second = (text) => element("span", { class: "second" }, text);
   const place = document.getElementById("table-place");
+
+  // ---------------------------------------------------------------------------------------- cells
+
+  /** The mechanism and what tells it apart, a link to each run, and links to what its mechanisms are. */
+  function mechanism(row) {
+    const apart = row.mechanism.slice(row.label.length).replace(/^ \((.*)\)$/s, "$1");
+    const badge = (on, name, text, href) => (on ? [element(href ? "a" : "span", { class: `badge ${name}`, href }, text), " "] : []);
+    const runs = row.runs.map((run) => [" ", element("a", { href: run.page }, hidden(`${row.mechanism}, seed `), String(run.seed),
+      run.error === "" ? [] : ["\u202f✗", hidden(" failed")])]);
+    const names = [...new Set(row.mechanisms)];
+    const about = names.map((name) => [" ", element("a", {
+      href: `glossary.html#${encodeURIComponent(`mechanism-${name.replaceAll(" ", "-")}`)}`,
+      "aria-label": `About ${name}: paper, code and threat model`,
+    }, names.length > 1 ? `about ${name}` : "about")]);
+    return element("div", {},
+      element("a", { href: row.runs[0].page, class: "row-link" }, row.label, apart ? [" ", second(apart)] : []), " ",
+      badge(idle(row), "warn idle", "learned nothing"), badge(row.older, "older", "older code", "glossary.html#older-code"),
+      badge(row.better, "bad idle", "better than the unprotected row"),
+      element("span", { class: "second" }, element("span", { "aria-hidden": "true" }, runs.length > 1 ? "seeds" : "seed"), runs, about));
+  }
+
+  /** Mean, then ± half of the interval or the one seed, on a line of its own. */
+  function measured(column, row) {
+    const [mean, ...rest] = statOf(column, row).split(" ");
+    return element("div", { class: mean === NONE ? "missing" : null }, rest.length ? [`${mean} `, second(rest.join(" "))] : mean);
+  }
+
+  /** A guarantee or a bound; one that is refuted or refused says so, and opens to say why. */
+  function promise(one) {
+    const mark = { refuted: "✗", refused: "⊘" }[one.status];
+    // An infinite ε is a promise of nothing: a sign alone is easily taken for much of something.
+    return mark ? element("details", { class: `why ${one.status}` }, element("summary", {}, `${mark} ${one.text}`),
+      element("p", {}, one.reason || "no reason is given")) : element("div", {}, one.epsilon === Infinity ? `${one.text}: no protection` : one.text);
+  }
+
+  /** All of one kind, each once, with its conditions where they change. */
+  function promises(found, row) {
+    const unique = [...new Map(found.map((one) => [`${one.text},${one.under}`, one])).values()];
+    const far = found.some((one) => one.notion === "metric-dp") ? row.distances : [];
+    return unique.length ? element("div", {}, unique.map((one, at) =>
+      [promise(one), at + 1 < unique.length && unique[at + 1].under === one.under ? [] : second(one.under)]), far.map((text) => [" ", second(text)]))
+      : element("div", { class: "missing" }, NONE);
+  }
+
+  /** A rank; ties inside the interval as a range; a dash that says why where there is none. */
+  function rank(row, places) {
+    const [best, worst] = places.get(row.id) || [];
+    const one = row.values[get("metric")];
+    if (best !== undefined) {
+      return element("div", {}, best === worst ? String(best) : [element("span", { "aria-hidden": "true" }, `${best}–${worst}`),
+        hidden(`tied, rank ${best} to ${worst}`), " ", element("span", { class: "second", "aria-hidden": "true" }, "tied")]);
+    }
+    const [short, why] = !one ? ["", "not measured"] : one.n === 1 ? ["(n = 1)", "not ranked: one seed has no interval"]
+      : ["(no interval)", "not ranked: its mean has no interval"];
+    return element("div", { class: "missing" }, `${NONE} `, hidden(why), short ? element("span", { class: "second", "aria-hidden": "true" }, short) : []);
+  }
+
+  // -------------------------------------------------------------------------------------- columns
+
+  /** What the epsilons of a row sort by: notion, unit, adjacency and size of the first of the unit asked for. */
+  function first(found) {
+    const unit = get("unit");
+    const fitting = found.filter((one) => (unit ? one.unit === unit : one.unit !== "computation")).map((one) =>
+      (one.epsilon === Infinity ? [NOTIONS.length, "", "", Infinity] : [NOTIONS.indexOf(one.notion || "dp"), one.unit, one.adjacency, one.epsilon]));
+    return fitting.sort((a, b) => compare(a, b, 1))[0] || null;
+  }
+
+  /** A column of epsilons; `of` gives a row's. */
+  function epsilons(key, label, at, about, of) {
+    return { key, label, place: at, about, group: "guarantee", kind: "promise",
+      cell: (row) => promises(of(row), row), sort: (row) => first(of(row)), has: (row) => of(row).length > 0 };
+  }
+
+  /** A column about the run; `of` gives a row's word or number. */
+  function word(key, about, of = (row) => row[key], more = {}) {
+    return { key, label: key, place: key, about, group: "run", cell: (row) => element("div", {}, String(of(row))), sort: of, has: () => true, ...more };
+  }
+
+  const of = (kind) => (row) => row.guarantees.filter((one) => one.kind === kind);
+  const GUARANTEE = [
+    epsilons("proven", "proven ε", "proven", "by an accountant whose assumptions this code meets", of("proven")),
+    epsilons("stated", "stated ε", "stated", "by a component that nobody reviewed", of("stated")),
+    epsilons("claimed", "claimed ε", "claimed", "as the paper computes it", of("claimed")),
+    epsilons("bound", "ε at least", "at-least", "what attacks refuted from below, with their confidence", (row) => row.bounds),
+  ];
+  const metrics = columns.map((column) => ({ ...column, label: heading(column), number: true, cell: (row) => measured(column, row),
+    sort: (row) => (row.values[column.key] ? row.values[column.key].value : null), has: (row) => column.key in row.values }));
+  const [utility, others] = [true, false].map((which) => metrics.filter((column) => (column.kind === "utility") === which));
+  /** What readers may pick, in the order in which the table shows it. */
+  const optional = [
+    word("task", "what the protected text is used for"), word("source", "the text"), word("model", "what is trained"),
+    ...GUARANTEE, ...utility, ...others,
+    word("seeds", "runs that finished", (row) => (row.failed ? `${row.n} (${row.failed} failed)` : row.n), { number: true, sort: (row) => row.n }),
+    word("delta", "of the guarantees", (row) => brief(row.delta), { label: "δ", number: true, sort: (row) => row.delta }),
+    word("learned", "whether the utility that ranks is surely better than the best floor",
+      (row) => ({ true: "yes", false: "nothing", null: "unknown" }[row.learned]), { place: "learned-nothing" }),
+    word("device", "where the runs trained", undefined, { has: (row) => row.device !== "" }),
+  ];
+
+  /** Columns that show before the others, whatever is picked. */
+  function fixed(now) {
+    const places = ranks(now, get("metric"));
+    const { better } = columnOf.get(get("metric")) || {};
+    const leading = (row) => row.values[get("metric")].value * (better === "higher" ? -1 : 1);
+    return [
+      { key: "pick", label: "compare", cell: picker, sort: () => null },
+      // Sets stay together; in a set the best place counts, then the worst, then the mean.
+      ...(better ? [word("rank", "among the rows shown, within a set", undefined, { group: "", number: true, cell: (row) => rank(row, places),
+        sort: (row) => (places.has(row.id) ? [row.set, ...places.get(row.id), leading(row)] : null) })] : []),
+      ...(new Set(now.map((row) => row.set)).size > 1 ? [word("set", "rows of one set compare", (row) => sets[row.set].letter,
+        { group: "", sort: (row) => row.set })] : []),
+      word("mechanism", "what protects the text; a link to its first run", undefined, { group: "", place: "mechanisms", cell: mechanism }),
+    ];
+  }
+
+  // -------------------------------------------------------------------------------------- presets
+
+  const BESIDE = "utility.oov_rate"; // flatters other metrics: always beside them
+  const keys = (found) => found.map((column) => column.key);
+  const had = (found, now) => found.filter((column) => now.some(column.has));
+  const main = (now, ...kinds) => keys(had(others.filter(({ kind, main: first }) => kinds.includes(kind) && first), now));
+
+  /** The utilities that rank the shown rows, and what flatters them. */
+  function ranked(now) {
+    const heads = new Set(now.map((row) => sets[row.set].headline));
+    return [...keys(utility.filter(({ key }) => heads.has(key))), ...keys(had(utility.filter(({ key }) => key === BESIDE), now))];
+  }
+
+  /** Of every attack, the metric that says most. */
+  function foremost(now) {
+    const leaks = had(others.filter(({ kind, main: first }) => kind === "leakage" && first), now);
+    return [...Map.groupBy(leaks, ({ group }) => group).values()].map((each) => (each.find((column) => column.better) || each[0]).key);
+  }
+
+  /** What a reader wants to know: what it is for, and its columns. The first shows unless readers choose. */
+  const PRESETS = {
+    decide: ["what is proven, what it is worth, what attacks find", (now) => {
+      // What was refuted stands beside what is proven; other claims can wait.
+      const refuted = now.some((row) => row.guarantees.some((one) => one.status === "refuted"));
+      return [...keys(had(GUARANTEE.filter(({ key }) => refuted || key === "proven" || key === "stated"), now)), ...ranked(now), ...foremost(now)];
+    }],
+    guarantee: ["what is claimed, proven and refuted", (now) => [...keys(had(GUARANTEE, now)), "delta", "learned", "seeds", ...ranked(now).slice(0, 1)]],
+    leakage: ["all that attacks found", (now) => ["proven", ...main(now, "leakage")]],
+    cost: ["time, memory and messages", (now) => [...ranked(now).slice(0, 1), ...keys(had(others.filter(({ kind, main: first }) =>
+      kind === "cost" || (kind === "diagnostics" && first)), now)), "seeds", "device"]],
+  };
+  const preset = () => (Object.hasOwn(PRESETS, get("preset")) ? get("preset") : "decide");
+
+  /** Keys that readers picked, which may hold any character; null where they did not. */
+  function picked() {
+    return get("columns") ? new Set(get("columns").split(",").map(window.uedp.decoded)) : null;
+  }
+
+  /** Keys of the optional columns in force: picked or of the preset, with the metric that ranks. */
+  function chosen(now = shown()) {
+    const varying = ["task", "source", "model"].filter((name) => !get(name) && new Set(now.map((row) => row[name])).size > 1);
+    return new Set([...(picked() || [...varying, ...PRESETS[preset()][1](now)]), get("metric")]);
+  }
+
+  // ----------------------------------------------------------------------------- sorting and picks
+
   let table = null; // {api, columns, shape, data}
   let drawing = false;
-
-  // -------------------------------------------------------------------------------------- sorting
-
   const collator = new Intl.Collator("en", { numeric: true });
 
   /** Compares numbers as numbers and words as words; what is missing comes last either way. */
@@ -16,198 +177,166 @@
     if (a === null || b === null) {
       return (a === null) - (b === null);
     }
-    if (typeof a === "string") {
-      return sign * collator.compare(a, b);
-    }
     if (Array.isArray(a)) {
-      const at = a.findIndex((value, place) => value !== b[place]);
+      const at = a.findIndex((value, index) => value !== b[index]);
       return at < 0 ? 0 : compare(a[at], b[at], sign);
     }
-    return sign * (a < b ? -1 : a > b ? 1 : 0);
+    return sign * (typeof a === "string" ? collator.compare(a, b) : a < b ? -1 : a > b ? 1 : 0);
   }
 
-  window.DataTable.type("uedp", {
-    order: { asc: (a, b) => compare(a, b, 1), desc: (a, b) => compare(a, b, -1) },
-  });
+  window.DataTable.type("uedp", { order: { asc: (a, b) => compare(a, b, 1), desc: (a, b) => compare(a, b, -1) } });
 
   /** The link's order for DataTables: [[index, direction]]; none where it names no column. */
   function wanted() {
     const [, key, direction] = /^(.*):(asc|desc)$/s.exec(get("sort")) || [];
     const at = table.columns.findIndex((column) => column.key === key);
-    return at < 0 || at === 0 ? [] : [[at, direction]];
+    return at > 0 ? [[at, direction]] : [];
   }
+
+  const order = () => table.api.order().filter((one) => one[1]).map(([at, direction]) => [at, direction]);
 
   /** Keeps in the link what readers sort by. */
   function sorted() {
-    const [first] = table.api.order();
-    const text = first && first[1] ? `${table.columns[first[0]].key}:${first[1]}` : "";
+    const [[at, direction] = []] = order();
+    const text = direction ? `${table.columns[at].key}:${direction}` : "";
     if (!drawing && text !== get("sort")) {
       set({ sort: text });
     }
   }
 
-  // --------------------------------------------------------------------------------------- picked
-
   /** Ids of the rows that are picked for comparison. */
-  function picked() {
+  function pickedRows() {
     return [...new Set(get("rows").split(","))].filter((id) => rowOf.has(id));
   }
 
-  /** Picks a row or puts it back. */
-  function pick(id, on) {
-    set({ rows: [...picked().filter((other) => other !== id), ...(on ? [id] : [])].join(",") });
-  }
-
-  /** The cell that picks a row. */
+  /** The cell that picks a row, or puts it back. */
   function picker(row) {
-    return element("input", {
-      type: "checkbox",
-      value: row.id,
-      "aria-label": `Compare ${row.mechanism}, ${row.task}, ${row.source}, ${row.model}`,
-      onchange: (event) => pick(row.id, event.target.checked),
-    });
+    return element("input", { type: "checkbox", value: row.id, "aria-label": `Compare ${row.mechanism}, ${row.task}, ${row.source}, ${row.model}`,
+      onchange: ({ target }) => set({ rows: [...pickedRows().filter((other) => other !== row.id), ...(target.checked ? [row.id] : [])].join(",") }) });
   }
 
-  const PICK = { key: "pick", label: "compare", group: "", cell: picker, sort: () => null };
-
-  /** Marks the rows that are picked, on the page of the table that shows. */
+  /** On the page of the table that shows: which rows are picked, and no pager where there is one page. */
   function mark() {
-    const ids = new Set(picked());
+    const ids = new Set(pickedRows());
     for (const box of place.querySelectorAll("tbody input")) {
       box.checked = ids.has(box.value);
       box.closest("tr").classList.toggle("picked", box.checked);
     }
-  }
-
-  // ---------------------------------------------------------------------------------------- build
-
-  /** A column's heading: its label, and which way is better. */
-  function head(column, rows) {
-    const words = { lower: "↓ better", higher: "↑ better" };
-    const better = column.better
-      ? [" ", element("span", { class: "second", "aria-hidden": "true" }, words[column.better]),
-        element("span", { class: "visually-hidden" }, `${column.better} is better`)]
-      : [];
-    return element("th", {
-      scope: "col",
-      rowspan: rows,
-      "data-dt-order": column === PICK ? "disable" : null,
-    }, column === PICK
-      ? element("span", { class: "visually-hidden" }, column.label)
-      // A unit stays with the last word before it.
-      : [column.label.replace(/ (%|\(\w+\)|ε)$/, "\u00a0$1"), " ",
-        element("span", { class: "tail" }, better, " ", about(column))]);
-  }
-
-  /** A column that stands in a group of the header's first row. */
-  function grouped(column) {
-    return column.group && column.group !== "run";
-  }
-
-  /** One row of headings; two where columns form groups. */
-  function header(columns) {
-    const top = element("tr", {});
-    const bottom = element("tr", {});
-    columns.forEach((column, at) => {
-      if (!grouped(column)) {
-        top.append(head(column, columns.some(grouped) ? 2 : 1));
-        return;
-      }
-      bottom.append(head(column, 1));
-      if (at === 0 || columns[at - 1].group !== column.group) {
-        const span = columns.filter((other) => other.group === column.group).length;
-        top.append(element("th", { scope: "colgroup", colspan: span, class: "group",
-          "data-dt-order": "disable" }, element("span", {}, column.group)));
-      }
-    });
-    return columns.some(grouped) ? [top, bottom] : [top];
-  }
-
-  /** What DataTables needs to know of a column; cells are nodes, never markup. */
-  function definition(column, at) {
-    const row = column.key === "mechanism";
-    const sort = column.number ? "number" : column.kind === "promise" ? "promise" : "word";
-    return {
-      data: null,
-      type: "uedp",
-      orderable: column !== PICK,
-      orderSequence: column.better === "higher" ? ["desc", "asc", ""] : ["asc", "desc", ""],
-      ariaTitle: column.label,
-      className: ["mechanism", "pick", "seeds"].includes(column.key) ? `${sort} column-${column.key}` : sort,
-      cellType: row ? "th" : "td",
-      createdCell: row ? (cell) => cell.setAttribute("scope", "row") : null,
-      render: (data, type, found) => {
-        const now = table.columns[at];
-        return type === "display" ? now.cell(found) : type === "sort" ? now.sort(found) : "";
-      },
-    };
-  }
-
-  /** A new table of some rows and columns in the place of the old one. */
-  function build(now, columns, shape) {
-    if (table) {
-      table.api.destroy(true);
-    }
-    const rows = header(columns);
-    const node = element("table", { id: "leaderboard" },
-      element("caption", {}, element("span", { id: "caption" })), element("thead", {}, rows));
-    place.replaceChildren(node);
-    table = { columns, shape, data: "" };
-    table.api = new window.DataTable(node, {
-      data: now,
-      columns: columns.map(definition),
-      order: wanted(),
-      titleRow: rows.length - 1,
-      autoWidth: false,
-      searching: false,
-      orderMulti: false,
-      orderClasses: false,
-      pageLength: 50,
-      lengthMenu: [25, 50, 100, 250, { label: "all", value: -1 }],
-      layout: { topStart: null, topEnd: null, bottomStart: ["info", "pageLength"], bottomEnd: "paging" },
-      language: {
-        entries: { _: "rows", 1: "row" },
-        emptyTable: "No row to show.",
-        lengthMenu: "_MENU_ rows a page",
-      },
-    });
-    const region = node.parentElement;
-    region.classList.add("region");
-    for (const [name, value] of [["role", "region"], ["tabindex", "0"], ["aria-label", "Leaderboard, scrolls sideways"]]) {
-      region.setAttribute(name, value);
-    }
-    table.api.on("order", sorted);
-    table.api.on("draw", paged);
-  }
-
-  /** After every page: marks, and no pager where there is one page. */
-  function paged() {
-    mark();
     const { pages, recordsTotal } = table.api.page.info();
     place.classList.toggle("one-page", pages < 2 && recordsTotal <= 25);
   }
 
+  // ------------------------------------------------------------------------------------- headings
+
+  const box = element("div", { id: "about-column", popover: "auto", role: "dialog", "aria-labelledby": "about-column-name" });
+  document.body.append(box);
+  const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
+
+  /** Opens a box that says what a column is, with a link into the glossary. */
+  function explain(button) {
+    const column = table.columns.find(({ key }) => key === button.value);
+    const link = element("a", { href: `glossary.html#${column.place}` }, "More in the glossary");
+    box.replaceChildren(element("p", {}, element("strong", { id: "about-column-name" }, column.label)),
+      element("p", {}, sentence(column.about) || "Its component does not say what this is.", " ", column.better ? sentence(`${column.better} is better`) : ""),
+      element("p", {}, link));
+    box.showPopover();
+    const { left, bottom } = button.getBoundingClientRect();
+    box.style.left = `${Math.max(8, Math.min(left, window.innerWidth - box.offsetWidth - 8))}px`;
+    box.style.top = `${Math.max(8, Math.min(bottom + 4, window.innerHeight - box.offsetHeight - 8))}px`;
+    link.focus({ preventScroll: true });
+  }
+
+  // Before the heading hears of it, for a heading sorts.
+  for (const kind of ["click", "keydown", "keypress", "mousedown"]) {
+    place.addEventListener(kind, (event) => {
+      const button = event.target.closest("button.about");
+      if (button) {
+        event.stopPropagation();
+        if (kind === "click") {
+          explain(button);
+        }
+      }
+    }, true);
+  }
+
+  /** A column's heading: its label, which way is better, and a button that explains it. */
+  function head(column, rows) {
+    const pick = column.key === "pick";
+    return element("th", { scope: "col", rowspan: rows, "data-dt-order": pick ? "disable" : null }, pick ? hidden(column.label)
+      // A unit stays with the last word before it.
+      : [column.label.replace(/ (%|\(\w+\)|ε)$/, "\u00a0$1"), " ", element("span", { class: "tail" }, column.better ? [" ",
+        element("span", { class: "second", "aria-hidden": "true" }, { lower: "↓ better", higher: "↑ better" }[column.better]), hidden(`${column.better} is better`)] : [],
+      " ", element("button", { type: "button", class: "about", value: column.key, "aria-label": `About ${column.label}`, "aria-haspopup": "dialog" }, "?"))]);
+  }
+
+  /** One row of headings; two where columns form groups. */
+  function header(shownColumns) {
+    const grouped = ({ group }) => group && group !== "run";
+    const several = shownColumns.some(grouped);
+    const [top, bottom] = [element("tr", {}), element("tr", {})];
+    shownColumns.forEach((column, at) => {
+      if (!grouped(column)) {
+        top.append(head(column, several ? 2 : 1));
+        return;
+      }
+      bottom.append(head(column, 1));
+      if (at === 0 || shownColumns[at - 1].group !== column.group) {
+        top.append(element("th", { scope: "colgroup", colspan: shownColumns.filter(({ group }) => group === column.group).length, class: "group",
+          "data-dt-order": "disable" }, element("span", {}, column.group)));
+      }
+    });
+    return several ? [top, bottom] : [top];
+  }
+
   // ----------------------------------------------------------------------------------------- draw
 
-  /** Below all pages of the table: what the sets' baselines and floors are, in the column of their metric. */
-  function foot(now, columns) {
-    const several = new Set(now.map((row) => row.set)).size > 1;
-    const lines = floors(now).map((floor) => element("tr", { class: "floor" }, columns.map((column) =>
-      column.key === "mechanism" ? element("th", { scope: "row" }, floor.name)
-        : element("td", { class: column.number ? "number" : null },
-          column.key === floor.key ? floor.text
-            : column.key === "set" && several ? window.uedp.sets[floor.set].letter : ""))));
-    // DataTables takes an empty foot away.
-    table.api.table().node().createTFoot().replaceChildren(...lines);
+  /** What DataTables needs to know of a column. */
+  function definition(column, at) {
+    const kind = column.number ? "number" : column.kind === "promise" ? "promise" : "word";
+    const name = column.key === "mechanism";
+    return {
+      data: null, type: "uedp", orderable: column.key !== "pick", ariaTitle: column.label, cellType: name ? "th" : "td",
+      orderSequence: column.better === "higher" ? ["desc", "asc", ""] : ["asc", "desc", ""],
+      className: ["mechanism", "pick", "seeds"].includes(column.key) ? `${kind} column-${column.key}` : kind,
+      createdCell: name ? (cell) => cell.setAttribute("scope", "row") : null,
+      render: (data, type, row) => (type === "display" ? table.columns[at].cell(row) : type === "sort" ? table.columns[at].sort(row) : ""),
+    };
+  }
+
+  /** A new table of some rows and columns in the place of the old one. */
+  function build(now, shownColumns, shape) {
+    table?.api.destroy(true);
+    const titles = header(shownColumns);
+    const node = element("table", { id: "leaderboard" }, element("caption", {}, element("span", { id: "caption" })), element("thead", {}, titles));
+    place.replaceChildren(node);
+    table = { columns: shownColumns, shape, data: "" };
+    table.api = new window.DataTable(node, {
+      data: now, columns: shownColumns.map(definition), order: wanted(), titleRow: titles.length - 1, autoWidth: false, searching: false,
+      orderMulti: false, orderClasses: false, pageLength: 50, lengthMenu: [25, 50, 100, 250, { label: "all", value: -1 }],
+      layout: { topStart: null, topEnd: null, bottomStart: ["info", "pageLength"], bottomEnd: "paging" },
+      language: { entries: { _: "rows", 1: "row" }, emptyTable: "No row to show.", lengthMenu: "_MENU_ rows a page" },
+    });
+    node.parentElement.classList.add("region");
+    for (const [name, value] of [["role", "region"], ["tabindex", "0"], ["aria-label", "Leaderboard, scrolls sideways"]]) {
+      node.parentElement.setAttribute(name, value);
+    }
+    table.api.on("order", sorted);
+    table.api.on("draw", mark);
+  }
+
+  /** Below all pages of the table: what the sets' baselines and floors are; none where there are too many sets to read them. */
+  function foot(now) {
+    const found = [...new Set(now.map((row) => row.set))].sort((a, b) => a - b);
+    const lines = found.length > 3 ? [] : found.flatMap((at) => sets[at].references.map(({ name, text }) => element("tr", { class: "floor" },
+      table.columns.map(({ key, number }) => (key === "mechanism" ? element("th", { scope: "row" }, name) : element("td", { class: number ? "number" : null },
+        key === sets[at].headline ? text : key === "set" ? sets[at].letter : ""))))));
+    table.api.table().node().createTFoot().replaceChildren(...lines); // DataTables takes an empty foot away
   }
 
   /** What all shown rows have in common: it is not in the columns. */
   function caption(now) {
-    const common = ["task", "source", "model"]
-      .map((name) => [name, new Set(now.map((row) => row[name]))])
-      .filter(([, found]) => found.size === 1)
-      .map(([name, [value]]) => `${name} ${value}`);
-    return common.length ? `Mechanisms of ${common.join(", ")}` : "Mechanisms";
+    const common = ["task", "source", "model"].filter((name) => new Set(now.map((row) => row[name])).size === 1);
+    return `Mechanisms${common.length ? " of " : ""}${common.map((name) => `${name} ${now[0][name]}`).join(", ")}`;
   }
 
   /** Draws what has changed: other columns make a new table, other rows fill it anew. */
@@ -216,29 +345,24 @@
       return;
     }
     const now = shown();
-    const columns = [PICK, ...visible(now)];
-    const shape = JSON.stringify(columns.map((column) => column.key));
+    const on = chosen(now);
+    const visible = [...fixed(now), ...optional.filter((column) => on.has(column.key))];
+    const shape = JSON.stringify(keys(visible));
     const data = JSON.stringify(["q", "metric", ...LISTS].map(get));
     drawing = true;
     if (!table || table.shape !== shape) {
-      build(now, columns, shape);
-      paged();
+      build(now, visible, shape);
     } else if (table.data !== data) {
-      table.columns = columns;
+      table.columns = visible;
       table.api.order(wanted()).clear().rows.add(now).draw();
     } else if (JSON.stringify(order()) !== JSON.stringify(wanted())) {
       table.api.order(wanted()).draw();
     }
     drawing = false;
     table.data = data;
-    foot(now, columns);
+    foot(now);
     document.getElementById("caption").textContent = caption(now);
     mark();
-  }
-
-  /** The order in force: [[index, direction]]. */
-  function order() {
-    return table.api.order().filter((one) => one[1]).map(([at, direction]) => [at, direction]);
   }
 
   /** The shown rows in the order of the table, over all its pages. */
@@ -246,7 +370,6 @@
     return table ? table.api.rows({ order: "applied" }).data().toArray() : shown();
   }
 
-  window.uedp.grid.inOrder = inOrder;
-  window.uedp.grid.pickedRows = picked;
   subscribe(draw);
+  return { PRESETS, preset, picked, chosen, optional, inOrder, pickedRows };
 })();

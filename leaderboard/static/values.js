@@ -201,7 +201,16 @@ window.uedp = (function () {
     }
   }
 
+  /** A part of a link; as it is where somebody shortened the link. */
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+
   return {
-    NONE, number, brief, fixed, decimals, stat, statOf, heading, csvField, element, plain, wrap, coloured, CONFIG, save, copy,
+    NONE, decoded, number, brief, fixed, decimals, stat, statOf, heading, csvField, element, plain, wrap, coloured, CONFIG, save, copy,
   };
 })();
