@@ -1,6 +1,6 @@
 """Exact nearest words against faiss: words per second, side by side in one process.
 
-    python benchmarks/nearest_words.py [--threads 1] [--words 20000 100000] [--precision float32]
+    python benchmarks/nearest_words.py [--threads 1] [--words 20000 100000]
 
 faiss is no dependency of the project; `pip install faiss-cpu` gets it. Both sides look for the two
 nearest of random vectors to noisy ones, and take turns, so that what else the machine does slows
@@ -27,7 +27,6 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[10.0, 50.0])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--precision", choices=["bfloat16", "float32"], default="")
     options = parser.parse_args()
     try:
         import faiss
@@ -41,7 +40,7 @@ def main() -> None:
         table = (0.3 * rng.normal(size=(words, options.dimension))).astype(np.float32)
         index = faiss.IndexFlatL2(options.dimension)
         index.add(table)
-        ours = Nearest(table, precision=options.precision)
+        ours = Nearest(table)
         for epsilon in options.epsilon:
             noise = WordNoise(table, epsilon, None, "benchmark")
             queries = noise.sample(options.queries, rng)

@@ -80,16 +80,6 @@ class WordSubstitution(UntrainedTask[WordSubstitutionParams]):
         rows = corpus.take(np.flatnonzero(wanted))
         return substitute(rows, release.word_channel, p.samples, p.unlabelled, rng, labelled=corpus)
 
-    def of_channel(
-        self, rows: Corpus, channel: WordChannel, rng: np.random.Generator
-    ) -> dict[str, Estimate]:
-        """The metrics of a channel for the words of some rows, without a run.
-
-        Raises:
-            InputError: as `score`.
-        """
-        return substitute(rows, channel, self.params.samples, self.params.unlabelled, rng)
-
 
 def substitute(
     rows: Corpus,

@@ -113,17 +113,6 @@ class WordReconstruction(Attack[WordReconstructionParams]):
         samples = rarest_read(rows, aligned, guess, form)
         return Leakage(metrics | found, details | {"masked_lm": why}, samples=samples)
 
-    def of_channel(
-        self, rows: Corpus, channel: WordChannel, rng: np.random.Generator
-    ) -> dict[str, Estimate]:
-        """Errors of the adversaries who know the channel and the words of some rows.
-
-        Raises:
-            InputError: if no word of the rows is in the vocabulary.
-        """
-        metrics, _ = Learnt.of(rows, channel, self.params.samples, rng).scores(channel, rng)
-        return metrics
-
     def _masked(
         self, rows: Corpus, aligned: list[AlignedRow], run: Run, rng: np.random.Generator
     ) -> tuple[dict[str, Estimate], Any]:

@@ -7,8 +7,6 @@ import random
 import pytest
 from hostile import NAMES, VALUES, answer, rounds
 
-from uedp_bench.errors import InputError
-
 pytestmark = pytest.mark.long
 
 WORDS = (
@@ -54,7 +52,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "calibrate": ("--epsilon", "--delta", "--set", "--solve", "--spread", "--json"),
     "bound": ("--members", "--nonmembers", "--delta", "--confidence", "--method"),
     "bound one-run": ("--canaries", "--guesses", "--correct", "--delta", "--confidence", "--f-dp"),
-    "tradeoff": ("--source", "--path", "--set", "--budget", "--samples", "--seed", "--adversary"),
     "run": (
         "--task",
         "--source",
@@ -84,7 +81,6 @@ USUAL: dict[str, tuple[list[str], ...]] = {
     "calibrate": (["user-dp", "--epsilon", "8", "--set", "users=4000"],),
     "bound": (["--members", "a.txt", "--nonmembers", "b.txt"],),
     "bound one-run": (["--canaries", "100", "--guesses", "9", "--correct", "8", "--delta", "0"],),
-    "tradeoff": (["vickrey", "--source", "opinion-lexicon", "--path", "x"],),
     "run": (["quickstart"], ["--mechanism", "user-dp"]),
     "leaderboard": (["--results", "."],),
     "leaderboard validate": (["."],),
@@ -96,15 +92,11 @@ def nothing_runs(monkeypatch, tmp_path):
     from uedp_bench.harness.grid import expand
     from uedp_bench.harness.spec import parse_spec
 
-    def stop(*_, **__):
-        raise InputError("stopped here")
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
         "uedp_bench.cli.run.benchmark",
         lambda data, options, as_json: expand(parse_spec(data), options.max_runs) and None,
     )
-    monkeypatch.setattr("uedp_bench.harness.tradeoff.study_of", stop)
     (tmp_path / "a.txt").write_text("1\n2\n")
     (tmp_path / "b.txt").write_text("0\n1\n")
     (tmp_path / "x.csv").write_text("text,user\na b,1\nc,2\nd,3\ne,4\n")

@@ -34,10 +34,13 @@ def test_as_brute_force(seed, dimension, points, k, scale, shift, leave_out):
     table = (rng.normal(size=(points, dimension)) + shift).astype(np.float32)
     queries = table[rng.integers(points, size=30)] + scale * rng.normal(size=(30, dimension))
     excluded = rng.integers(points, size=30) if leave_out else None
-    found, distance = Nearest(table)(queries, k, excluded)
     expected, far = brute_force(queries, table, k, excluded)
-    assert np.array_equal(found, expected)
-    assert np.array_equal(distance, far)
+    for grouped in (1, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_nearest, "_GROUPED", grouped)
+            found, distance = Nearest(table)(queries, k, excluded)
+        assert np.array_equal(found, expected)
+        assert np.array_equal(distance, far)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -50,6 +53,40 @@ def test_near_ties_that_float32_cannot_tell(k):
     expected, _ = brute_force(queries, table, k)
     assert (scores.argmin(axis=1) != expected[:, 0]).mean() > 0.5
     assert np.array_equal(Nearest(table)(queries, k)[0], expected)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_rings_of_equal_distances_and_copies_of_points(monkeypatch, k):
+    monkeypatch.setattr(_nearest, "_GROUPED", 1)
+    rng = np.random.default_rng(7)
+    direction = rng.normal(size=(400, 12))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    ring = (1 + 1e-6 * rng.normal(size=(400, 1))) * direction
+    table = np.concatenate([ring, ring[:50], 10 + rng.normal(size=(100, 12))])
+    queries = 1e-6 * rng.normal(size=(60, 12))
+    search = Nearest(table)
+    expected, _ = brute_force(queries, table, k)
+    scores, _ = search._scores(queries)
+    assert (scores.argmin(1).numpy() != expected[:, 0]).mean() > 0.3
+    assert np.array_equal(search(queries, k)[0], expected)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 50.0])
+def test_bound_covers_the_error_of_every_score(scale):
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(500, 64)) * rng.gamma(2.0, 1.0, size=(500, 1)) + 3.0
+    queries = points[:100] + scale * rng.normal(size=(100, 64))
+    scores, error = Nearest(points)._scores(queries)
+    mean = points.mean(axis=0)
+    x, y = queries - mean, points - mean
+    true = (y**2).sum(axis=1) / 2 - x @ y.T
+    found = scores.double().numpy()
+    assert (np.abs(found - true) <= error[:, None] + _nearest._UNIT * np.abs(found)).all()
+    assert np.median(error) < 1e-3 * np.ptp(true)  # it is no vacuous bound either
+
+
+def test_points_that_are_all_one():
+    assert Nearest(np.ones((40, 5)))(np.zeros((3, 5)), 2)[0].tolist() == [[0, 1]] * 3
 
 
 def test_ties_go_to_the_smaller_index():

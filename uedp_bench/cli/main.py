@@ -26,7 +26,6 @@ from uedp_bench.cli.new import new_command
 from uedp_bench.cli.plant import plant_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.show import show_command
-from uedp_bench.cli.tradeoff import tradeoff_command
 from uedp_bench.errors import (
     InputError,
     SeveralInputError,
@@ -64,7 +63,6 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench account uedp --set NAME=VALUE    its guarantees, claimed and proven
   uedp-bench calibrate user-dp --epsilon 8    the noise that a proven guarantee needs
   uedp-bench bound --members A --nonmembers B the epsilon that an attack's scores refute
-  uedp-bench tradeoff vickrey --source NAME   inference error against utility of replaced words
   uedp-bench plant SPEC.yaml --out planted    canaries for a model that is trained elsewhere
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
   uedp-bench doctor                           what is installed, and what does not work
@@ -108,7 +106,6 @@ app.command("list")(listing.list_command)
 app.command("describe")(listing.describe_command)
 app.command("account")(account_command)
 app.command("calibrate")(calibrate_command)
-app.command("tradeoff")(tradeoff_command)
 app.command("show")(show_command)
 app.command("doctor")(doctor_command)
 app.command("new")(new_command)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.text.nearest_screen import Screen
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _BLOCK_ENTRIES = 1 << 24
 """Scores held at once: 32 or 64 MiB."""
@@ -22,25 +24,41 @@ _HALVINGS = 5
 _GROUPED = 4096
 """Fewer points than this are looked at one by one."""
 
+_UNIT = 2.0**-23
+"""Twice the unit roundoff of float32."""
+
 
 class Nearest:
     """Finds the points nearest to queries in Euclidean distance.
 
-    Scores of all points come from one product in low precision, with a bound on its error
-    (`_screen`). All points whose score is within the bound of the k-th best are compared in
+    Scores |y|^2 / 2 - x.y of queries x and points y come from one product in float32, with a bound
+    on its error. All points whose score is within the bound of the k-th best are compared in
     float64, so what is found is what comparing every pair in float64 finds; equal distances go to
     the smaller index.
 
     Args:
         points: (points, d).
         device: torch device of the products.
-        precision: bfloat16 or float32; by default the faster. The outcome is the same.
     """
 
-    def __init__(self, points: NDArray[Any], device: str = "cpu", precision: str = "") -> None:
+    def __init__(self, points: NDArray[Any], device: str = "cpu") -> None:
+        import torch
+
         self._points: FloatArray = np.asarray(points, dtype=np.float64)
         self._halvings = _HALVINGS if len(self._points) >= _GROUPED else 0
-        self._screen = Screen(self._points, device, precision, multiple=2**self._halvings)
+        # The mean of the points changes no distance, and without it numbers are small.
+        self._mean: FloatArray = self._points.mean(axis=0)
+        moved = self._points - self._mean
+        norms = (moved**2).sum(axis=1)
+        table = torch.from_numpy(-moved).float()
+        half = torch.from_numpy(norms / 2).float()
+        self._far = float(_norms(self._points).max())
+        self._largest = float(np.sqrt(norms.max()))
+        self._residual = float(_norms(moved + table.double().numpy()).max())
+        self._half_residual = float(np.abs(half.double().numpy() - norms / 2).max())
+        padding = -len(moved) % 2**self._halvings
+        self._table = torch.nn.functional.pad(table, (0, 0, 0, padding)).to(device)
+        self._half = torch.nn.functional.pad(half, (0, padding), value=torch.inf).to(device)
 
     def __call__(
         self, queries: FloatArray, k: int = 1, excluded: IntArray | None = None
@@ -74,7 +92,7 @@ class Nearest:
         """(query, point) of all pairs that can be among the k nearest, ordered by query."""
         import torch
 
-        scores, error = self._screen(queries)
+        scores, error = self._scores(queries)
         if excluded is not None:
             rows = torch.arange(len(queries), device=scores.device)
             scores[rows, torch.from_numpy(excluded).to(scores.device)] = torch.inf
@@ -85,7 +103,7 @@ class Nearest:
             least = torch.minimum(least[:, :middle], least[:, middle:])
         # The k-th best group is no better than the k-th best point.
         kth = least.amin(1) if k == 1 else least.topk(k, largest=False).values[:, -1]
-        limit = self._screen.limit(kth, error)
+        limit = self._limit(kth, error)
         row, group = (least <= limit[:, None]).nonzero(as_tuple=True)
         members = torch.arange(0, scores.shape[1], least.shape[1], device=scores.device)
         point = group[:, None] + members
@@ -95,6 +113,40 @@ class Nearest:
         if excluded is not None:
             counts &= candidate != excluded[owner]
         return owner[counts], candidate[counts]
+
+    def _scores(self, queries: FloatArray) -> tuple[Tensor, FloatArray]:
+        """(queries, points and padding) scores, and what rounding changed of a query's at most."""
+        import torch
+
+        dimension = queries.shape[1]
+        moved = queries - self._mean
+        rounded = torch.from_numpy(moved).float()
+        scores = torch.nn.functional.linear(rounded.to(self._table.device), self._table, self._half)
+        cast = rounded.double().numpy()
+        reach, far = _norms(moved) + self._largest, _norms(queries) + self._far
+        error = _norms(moved - cast) * self._largest + _norms(cast) * self._residual
+        error += self._half_residual
+        # Sums of products in float32, in any order.
+        error += (dimension + 8) * _UNIT * (_norms(cast) + self._largest) * (2 * self._largest)
+        # What the move lost, and what comparing in float64 loses.
+        error += (dimension + 8) * 2.0**-51 * reach * (reach + far)
+        return scores, error
+
+    def _limit(self, kth: Tensor, error: FloatArray) -> Tensor:
+        """(queries,) scores above which no point is among the k nearest.
+
+        Args:
+            kth: (queries,) the k-th smallest score, or more.
+            error: as `_scores` returned it.
+        """
+        import torch
+
+        # The score of a point is within `error` and one rounding of the true one, both ways.
+        top = kth.double().cpu().numpy()
+        top = top + _UNIT * np.abs(top) + 2.0 * error
+        top = np.where(top > 0, top / (1.0 - _UNIT), top / (1.0 + _UNIT))
+        nearest = torch.from_numpy(top).float()
+        return torch.nextafter(nearest, torch.full_like(nearest, torch.inf)).to(kth.device)
 
     def _best(
         self, queries: FloatArray, owner: IntArray, candidate: IntArray, k: int
@@ -109,3 +161,8 @@ class Nearest:
         first = np.searchsorted(owner, np.arange(len(queries)))
         chosen = order[first[:, None] + np.arange(k)]
         return candidate[chosen], np.sqrt(squared[chosen])
+
+
+def _norms(rows: FloatArray) -> FloatArray:
+    norms: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return norms
