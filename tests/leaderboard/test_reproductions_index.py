@@ -37,7 +37,7 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
         ("vickrey t=0.5, others|20", "utility loss", "1"): ("45.3",),
         ("metric-dp, laplace|10", "inference error (eq. 4)", "1"): ("0.56",),
         ("metric-dp, laplace|10", "utility loss", "1"): ("44.2",),
-        ("vickrey t=0.25, others|100", "utility loss"): ("21.8",),
+        ("vickrey t=0.25, others|100", "utility loss"): ("21.9",),
         ("vickrey t=1, others|100", "utility loss"): ("23.1",),
     },
     "deepcandidate": {
