@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tiny import runs
 
-from uedp_bench.cli.dry_run import _cost, _expected
+from uedp_bench.cli.dry_run import _cells, _cost, _expected
 from uedp_bench.harness import forecast, rehearsal
 from uedp_bench.harness.forecast import IN_PART, OTHER, Forecast, SettingForecast
 from uedp_bench.harness.scheduler import jobs_of
@@ -105,4 +105,7 @@ def test_a_setting_counted_as_another_keeps_its_lower_limit(
         both = forecast.forecast(jobs, "cpu", 1)
         assert [one.lower_limit for one in both.settings] == [at_least] * 2
         assert OTHER in both.settings[1].measured
+        assert [one.rough for one in both.settings] == [False, True] and both.to_dict()["rough"]
+        assert ("at least" if at_least else "roughly") in _expected(both)
+        assert _cells(both.settings[1])[-1] == ("> 1 s" if at_least else "~ 1 s")
         assert "1 setting is counted as another setting of the same mechanisms" in _expected(both)

@@ -83,8 +83,8 @@ def _cells(one: SettingForecast) -> tuple[str, ...]:
     words = "" if one.vocabulary is None else f"{one.vocabulary:,}"
     seconds = sum(one.seconds.values())
     took = _time(seconds) if one.seconds else ("finished" if not one.todo else "?")
-    if one.lower_limit and one.seconds:
-        took = f"> {took}"
+    if one.seconds and (one.lower_limit or one.rough):
+        took = f"{'>' if one.lower_limit else '~'} {took}"
     return (one.spec.label, str(len(one.seeds)), trains, ", ".join(a_round), words,
             _epsilon(one, "claimed"), _not_claimed(one), took)  # fmt: skip
 
@@ -155,16 +155,16 @@ def _rows(found: Forecast) -> list[str]:
 
 
 def _expected(found: Forecast) -> str:
-    from uedp_bench.harness.forecast import OTHER
-
     if not any(one.todo for one in found.settings):
         return "nothing is left to do"
     unknown = [one.spec.label for one in found.settings if one.todo and not one.seconds]
     but = f"; not measured: {', '.join(dict.fromkeys(unknown))}" if unknown else ""
-    others = sum(OTHER in one.measured for one in found.settings)
+    others = sum(one.rough for one in found.settings)
     counted = "1 setting is" if others == 1 else f"{others} settings are"
-    but += f"; {counted} counted {OTHER}" if others else ""
+    but += f"; {counted} counted as another setting of the same mechanisms" if others else ""
     about, least = ("at least", "at least ") if found.lower_limit else ("about", "")
+    if found.rough and not found.lower_limit:
+        about, least = "roughly", "roughly "
     return (
         f"expected: {about} {_time(60 * found.minutes)} with {found.workers} "
         f"{'worker' if found.workers == 1 else 'workers'} (measured for {found.took:.0f} s: first "

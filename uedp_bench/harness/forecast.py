@@ -86,6 +86,11 @@ class SettingForecast:
         """True if a run takes longer than is said here."""
         return self.todo > 0 and (not self.seconds or self.measured.startswith(IN_PART))
 
+    @property
+    def rough(self) -> bool:
+        """True if the time is that of another setting, which may have other numbers of steps."""
+        return self.todo > 0 and OTHER in self.measured
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return {
@@ -107,6 +112,7 @@ class SettingForecast:
             "weights": self.weights,
             "measured": self.measured,
             "lower_limit": self.lower_limit,
+            "rough": self.rough,
         }
 
 
@@ -128,6 +134,11 @@ class Forecast:
     def lower_limit(self) -> bool:
         """True if all that is left takes longer than is said."""
         return any(one.lower_limit for one in self.settings)
+
+    @property
+    def rough(self) -> bool:
+        """True if the time of any setting is that of another."""
+        return any(one.rough for one in self.settings)
 
     @property
     def minutes(self) -> float:
@@ -159,6 +170,7 @@ class Forecast:
             "expected_cpu_hours": round(self.cpu_hours, 3),
             "expected_memory_mb": round(self.memory_mb, 1),
             "lower_limit": self.lower_limit,
+            "rough": self.rough,
             "method": METHOD,
             "measuring_seconds": round(self.took, 1),
         }
