@@ -9,8 +9,9 @@
 
 An entry may name a page of its own. A metric without a dot is one of utility; `diagnostics.NAME`
 and `ATTACK.NAME` are others. A row is named by its mechanisms, joined by " + ", and by parameters
-of any of them, or is one of `rows()` and of `ladder(MECHANISM, UNIT)`, which are in the order of
-epsilon; `of` names other results than those of the file.
+of any of them, of the task or of the source, or is one of `rows()` and of
+`ladder(MECHANISM, UNIT)`, which are in the order of epsilon; `of` names other results than those
+of the file.
 """
 
 from __future__ import annotations
@@ -86,14 +87,19 @@ def _row(name: str, label: str | Row, of: str | None = None, **params: Any) -> R
     rows = [
         row
         for row in rows_of(of or name)
-        if row.label == label
-        and all(
-            any(part.params.get(key) == value for part in row.spec.mechanism)
-            for key, value in params.items()
-        )
+        if row.label == label and all(value in _values(row, key) for key, value in params.items())
     ]
     assert len(rows) == 1, f"{len(rows)} rows of {of or name} are {label} with {params}"
     return rows[0]
+
+
+def _values(row: Row, key: str) -> list[Any]:
+    """Values of a parameter in the parts of a row's spec; `clients` is their number."""
+    parts = (*row.spec.mechanism, row.spec.task, row.spec.source)
+    values = [part.params[key] for part in parts if key in part.params]
+    if key == "clients" and row.spec.clients is not None:
+        values.append(row.spec.clients.count)
+    return values
 
 
 def _stat(name: str, metric: str, label: str | Row, **params: Any) -> Stat:
@@ -139,14 +145,18 @@ def _claimed(name: str, unit: str, label: str, **params: Any) -> float:
     return epsilon
 
 
-def _refuted(name: str, label: str, of: str | None = None, **params: Any) -> set[int]:
+def _runs(name: str, label: str | Row, of: str | None = None, **params: Any) -> tuple[Result, ...]:
+    """The results of a row, which are at least one."""
+    group = _row(name, label, of=of, **params).group
+    return tuple(result for result in results_of(of or name) if result.group == group)
+
+
+def _refuted(name: str, label: str | Row, **params: Any) -> set[int]:
     """Seeds whose runs refute a claim of a row."""
-    row = _row(name, label, of=of, **params)
     return {
         result.spec.seed
-        for result in results_of(of or name)
-        if result.group == row.group
-        and any((one.kind, one.status) == ("claimed", "refuted") for one in result.guarantees)
+        for result in _runs(name, label, **params)
+        if any((one.kind, one.status) == ("claimed", "refuted") for one in result.guarantees)
     }
 
 
@@ -184,7 +194,7 @@ def _seeds(name: str, of: str | None = None) -> set[int]:
 _FUNCTIONS = {
     "row": _row, "rows": _rows, "results": _results, "mean": _mean, "low": _low, "high": _high,
     "proven": _proven, "claimed": _claimed, "refuted": _refuted, "learned": _learned,
-    "bounds": _bounds, "seeds": _seeds, "ladder": _ladder,
+    "bounds": _bounds, "seeds": _seeds, "ladder": _ladder, "runs": _runs,
 }  # fmt: skip
 _BUILTINS = {
     "abs": abs, "all": all, "any": any, "isclose": math.isclose, "inf": math.inf, "len": len,
