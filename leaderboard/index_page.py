@@ -24,9 +24,14 @@ from uedp_bench.leaderboard.boards import (
     real_first,
     title,
 )
-from uedp_bench.leaderboard.cell_text import at_distances, bound_text, guarantee_text
+from uedp_bench.leaderboard.cell_text import (
+    at_distances,
+    bound_text,
+    guarantee_text,
+    stat_text,
+)
 from uedp_bench.leaderboard.glossary.page import places
-from uedp_bench.leaderboard.metrics import column_prefix, metric, order, ranking
+from uedp_bench.leaderboard.metrics import Metric, column_prefix, metric, order, ranking
 from uedp_bench.leaderboard.plots import FRAME, between, epsilons, finite_budgets, looks, plots
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, references
@@ -242,14 +247,16 @@ def _natural(name: str) -> tuple[str | int, ...]:
 
 
 def _numbers(row: Row, places: Mapping[str, int], results: Mapping[str, Result]) -> dict[str, Any]:
-    """`values`: [column, mean, low, high, seeds]; `seeds`: the runs' values in the same order."""
+    """`values`: [column, mean, low, high, seeds, text]; `seeds`: the runs' values in this order."""
     stats = {_key(kind, attack, name): stat for kind, attack, values in _kinds(row)
              for name, stat in values.items()}  # fmt: skip
+    texts = {_key(kind, attack, name): _text(metric(kind, name), stat, len(row.seeds))
+             for kind, attack, values in _kinds(row) for name, stat in values.items()}  # fmt: skip
     shown = [key for key in stats if key in places]
     runs = {str(run.seed): _of_run(results[run.id]) for run in row.runs
             if run.status == "finished" and run.id in results}  # fmt: skip
     return {
-        "values": [[places[key], *_stat(stats[key])] for key in shown],
+        "values": [[places[key], *_stat(stats[key]), texts[key]] for key in shown],
         "seeds": {seed: [values.get(key) for key in shown] for seed, values in runs.items()},
     }
 
@@ -270,6 +277,12 @@ def _of_run(result: Result) -> dict[str, Any]:
 
 def _stat(stat: Stat) -> list[Any]:
     return [*(None if x is None else _short(x) for x in (stat.value, stat.low, stat.high)), stat.n]
+
+
+def _text(known: Metric, stat: Stat, seeds: int) -> str:
+    """Mean and interval; one that not all of a row's seeds have says how many do."""
+    text = stat_text(stat, 100.0 if known.percent else 1.0, limits=(known.low, known.high))
+    return f"{text} (n = {stat.n})" if stat.n == 1 or stat.n < seeds else text
 
 
 def _short(value: float) -> float | str:

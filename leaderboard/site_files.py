@@ -213,11 +213,8 @@ def _run_page(result: Result, copy: Copy | None, row: Row, live: bool, warning: 
 
 
 def _front(rows: Sequence[Row], live: bool) -> str:
-    context = front_context(rows)
-    data = context.pop("data")
     return _render("front.html.j2", {
-        **context, "data": embedded(data), "data_rows": bool(data["rows"]), "root": "",
-        "live": live, "links": links(),
+        **front_context(rows), "data": "{}", "root": "", "live": live, "links": links(),
     })  # fmt: skip
 
 

@@ -27,11 +27,11 @@ BUDGETS = (1, 2, 4, 8, 16)
 
 
 def choices(boards: Sequence[Board]) -> dict[str, Any]:
-    """What the page's script chooses from; boards and rows keep their order, the best row first.
+    """What readers choose from; boards and rows keep their order, the best row first.
 
     Returns:
         `units` and `tasks` [key, words] that some row is for, `budgets`, `start` (unit, task and
-        budget of the answer that shows first), `sets` and `rows`. A row
+        budget of the answer that shows first), `sets` with their rows, and all `rows`. A row
         has `e`: by unit [epsilon, text]; a null epsilon compares with none.
     """
     sets: list[dict[str, Any]] = []
@@ -45,7 +45,7 @@ def choices(boards: Sequence[Board]) -> dict[str, Any]:
                 "about": f"{spec.model.name}, corpus {(board[0].corpus or 'unknown')[:8]}",
                 "task": spec.task.name, "source": spec.source.name,
                 "metric": leading_metric(board[0]).label,
-                "better": leading_metric(board[0]).better,
+                "better": leading_metric(board[0]).better, "rows": told,
             })  # fmt: skip
             rows += told
     found = {unit for row in rows for unit in row["e"]}

@@ -17,7 +17,7 @@ MOST_SETS = 12
 
 
 def front_context(rows: Sequence[Row]) -> dict[str, Any]:
-    """The template's values, and under `data` what its script chooses from."""
+    """The template's values, and under `choices` what readers choose from."""
     found = real_first(boards(rows))
     return {
         "findings": [_shown(one) for one in findings(found)],
@@ -29,7 +29,7 @@ def front_context(rows: Sequence[Row]) -> dict[str, Any]:
             "sets": len(found),
         },
         "sets": [_set(board) for board in sorted(found, key=_size)[:MOST_SETS]],
-        "data": choices(found),
+        "choices": choices(found),
     }
 
 

@@ -2,7 +2,7 @@
 // The comparison: rows that the reader picked side by side, tested against the first of them.
 (function () {
   const { element, get, set, rows: all, rowOf, sets, columns, columnOf, raw, idle, subscribe, significance } = window.uedp;
-  const { NONE, number, fixed, decimals, stat, statOf, heading, plain, wrap, coloured, CONFIG, csvField, save } = window.uedp;
+  const { NONE, number, fixed, decimals, statOf, heading, plain, wrap, coloured, CONFIG, csvField, save } = window.uedp;
   const SYMBOLS = ["circle", "square", "triangle-up", "cross", "star", "x", "hexagon", "pentagon"];
   const view = document.getElementById("view-compare");
   const setName = (row) => `${sets[row.set].letter}: ${sets[row.set].title}`;
@@ -110,9 +110,7 @@
     }
     const scale = column.percent ? 100 : 1;
     const places = decimals((low === null ? 0 : ((high - low) / 2) * scale) || mean * scale);
-    const text = (value) => fixed(value * scale, places).replace(/^-(?=[0.,]*$)/, "");
-    const sign = mean > 0 && Number(text(mean)) !== 0 ? "+" : "";
-    return sign + text(mean) + (low === null ? "" : ` [${text(low)}, ${text(high)}]`);
+    return fixed(mean * scale, places, "exceptZero") + (low === null ? "" : ` [${fixed(low * scale, places)}, ${fixed(high * scale, places)}]`);
   }
 
   function result(test, column) {
@@ -314,7 +312,7 @@
     const means = rows.map((row, at) => [row.values[column.key], at]).filter(([one]) => one && Number.isFinite(one.value));
     const half = ([one]) => (one.low === null ? 0 : ((one.high - one.low) / 2) * scale);
     return coloured({
-      data: [...ofSeed, trace(means.map(([one, at]) => [one.value, at, plain(stat(column, one))]), {
+      data: [...ofSeed, trace(means.map(([one, at]) => [one.value, at, plain(one.text)]), {
         hovertemplate: "mean %{text}<extra></extra>", name: "mean, 95 % interval", mode: "markers",
         error_x: { array: means.map(half), color: "var(--accent)", thickness: 2, width: 6 },
         marker: { symbol: "diamond-open", size: 13, color: "var(--accent)", line: { width: 2 } } })],

@@ -26,13 +26,13 @@ Object.assign(window.uedp, (function () {
   }
 
   /**
-   * A row with `values` {key: {value, low, high, n}} and `seeds` {seed: {key: value}}; low and high
+   * A row with `values` {key: {value, low, high, n, text}} and `seeds` {seed: {key: value}}; low and high
    * are null where there is no interval. `facets` {filter: strings} and `text` are what filters and
    * the search look at.
    */
   function decode(row) {
-    const values = Object.fromEntries(row.values.map(([at, value, low, high, n]) =>
-      [columns[at].key, { value: read(value), low: read(low), high: read(high), n }]));
+    const values = Object.fromEntries(row.values.map(([at, value, low, high, n, text]) =>
+      [columns[at].key, { value: read(value), low: read(low), high: read(high), n, text }]));
     for (const one of [...row.guarantees, ...row.bounds]) {
       one.epsilon = read(one.epsilon);
       one.curve = (one.curve || []).map(([spread, sentences, epsilon]) => ({ spread, sentences, epsilon: read(epsilon) }));

@@ -2,49 +2,25 @@
 // Pages of `leaderboard serve` load themselves again when they change; what they show is in the
 // link. The reader can pause that. Pages that were built for publishing do not load this file.
 (function () {
-  const SECONDS = 2;
-  const MOST_SECONDS = 30;
+  const [SECONDS, MOST_SECONDS] = [2, 30];
   const version = `"${document.querySelector('meta[name="version"]').content}"`;
-  const button = document.createElement("button");
   const message = document.createElement("span");
-  let wait = SECONDS;
-  let timer = 0;
+  const button = Object.assign(document.createElement("button"), { type: "button", id: "live", className: "quiet" });
+  let [wait, timer] = [SECONDS, 0];
 
-  /** Keeps a value for this tab; null removes it. Storage may be blocked: it then is forgotten. */
-  function keep(name, value) {
+  /** Keeps a value for this tab, "" to forget it, or reads it. Where storage is blocked, comfort is lost only. */
+  function kept(name, value) {
     try {
-      if (value === null) {
-        window.sessionStorage.removeItem(name);
-      } else {
-        window.sessionStorage.setItem(name, value);
-      }
+      return value === undefined ? window.sessionStorage.getItem(name) || "" : window.sessionStorage.setItem(name, value);
     } catch {
-      // Nothing is lost but comfort.
-    }
-  }
-
-  /** A value that was kept in this tab, or null. */
-  function kept(name) {
-    try {
-      return window.sessionStorage.getItem(name);
-    } catch {
-      return null;
+      return "";
     }
   }
 
   let paused = kept("uedp-paused") === "yes";
 
-  /** Loads the page again, with the focus where it is. */
-  function reload() {
-    keep("uedp-focus", document.activeElement ? document.activeElement.id : null);
-    window.location.reload();
-  }
-
-  /** Asks for this page's version, unless nobody looks. */
+  /** Asks for this page's version, unless nobody looks; loads a new one with the focus where it is. */
   async function look() {
-    if (document.hidden || paused) {
-      return;
-    }
     try {
       const answer = await fetch(window.location.pathname, { method: "HEAD", cache: "no-store" });
       wait = SECONDS;
@@ -53,7 +29,8 @@
       }
       message.textContent = answer.ok ? "" : "This page is gone: its run has no result any more.";
       if (answer.ok && answer.headers.get("ETag") !== version) {
-        reload();
+        kept("uedp-focus", document.activeElement ? document.activeElement.id : "");
+        window.location.reload();
       }
     } catch {
       wait = Math.min(2 * wait, MOST_SECONDS);
@@ -64,25 +41,21 @@
   /** Looks now and again. */
   async function follow() {
     window.clearTimeout(timer);
-    await look();
+    if (!document.hidden && !paused) {
+      await look();
+    }
     timer = window.setTimeout(follow, 1000 * wait);
   }
 
   /** Shows if pages refresh. */
   function show() {
     button.textContent = paused ? "Resume updates" : "Pause updates";
-    if (paused) {
-      message.textContent = "Updates are paused.";
-    }
+    message.textContent = paused ? "Updates are paused." : "";
   }
 
-  button.type = "button";
-  button.id = "live";
-  button.className = "quiet";
   button.addEventListener("click", () => {
     paused = !paused;
-    message.textContent = "";
-    keep("uedp-paused", paused ? "yes" : null);
+    kept("uedp-paused", paused ? "yes" : "");
     show();
     follow();
   });
@@ -92,14 +65,12 @@
   show();
 
   const focused = kept("uedp-focus");
-  keep("uedp-focus", null);
+  kept("uedp-focus", "");
   window.addEventListener("load", () => {
-    const target = focused ? document.getElementById(focused) : null;
-    if (target) {
-      target.focus({ preventScroll: true });
-      if (target.type === "search") {
-        target.setSelectionRange(target.value.length, target.value.length);
-      }
+    const target = document.getElementById(focused);
+    target?.focus({ preventScroll: true });
+    if (target?.type === "search") {
+      target.setSelectionRange(target.value.length, target.value.length);
     }
   });
   document.addEventListener("visibilitychange", follow);

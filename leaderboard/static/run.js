@@ -2,29 +2,23 @@
 // The page of a run: draws its figures where they come into view, copies the spec, saves the result.
 (function () {
   const { coloured, CONFIG, save, copy } = window.uedp;
-  const figures = new Map(
-    JSON.parse(document.getElementById("data").textContent).figures.map((one) => [one.id, one.figure]),
-  );
-  const drawn = new Set();
-
-  // -------------------------------------------------------------------------------------- figures
+  const { figures } = JSON.parse(document.getElementById("data").textContent);
+  const figureOf = new Map(figures.map(({ id, figure }) => [id, figure]));
+  const script = document.getElementById("plotly");
+  const charts = document.querySelectorAll("[data-figure]");
+  const wanted = new Set();
 
   /** Draws a figure, or draws it again in the colours of another theme. */
   function draw(chart) {
-    drawn.add(chart);
-    const figure = coloured(figures.get(chart.dataset.figure));
+    const { data, layout } = coloured(figureOf.get(chart.dataset.figure));
     // Fingers scroll the page; a mouse zooms.
-    figure.layout.dragmode = window.matchMedia("(pointer: coarse)").matches ? false : "zoom";
-    window.Plotly.react(chart, figure.data, figure.layout, CONFIG);
+    layout.dragmode = window.matchMedia("(pointer: coarse)").matches ? false : "zoom";
+    window.Plotly.react(chart, data, layout, CONFIG);
   }
-
-  const script = document.getElementById("plotly");
-  const charts = document.querySelectorAll("[data-figure]");
-  const asked = new Set();
 
   /** Draws a figure once the script that draws is there; it is loaded for the first one. */
   function need(chart) {
-    asked.add(chart);
+    wanted.add(chart);
     if (window.Plotly) {
       draw(chart);
     } else if (!script.src) {
@@ -32,48 +26,25 @@
     }
   }
 
-  script.addEventListener("load", () => asked.forEach(draw));
-  script.addEventListener("error", () => {
-    charts.forEach((chart) => {
-      chart.style.minHeight = "0";
-      chart.textContent = "The script that draws figures is missing; the numbers are below.";
-    });
-  });
-
-  /** Draws what is in view, and the rest when it comes into view. */
-  function watch() {
-    const seen = new IntersectionObserver(
-      (entries) => {
-        for (const entry of entries.filter((one) => one.isIntersecting)) {
-          seen.unobserve(entry.target);
-          need(entry.target);
-        }
-      },
-      { rootMargin: "400px" },
-    );
-    charts.forEach((chart) => seen.observe(chart));
-    document.addEventListener("uedp:theme", () => drawn.forEach(draw));
-    window.addEventListener("beforeprint", () => {
-      charts.forEach((chart) => drawn.has(chart) || need(chart));
-    });
-  }
-
-  watch();
+  script.addEventListener("load", () => wanted.forEach(draw));
+  script.addEventListener("error", () => charts.forEach((chart) => {
+    chart.style.minHeight = "0";
+    chart.textContent = "The script that draws figures is missing; the numbers are below.";
+  }));
+  // What is in view, and the rest when it comes into view.
+  const seen = new IntersectionObserver((entries) => entries.filter((one) => one.isIntersecting).forEach(({ target }) => {
+    seen.unobserve(target);
+    need(target);
+  }), { rootMargin: "400px" });
+  charts.forEach((chart) => seen.observe(chart));
+  document.addEventListener("uedp:theme", () => window.Plotly && wanted.forEach(draw));
+  window.addEventListener("beforeprint", () => charts.forEach((chart) => chart.data || need(chart)));
 
   // ------------------------------------------------------------------------------ copying, saving
 
-  /** Says something to everybody, screen readers too. */
-  function tell(text) {
-    document.getElementById("told").textContent = text;
-  }
-
   /** Selects an element's text and copies it as browsers did before there was a clipboard. */
   function copySelected(element) {
-    const range = document.createRange();
-    range.selectNodeContents(element);
-    const selection = window.getSelection();
-    selection.removeAllRanges();
-    selection.addRange(range);
+    window.getSelection().selectAllChildren(element);
     return document.execCommand("copy");
   }
 
@@ -82,7 +53,8 @@
     button.addEventListener("click", async () => {
       const element = document.getElementById(button.dataset.copy);
       const copied = (await copy(element.textContent)) || copySelected(element);
-      tell(copied ? "Copied." : "Could not copy: the text is selected.");
+      // Said to everybody, screen readers too.
+      document.getElementById("told").textContent = copied ? "Copied." : "Could not copy: the text is selected.";
     });
   }
 
@@ -90,22 +62,21 @@
   const button = document.getElementById("save");
   button.hidden = false;
   button.addEventListener("click", () => save("result.json", "application/json", result.textContent));
-
-  const shown = document.getElementById("shown");
-  shown.addEventListener("toggle", () => {
-    shown.querySelector("pre").textContent = result.textContent;
+  document.getElementById("shown").addEventListener("toggle", ({ target }) => {
+    target.querySelector("pre").textContent = result.textContent;
   });
 
   // ------------------------------------------------------------------------------------- contents
 
-  /** Marks the section in view in the table of contents. */
   const links = [...document.querySelectorAll(".contents a")];
   const headings = links.map((link) => document.getElementById(link.hash.slice(1)));
+
+  /** Marks the section in view in the table of contents. */
   function mark() {
-    const current = headings.findLastIndex((one) => one.getBoundingClientRect().top < 120);
-    links.forEach((link, at) => (at === Math.max(current, 0)
-      ? link.setAttribute("aria-current", "location") : link.removeAttribute("aria-current")));
+    const current = Math.max(headings.findLastIndex((one) => one.getBoundingClientRect().top < 120), 0);
+    links.forEach((link, at) => (at === current ? link.setAttribute("aria-current", "location") : link.removeAttribute("aria-current")));
   }
+
   window.addEventListener("scroll", () => window.requestAnimationFrame(mark), { passive: true });
   mark();
 })();

@@ -11,10 +11,7 @@ uedp.significance = (function () {
     return jStat.ibeta(freedom / (freedom + t * t), freedom / 2, 0.5);
   }
 
-  /**
-   * Half of the 95 % interval of the mean of n differences, in standard deviations of these: no
-   * smaller mean reaches p < 0.05.
-   */
+  /** Half of the 95 % interval of the mean of n differences, in their standard deviations: no smaller mean reaches p < 0.05. */
   function resolution(n) {
     return jStat.studentt.inv(1 - LEVEL / 2, n - 1) / Math.sqrt(n);
   }
@@ -32,34 +29,24 @@ uedp.significance = (function () {
   }
 
   /**
-   * Student's paired t test.
-   * @param {{value: number, reference: number}[]} pairs one a seed
-   * @returns {{n: number, difference: ?number, low: ?number, high: ?number, t: ?number,
-   *   p: ?number, reason: string}} mean of value - reference with its 95 % interval; `reason`
-   *   says why there is no test, and is empty where there is one
+   * Student's paired t test of {value, reference}, one a seed: {n, difference, low, high, t, p, reason}, where
+   * difference is the mean of value - reference with its 95 % interval; `reason` says why there is no test.
    */
   function pairedTest(pairs) {
     const n = pairs.length;
-    const none = { n, difference: null, low: null, high: null, t: null, p: null, reason: "" };
-    if (n === 0) {
-      return { ...none, reason: "no seed in common" };
-    }
-    if (pairs.some((pair) => !Number.isFinite(pair.value - pair.reference))) {
-      return { ...none, reason: "infinite values" };
-    }
     const differences = pairs.map((pair) => pair.value - pair.reference);
-    const difference = jStat.mean(differences);
-    if (n === 1) {
-      return { ...none, difference, reason: "n = 1" };
+    const none = { n, difference: null, low: null, high: null, t: null, p: null };
+    if (n === 0 || !differences.every(Number.isFinite)) {
+      return { ...none, reason: n ? "infinite values" : "no seed in common" };
     }
-    if (allEqual(pairs, differences)) {
-      return { ...none, difference, reason: "all differences equal" };
+    const difference = jStat.mean(differences);
+    if (n === 1 || allEqual(pairs, differences)) {
+      return { ...none, difference, reason: n === 1 ? "n = 1" : "all differences equal" };
     }
     const deviation = jStat.stdev(differences, true);
     const half = resolution(n) * deviation;
     const t = (difference / deviation) * Math.sqrt(n);
-    const [low, high] = [difference - half, difference + half];
-    return { n, difference, low, high, t, p: twoSided(t, n - 1), reason: "" };
+    return { n, difference, low: difference - half, high: difference + half, t, p: twoSided(t, n - 1), reason: "" };
   }
 
   /** p values corrected by Holm's step-down method, in the order given. */
@@ -76,9 +63,8 @@ uedp.significance = (function () {
 
   /** Values of a metric in the seeds in which both rows have it. */
   function pairs(row, reference, key) {
-    return Object.keys(reference.seeds)
-      .filter((seed) => key in reference.seeds[seed] && key in (row.seeds[seed] || {}))
-      .map((seed) => ({ value: row.seeds[seed][key], reference: reference.seeds[seed][key] }));
+    return Object.entries(reference.seeds).filter(([seed, values]) => key in values && key in (row.seeds[seed] || {}))
+      .map(([seed, values]) => ({ value: row.seeds[seed][key], reference: values[key] }));
   }
 
   /** True if any run of a row has a value of a metric. */
@@ -87,18 +73,17 @@ uedp.significance = (function () {
   }
 
   /**
-   * Tests of rows against a reference with which their utility compares.
-   * @returns {{column: object, tests: object[]}[]} for each metric of the reference that any other
-   *   row has, the test of every row; `corrected` is p by Holm's method over the rows
+   * Tests of rows against a reference with which their utility compares: {column, tests}, for each metric of the
+   * reference that any other row has; `corrected` is p by Holm's method over the rows.
    */
   function against(reference, others, columns) {
     const shared = columns.filter(({ key }) => measures(reference, key) && others.some((row) => measures(row, key)));
     return shared.map((column) => {
-      const tests = others.map((row) => (measures(row, column.key)
-        ? pairedTest(pairs(row, reference, column.key)) : { ...pairedTest([]), reason: "not measured" }));
-      const made = tests.filter((test) => test.p !== null);
-      const corrected = holm(made.map((test) => test.p));
-      made.forEach((test, at) => {
+      const tests = others.map((row) => ({ ...pairedTest(pairs(row, reference, column.key)),
+        ...(measures(row, column.key) ? {} : { reason: "not measured" }) }));
+      const able = tests.filter((test) => test.p !== null);
+      const corrected = holm(able.map((test) => test.p));
+      able.forEach((test, at) => {
         test.corrected = corrected[at];
       });
       return { column, tests };
@@ -107,34 +92,22 @@ uedp.significance = (function () {
 
   /** A p value with two figures, more where two would hide on which side of 5 % it is. */
   function pText(p) {
-    if (p < 0.0001) {
-      return "p < 0.0001";
-    }
     let figures = 2;
     while (p !== LEVEL && Number(p.toPrecision(figures)) === LEVEL && figures < 15) {
       figures += 1;
     }
-    return `p = ${Number(p.toPrecision(figures))}`;
+    return p < 0.0001 ? "p < 0.0001" : `p = ${Number(p.toPrecision(figures))}`;
   }
 
-  /**
-   * What a test says.
-   * @returns {{side: string, text: string}} `side`: "better" or "worse" for who protects the text,
-   *   where the row differs and the metric has a direction; else empty
-   */
+  /** What a test says: {side, text}; side is "better" or "worse" for who protects the text, or empty. */
   function verdict(test, column) {
-    if (test.reason === "all differences equal") {
-      return { side: "", text: `${test.reason} (n = ${test.n})` };
-    }
     if (test.reason) {
-      return { side: "", text: `no test: ${test.reason}` };
+      return { side: "", text: test.reason === "all differences equal" ? `${test.reason} (n = ${test.n})` : `no test: ${test.reason}` };
     }
-    const numbers = `(${pText(test.corrected)}, n = ${test.n})`;
-    if (test.corrected >= LEVEL) {
-      return { side: "", text: `no difference seen ${numbers}` };
-    }
+    const differs = test.corrected < LEVEL;
     const wanted = column.better === "higher" ? test.difference > 0 : test.difference < 0;
-    return { side: column.better ? (wanted ? "better" : "worse") : "", text: `differs ${numbers}` };
+    return { side: differs && column.better ? (wanted ? "better" : "worse") : "",
+      text: `${differs ? "differs" : "no difference seen"} (${pText(test.corrected)}, n = ${test.n})` };
   }
 
   return { LEVEL, resolution, pairedTest, holm, measures, against, pText, verdict };

@@ -1,5 +1,5 @@
 "use strict";
-// Numbers as the tables of the command line write them, and elements that hold text only.
+// Numbers, texts, files and figures, as all scripts need them; elements hold text only.
 window.uedp = (function () {
   const NONE = "–";
 
@@ -8,55 +8,19 @@ window.uedp = (function () {
   /** Decimals that give three figures, or more where they are whole. */
   function decimals(value) {
     const size = Math.abs(value);
-    if (!(size < 100) || size === 0) {
-      return 0;
-    }
     // The exponent is exact, which a logarithm is not in every engine.
-    const exponent = Number(size.toExponential().split("e")[1]);
-    return size >= 10 ? 1 : size >= 0.1 ? 2 : Math.min(6, 1 - exponent);
-  }
-
-  /** Digits of a number that is not negative; ties go to the even digit, as in Python. */
-  function rounded(size, places) {
-    if (size >= 1e21) {
-      return BigInt(size).toString(); // `toFixed` would write an exponent
-    }
-    const digits = size.toFixed(places);
-    const exact = size.toFixed(100);
-    const point = exact.length - 101;
-    const rest = exact.slice(point + 1 + places);
-    const even = Number(exact[places ? point + places : point - 1]) % 2 === 0;
-    if (/^50*$/.test(rest) && even) {
-      return exact.slice(0, places ? point + 1 + places : point);
-    }
-    return digits;
+    return size >= 100 || !size ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : Math.min(6, 1 - Number(size.toExponential().split("e")[1]));
   }
 
   /** A number with so many decimals, and commas between thousands. */
-  function fixed(value, places) {
-    if (!Number.isFinite(value)) {
-      return value > 0 ? "∞" : "-∞";
-    }
-    const sign = value < 0 || Object.is(value, -0) ? "-" : "";
-    const [whole, part] = rounded(Math.abs(value), places).split(".");
-    const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-    return sign + grouped + (part ? `.${part}` : "");
+  function fixed(value, places, signDisplay = "negative") {
+    return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places, signDisplay });
   }
 
-  /** True if a number is too large, or too small, to be read with all its zeros. */
-  function extreme(value) {
-    const size = Math.abs(value);
-    return (size >= 1e15 && size < Infinity) || (size > 0 && size < 5e-7);
-  }
-
-  /**
-   * A number as tables write it: three figures, or four where they are whole; extreme ones with an
-   * exponent; infinity is ∞.
-   */
+  /** A number with three figures, or four where it is whole; extreme ones with an exponent. */
   function number(value) {
-    return extreme(value)
-      ? value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2")
-      : fixed(value, decimals(value));
+    const size = Math.abs(value);
+    return (size >= 1e15 && size < Infinity) || (size > 0 && size < 5e-7) ? value.toExponential(2) : fixed(value, decimals(value));
   }
 
   /** A number that somebody chose, as it was written: 1e-05 where it is small. */
@@ -65,41 +29,9 @@ window.uedp = (function () {
     return text.replace(/e([+-])(\d)$/, "e$10$2");
   }
 
-  /** Mean ± half of the interval; one seed says that it is one. */
-  function stat(column, found) {
-    if (!found) {
-      return NONE;
-    }
-    const scale = column.percent ? 100 : 1;
-    const mean = found.value * scale;
-    if (found.n === 1) {
-      return `${number(mean)} (n = 1)`;
-    }
-    if (found.low === null || !Number.isFinite(mean)) {
-      return number(mean);
-    }
-    if (found.low <= limit(column.low, -Infinity) && found.high >= limit(column.high, Infinity)) {
-      return `${number(mean)} (too few seeds)`;
-    }
-    const [low, high] = [found.low * scale, found.high * scale];
-    const half = (high - low) / 2;
-    const alone = extreme(mean) || half >= 1e15;
-    if (!alone && Math.abs((low + high) / 2 - mean) > 0.01 * half) {
-      return `${number(mean)} (${number(low)} to ${number(high)})`;
-    }
-    return `${number(mean)} ±${alone ? number(half) : fixed(half, decimals(mean))}`;
-  }
-
-  /** An end of what a metric can be: infinity is written as a string in the data. */
-  function limit(end, none) {
-    return Number.isFinite(end) ? end : none;
-  }
-
-  /** The same of a row; a metric that not all of its seeds have says how many do. */
+  /** What a cell says of a row's metric. */
   function statOf(column, row) {
-    const found = row.values[column.key];
-    const text = stat(column, found);
-    return found && found.n > 1 && found.n < row.n ? `${text} (n = ${found.n})` : text;
+    return row.values[column.key]?.text ?? NONE;
   }
 
   /** A column's label with its unit, unless the label ends with it. */
@@ -211,6 +143,6 @@ window.uedp = (function () {
   }
 
   return {
-    NONE, decoded, number, brief, fixed, decimals, stat, statOf, heading, csvField, element, plain, wrap, coloured, CONFIG, save, copy,
+    NONE, decoded, number, brief, fixed, decimals, statOf, heading, csvField, element, plain, wrap, coloured, CONFIG, save, copy,
   };
 })();

@@ -43,15 +43,15 @@ def data(*results):
 
 
 def values(found, at=0):
-    """{key: [mean, low, high, n]} of a row."""
+    """{key: [mean, low, high, n, text]} of a row."""
     columns = [column["key"] for column in found["columns"]]
     return {columns[place]: rest for place, *rest in found["rows"][at]["values"]}
 
 
 def test_means_and_intervals_have_six_digits_and_seeds_their_own_values():
     found = data(run(seed=1, perplexity=1 / 3), run(seed=2, perplexity=2 / 3))
-    mean, low, high, n = values(found)["utility.perplexity"]
-    assert (mean, n) == (0.5, 2)
+    mean, low, high, n, text = values(found)["utility.perplexity"]
+    assert (mean, n, text) == (0.5, 2, "0.50 ±2.12")
     assert low < mean < high
     assert all(number == float(f"{number:.6g}") for number in (low, high))
     (row,) = found["rows"]
@@ -69,7 +69,7 @@ def test_one_seed_has_no_interval_and_infinity_is_a_string():
         delta=1e-5, accountant="pld",
     )  # fmt: skip
     found = data(run(perplexity=math.inf, guarantees=(endless,)))
-    assert values(found)["utility.perplexity"] == ["inf", None, None, 1]
+    assert values(found)["utility.perplexity"] == ["inf", None, None, 1, "∞ (n = 1)"]
     (guarantee,) = found["rows"][0]["guarantees"]
     assert (guarantee["epsilon"], guarantee["text"]) == ("inf", "∞ user")
 
@@ -179,7 +179,7 @@ def test_numbers_beyond_floats_and_seeds_beyond_javascript_are_kept():
     runs = [run(seed=seed, perplexity=value, **many) for seed, value in
             ((2**60 + 1, 1.7e308), (-5, 1.7e308), (3, 1.6e308))]  # fmt: skip
     found = data(*runs)
-    mean, low, high, n = values(found)["utility.perplexity"]
+    mean, low, high, n, _ = values(found)["utility.perplexity"]
     assert mean == pytest.approx(1.66667e308) and n == 3
     assert low is None and high is None  # its upper end is no float
     assert values(found)["diagnostics.signal_to_noise"][0] == "inf"

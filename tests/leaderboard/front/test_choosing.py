@@ -45,10 +45,10 @@ def test_sets_of_real_text_come_first_and_empty_results_make_a_page():
             for source in (INVENTED, "zoo", "conll2003")]  # fmt: skip
     rows = aggregate([run for row in runs for run in row])
     context = front_context(rows)
-    assert [one["source"] for one in context["data"]["sets"]] == ["conll2003", "zoo", INVENTED]
+    assert [one["source"] for one in context["choices"]["sets"]] == ["conll2003", "zoo", INVENTED]
     assert [one["generated"] for one in context["sets"]] == [False, False, True]
     nothing = front_context([])
-    assert (nothing["findings"], nothing["sets"], nothing["data"]["rows"]) == ([], [], [])
+    assert (nothing["findings"], nothing["sets"], nothing["choices"]["rows"]) == ([], [], [])
 
 
 def test_the_first_answer_holds_a_row_that_learned_something():
@@ -85,7 +85,7 @@ def test_data_are_called_by_a_name_that_says_something(source, name):
         for run in seeds("user-dp", 60.0, guarantees=(promise("proven", 8.0),))
     ]  # fmt: skip
     context = front_context(aggregate(runs))
-    assert context["data"]["sets"][0]["name"] == f"next-word on {name}"
+    assert context["choices"]["sets"][0]["name"] == f"next-word on {name}"
     assert context["sets"][0]["name"] == f"next-word on {name}"
 
 

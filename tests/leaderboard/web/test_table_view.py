@@ -7,14 +7,12 @@ import io
 import json
 import math
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.leaderboard.cell_text import number, stat_text
-from uedp_bench.leaderboard.rows import Stat
+from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.site import build
 from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunError, RunSpec
 
@@ -191,35 +189,6 @@ def test_the_reason_of_a_refusal_opens_by_key_and_by_mouse(small, visit, accessi
     page.get_by_text("✗ 0.25 user-entity, refuted").click()
     assert page.get_by_text("audit finds at least 1.5").is_visible()
     accessible(page)
-
-
-VALUES = [
-    0, -0.0, 0.5, 1, 99.95, 99.94, 9.995, 0.0995, 999.5, 1000.5, 1e6, 1234567.5, 1e-9, 1.5e-6,
-    math.inf, -math.inf, -0.5, -99.95, -1234.5, -1e-9, 0.125, 2.675, 1.005, 12.25, 12.35, 4.5e-6,
-    1e21, 1.5e22, 123456789012345680.0, 0.1, 0.09999, 0.01, 0.001, 1e-3 - 1e-12, 1e-4, 1 / 3,
-    2 / 3, 100, 100.5, 101.5,
-]  # fmt: skip
-
-
-def test_numbers_are_those_of_the_command_line(small, visit):
-    page = visit(small)
-    # JSON has no infinity and no negative zero.
-    sent = json.dumps([repr(float(value)).replace("inf", "Infinity") for value in VALUES])
-    found = page.evaluate(f"{sent}.map(Number).map(uedp.number)")
-    assert found == [number(float(value)) for value in VALUES]
-    stats = [
-        Stat(value=value, low=value - half, high=value + half, n=3)
-        for value in VALUES if math.isfinite(value) for half in (0.0, 0.5, 0.0123, 7e4)
-    ]  # fmt: skip
-    for percent, scale in ((False, 1.0), (True, 100.0)):
-        found = page.evaluate(
-            "([percent, stats]) => stats.map(one => uedp.stat({percent}, one))",
-            [percent, [asdict(stat) for stat in stats]],
-        )
-        # The wire turns -0.0 into 0.
-        assert [text.removeprefix("-") for text in found] == [
-            stat_text(stat, scale).removeprefix("-") for stat in stats
-        ]
 
 
 # ---------------------------------------------------------------------------------------- sorting
