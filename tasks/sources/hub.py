@@ -39,9 +39,6 @@ class HubParams(ColumnParams):
     config: str | None = Field(
         default=None, description="configuration of the data set, where it has several"
     )
-    revision: str | None = Field(
-        default=None, description="commit or tag on the hub; give it, so that runs compare"
-    )
 
     def requires(self) -> tuple[Requirement, ...]:
         """The library that reads data sets, and what a detector needs."""
@@ -122,7 +119,7 @@ class Hub(Source[HubParams]):
         try:
             if any((folder / name).is_file() for name in written):
                 return datasets.load_from_disk(str(folder))
-            return datasets.load_dataset(params.path, params.config, revision=params.revision)
+            return datasets.load_dataset(params.path, params.config)
         except Exception as error:
             # `datasets` raises errors of many libraries; each means that there is no such data.
             first = (str(error).splitlines() or [""])[0]

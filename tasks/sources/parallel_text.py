@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from uedp_bench.corpus import SPLITS, Corpus, named_users
 from uedp_bench.errors import InputError
@@ -23,35 +23,25 @@ _NAMES = {
     "test": ("test",),
     "public": ("public",),
 }
+_ENDINGS = ("de", "en")
+"""Endings of the files of texts and of their translations."""
 
 
 class ParallelTextParams(SourceParams):
     """Where the files are, and what they are called."""
 
     path: Path = Field(
-        description="folder with two files a split, such as train.de and train.en (plain or .gz; "
-        "splits train, valid or dev, test, public): line n of one is the translation of line n of "
-        "the other. A third file, train.doc, may name the document of each line: documents are "
-        "users, and one whose lines are in several splits is one user"
-    )
-    source_language: str = Field(default="de", min_length=1, description="ending of the texts")
-    target_language: str = Field(
-        default="en", min_length=1, description="ending of their translations"
+        description="folder with two files a split, train.de of texts and train.en of their "
+        "translations, whatever the languages are (plain or .gz; splits train, valid or dev, test, "
+        "public): line n of one is the translation of line n of the other. A third file, "
+        "train.doc, may name the document of each line: documents are users, and one whose lines "
+        "are in several splits is one user"
     )
     clean: bool = Field(
         default=False,
         description="leave out pairs whose translation contains the whole text; `uedp-bench data "
         "describe` counts them",
     )
-
-    @model_validator(mode="after")
-    def _two_languages(self) -> Self:
-        if self.source_language == self.target_language:
-            raise ValueError(
-                f"source_language and target_language are both {self.source_language!r}: a text "
-                "would be its own translation"
-            )
-        return self
 
 
 class ParallelText(Source[ParallelTextParams]):
@@ -83,10 +73,7 @@ class ParallelText(Source[ParallelTextParams]):
             split += [SPLITS.index(name)] * len(found)
             documents += self._documents(sides[0], len(found))
         if SPLITS.index("train") not in split:
-            raise InputError(
-                f"{parameter}: {shown_path(p.path)} has no train.{p.source_language} and "
-                f"train.{p.target_language}"
-            )
+            raise InputError(f"{parameter}: {shown_path(p.path)} has no train.de and train.en")
         blank = self._named_by_content(pairs, split, documents)
         users, names = named_users(documents)
         corpus = parallel_corpus(pairs, split, users.tolist(), parameter, clean=p.clean)
@@ -112,12 +99,11 @@ class ParallelText(Source[ParallelTextParams]):
         Raises:
             InputError: if one of the two is missing.
         """
-        languages = (self.params.source_language, self.params.target_language)
         for name in _NAMES.get(split, ()):
-            sides = [_plain_or_packed(self.params.path / f"{name}.{end}") for end in languages]
+            sides = [_plain_or_packed(self.params.path / f"{name}.{end}") for end in _ENDINGS]
             there = [side for side in sides if side is not None]
             if len(there) == 1:
-                missing = languages[1 if sides[0] is not None else 0]
+                missing = _ENDINGS[1 if sides[0] is not None else 0]
                 raise InputError(
                     f"{self.name}.path: {shown_path(there[0])} has no {name}.{missing} beside it"
                 )

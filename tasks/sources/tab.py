@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -23,8 +23,9 @@ from uedp_bench.tasks.sources.reading.splits import split_index
 from uedp_bench.text.annotation.automatic import AnnotationParams
 from uedp_bench.text.annotation.keys import RecordTag
 
-Identifier = Literal["DIRECT", "QUASI", "NO_MASK"]
-IDENTIFIERS: tuple[Identifier, ...] = ("DIRECT", "QUASI", "NO_MASK")
+IDENTIFIERS = ("DIRECT", "QUASI", "NO_MASK")
+"""Kinds of mentions: they tell who it is by themselves, together, or not at all."""
+ENTITIES = IDENTIFIERS[:2]
 TYPES: tuple[str, ...] = (
     "PERSON", "CODE", "LOC", "ORG", "DEM", "DATETIME", "QUANTITY", "MISC",
 )  # fmt: skip
@@ -41,18 +42,12 @@ _WORD = re.compile(r"\w")
 
 
 class TABParams(SourceParams):
-    """Where the file is, and which mentions count as entities."""
+    """Where the file is."""
 
     path: Path = Field(
         description="file of cases (plain or .gz), or a folder with files echr_train.json, "
         "echr_dev.json and echr_test.json or one tab*.jsonl: the benchmark's own JSON (a list of "
         "cases with annotations), or an object {text, entities, metadata} a line"
-    )
-    identifiers: tuple[Identifier, ...] = Field(
-        default=("DIRECT", "QUASI"),
-        min_length=1,
-        description="mentions that count as entities: those that tell who it is by themselves "
-        "(DIRECT), together (QUASI), or not at all (NO_MASK)",
     )
     annotate: AnnotationParams | None = Field(
         default=AnnotationParams(tags=TAGS),
@@ -74,7 +69,8 @@ class TAB(Source[TABParams]):
     """Cases of the European Court of Human Rights, in English; a user is a case, a row a paragraph.
 
     The layer `gold` has all that people marked, by type; the layer `identifier` has the same by
-    whether it tells who the case is about. Of mentions that overlap the first, and of these the
+    whether it tells who the case is about, by itself (DIRECT), with others (QUASI) or not at all
+    (NO_MASK); entities are the first two. Of mentions that overlap the first, and of these the
     longest, is kept; one that cuts a word has the whole word, and one that goes over the end of a
     paragraph is left out. Where several people annotated a
     case, the first of them counts. Records have the applicant, the year of the judgment and the
@@ -113,7 +109,7 @@ class TAB(Source[TABParams]):
             (row, a, b, IDENTIFIERS.index(of)) for row, a, b, _, of in found if of in IDENTIFIERS
         ]
         masked = [each for each, (*_, of) in zip(by_type, found, strict=True)
-                  if of in self.params.identifiers]  # fmt: skip
+                  if of in ENTITIES]  # fmt: skip
         corpus = Corpus(
             texts=tuple(texts),
             groups={"user": users},

@@ -83,8 +83,3 @@ def test_files_that_do_not_fit_are_named(
 ) -> None:
     with pytest.raises(InputError, match=f"parallel-text.path.*{message}"):
         read(written(tmp_path, **files))
-
-
-def test_a_language_is_not_its_own_translation(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="both 'en'"):
-        ParallelText.create({"path": tmp_path, "source_language": "en"})
