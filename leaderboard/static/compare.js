@@ -2,7 +2,8 @@
 // The comparison: rows that the reader picked side by side, tested against the first of them.
 (function () {
   const { element, get, set, rows: all, rowOf, sets, columns, columnOf, raw, idle, subscribe, significance } = window.uedp;
-  const { NONE, number, fixed, decimals, statOf, heading, plain, wrap, coloured, CONFIG, csvField, save } = window.uedp;
+  const { NONE, number, fixed, decimals, heading, plain, wrap, coloured, CONFIG, csvField, save } = window.uedp;
+  const { optional } = window.uedp.grid;
   const SYMBOLS = ["circle", "square", "triangle-up", "cross", "star", "x", "hexagon", "pentagon"];
   const view = document.getElementById("view-compare");
   const setName = (row) => `${sets[row.set].letter}: ${sets[row.set].title}`;
@@ -13,15 +14,15 @@
 
   // ---------------------------------------------------------------------------------- side by side
 
-  // A cell is a list of parts, {text, href, aside}; an aside explains the part before it.
-  const cell = (...texts) => texts.filter(Boolean).map((text) => ({ text: String(text) }));
+  // A cell is a list of elements.
+  const cell = (...texts) => texts.filter(Boolean).map((text) => element("div", {}, String(text)));
   const line = (label, rows, of, more = {}) => ({ label, cells: rows.map(of), ...more });
-  const delta = (value) => (value ? value.toExponential() : "0");
+  const textOf = (parts) => parts.map((part) => part.textContent).join("; ");
 
   /** Runs of a row, with links to their pages; failed ones say why. */
   function runs(row) {
-    return row.runs.flatMap((run) => [{ text: `seed ${run.seed}`, href: run.page },
-      ...(run.error ? [{ text: `failed: ${run.error}`, aside: true }] : [])]);
+    return row.runs.flatMap((run) => [element("a", { href: run.page }, `seed ${run.seed}`),
+      ...(run.error ? [element("div", { class: "note" }, `failed: ${run.error}`)] : [])]);
   }
 
   /** What was run, split into what differs between the rows and what they share. */
@@ -34,49 +35,24 @@
       ...keys.map((key, at) => line(unique(at), rows, (row) => cell(row.differs[key]))),
       ...["task", "source", "model"].map((key) => line(key, rows, (row) => cell(row[key]))),
       line("comparable set", rows, (row) => cell(setName(row))),
-      line("δ asked for", rows, (row) => cell(delta(row.delta))),
+      line("δ asked for", rows, (row) => cell(row.delta ? row.delta.toExponential() : "0")),
       line("hyper-parameters chosen by comparing runs", rows, (row) => cell(row.selection ? "yes" : "no")),
       line("device", rows, (row) => cell(row.device)),
     ];
-    const differs = (one) => new Set(one.cells.map((parts) => JSON.stringify(parts))).size > 1;
+    const differs = (one) => new Set(one.cells.map(textOf)).size > 1;
     return [{ title: "What differs", lines: [...lines.filter(differs), line("runs", rows, runs)] },
       { title: "What they share", lines: lines.filter((one) => !differs(one)) }];
   }
 
-  /** A guarantee with its δ; refusals, refutations and infinities say why. */
-  function guarantee(one) {
-    const endless = one.epsilon === Infinity;
-    const conditions = one.status === "refused" ? "" : endless && one.status === "given" ? ": no protection" : `, δ = ${delta(one.delta)}`;
-    const why = endless || one.status !== "given" ? one.reason : "";
-    return [{ text: one.text + conditions }, ...(why ? [{ text: why, aside: true }] : [])];
-  }
-
-  /** Lines of promises, one for every unit and adjacency: other ones do not compare. */
-  function promises(rows) {
-    const kinds = ["claimed", "proven", "stated"].map((kind) =>
-      [`${kind} ε`, (row) => row.guarantees.filter((one) => one.kind === kind), guarantee]);
-    const bound = (one) => [{ text: `${one.text}, δ = ${delta(one.delta)}` }, { text: `by ${one.attack}`, aside: true }];
-    const unit = (one) => `${one.unit}, ${one.adjacency}`;
-    return [...kinds, ["ε at least", (row) => row.bounds, bound]].flatMap(([label, of, parts]) =>
-      [...new Set(rows.flatMap((row) => of(row).map(unit)))].map((mine) =>
-        line(`${label} (${mine})`, rows, (row) => of(row).filter((one) => unit(one) === mine).flatMap(parts))));
-  }
-
-  /** Lines of the metrics of some kind, by group. */
-  function metrics(rows, kind) {
-    const had = columns.filter((column) => column.kind === kind && rows.some((row) => row.values[column.key]));
-    return [...Map.groupBy(had, ({ group }) => group)].map(([title, found]) => ({ title, lines: found.map((column) =>
-      line(heading(column), rows, (row) => (column.key in row.values ? cell(statOf(column, row)) : []), { column, about: column.about })) }));
-  }
-
   /** Everything that a comparison shows: groups {title, lines}; an empty cell is one that the row does not have. */
   function groups(rows) {
+    const had = optional.filter((column) => column.group !== "run" && rows.some(column.has));
     const skipped = [...new Set(rows.flatMap((row) => row.skipped.map((attack) => attack.name)))];
-    return [
-      ...settings(rows), ...metrics(rows, "utility"), { title: "guarantee", lines: promises(rows) }, ...metrics(rows, "leakage"),
+    return [...settings(rows),
+      ...[...Map.groupBy(had, ({ group }) => group)].map(([title, found]) => ({ title, lines: found.map((column) =>
+        line(column.label, rows, (row) => (column.has(row) ? [column.cell(row)] : []), { column, about: column.about })) })),
       { title: "attacks without a measurement", lines: skipped.map((attack) => line(attack, rows, (row) =>
         cell(...row.skipped.filter((one) => one.name === attack).map((one) => one.reason)))) },
-      ...metrics(rows, "cost"), ...metrics(rows, "diagnostics"),
     ].filter((group) => group.lines.length);
   }
 
@@ -92,9 +68,8 @@
   }
 
   function side(rows) {
-    const part = ({ text, href, aside }) => (href ? element("a", { href }, text) : element("div", { class: aside ? "note" : null }, text));
-    const body = groups(rows).map(({ title, lines }) => ({ title, lines: lines.map((one) => ({ ...one,
-      cells: one.cells.map((parts) => element("td", {}, parts.length ? parts.flatMap((each) => [part(each), " "]) : NONE)) })) }));
+    const body = groups(rows).map(({ title, lines }) => ({ title, lines: lines.map((one) => ({ ...one, cells: one.cells.map((parts) =>
+      element("td", {}, parts.length ? parts.flatMap((part) => [part, " "]) : NONE)) })) }));
     return table("compare-side", "Means ± half of the 95 % interval over seeds; n = 1 is one seed, which has no interval.",
       rows.map((row, at) => [element("div", {}, name(row, at)), element("div", { class: "note" }, `${row.task} on ${row.source}, ${row.model}`)]), body);
   }
@@ -200,14 +175,15 @@
     const others = compares(rows);
     const records = groups(rows).flatMap(({ title, lines }) => lines.flatMap(({ label, column, cells }) => rows.map((row, at) => {
       const base = { group: title, line: label, row: row.id, mechanism: row.mechanism };
-      if (!column || !cells[at].length) {
-        return cells[at].length ? { ...base, value: cells[at].map((part) => part.text).join("; ") } : null;
+      if (!column?.number || !cells[at].length) {
+        return cells[at].length ? { ...base, value: textOf(cells[at]) } : null;
       }
-      const found = tested.find((one) => one.column === column);
+      const found = tested.find((one) => one.column.key === column.key);
       const test = found && found.tests[others.indexOf(row)];
-      return { ...base, ...row.values[column.key], line: column.label, metric: column.key, unit: column.percent ? "fraction" : column.unit,
+      const { label: line, percent, unit } = columnOf.get(column.key);
+      return { ...base, ...row.values[column.key], line, metric: column.key, unit: percent ? "fraction" : unit,
         ...(test ? { reference: rows[0].id, difference: test.difference, difference_low: test.low, difference_high: test.high, t: test.t,
-          p: test.p, p_holm: test.corrected, pairs: test.n, test: significance.verdict(test, column).text } : {}) };
+          p: test.p, p_holm: test.corrected, pairs: test.n, test: significance.verdict(test, columnOf.get(column.key)).text } : {}) };
     })));
     return [HEAD, ...records.filter(Boolean).map((one) => HEAD.map((key) => csvField(one[key])))].map((cells) => `${cells.join(",")}\n`).join("");
   }

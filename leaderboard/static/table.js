@@ -36,10 +36,11 @@ window.uedp.grid = (function () {
 
   /** A guarantee or a bound; one that is refuted or refused says so, and opens to say why. */
   function promise(one) {
-    const mark = { refuted: "✗", refused: "⊘" }[one.status];
+    const mark = { refuted: "✗ ", refused: "⊘ " }[one.status];
     // An infinite ε is a promise of nothing: a sign alone is easily taken for much of something.
-    return mark ? element("details", { class: `why ${one.status}` }, element("summary", {}, `${mark} ${one.text}`),
-      element("p", {}, one.reason || "no reason is given")) : element("div", {}, one.epsilon === Infinity ? `${one.text}: no protection` : one.text);
+    const text = mark ? mark + one.text : one.epsilon === Infinity ? `${one.text}: no protection` : one.text;
+    return mark || (one.reason && one.epsilon === Infinity) ? element("details", { class: `why ${one.status}` },
+      element("summary", {}, text), element("p", {}, one.reason || "no reason is given")) : element("div", {}, text);
   }
 
   /** All of one kind, each once, with its conditions where they change. */

@@ -230,9 +230,10 @@ def test_the_view_says_what_differs_and_which_way(site, visit, quickstart):
     assert line(page, "Means", "task") == ["next-word", "next-word"]
     mean = row.utility["perplexity"]
     assert line(page, "Means", "perplexity")[1] == f"{mean.value:.1f} ±{mean.high - mean.value:.1f}"
-    proven = line(page, "Means", "proven ε (user, add-or-remove)")
+    proven = line(page, "Means", "proven ε")
     [epsilon] = [one.epsilon for one in reference.guarantees if one.kind == "proven"]
-    assert proven[0] == f"{epsilon:.2f} user, δ = 1e-5"
+    assert f"{epsilon:.2f} user" in proven[0]
+    assert "add-or-remove" in proven[0]
     links = page.get_by_role("region", name="Means").get_by_role("link")
     assert links.count() == 6
     links.first.click()
@@ -270,8 +271,8 @@ def test_rows_are_picked_with_the_keyboard_and_the_link_restores_them(site, visi
     assert page.get_by_role("list", name="Rows compared").locator("strong").all_inner_texts() == [
         "1 · uedp", "2 · noiseless",
     ]  # fmt: skip
-    proven = line(page, "Means", "proven ε (user, add-or-remove)")
-    assert proven[1].startswith("∞ user: no protection")
+    proven = line(page, "Means", "proven ε")
+    assert "∞ user: no protection" in proven[1]
     page.get_by_role("button", name="Remove 1 · uedp").press("Enter")
     page.get_by_text("Add a second row to test it").wait_for()
     page.get_by_role("button", name="Remove 1 · noiseless").press("Enter")
