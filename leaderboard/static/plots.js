@@ -4,18 +4,8 @@
 window.uedp.plots = (function () {
   const { element, get, set, sets, raw, rows, rowOf, columns, columnOf, heading, statOf, number } = window.uedp;
   const { plain, wrap, coloured, idle, shown, subscribe, CONFIG } = window.uedp;
-  const CARDS = [
-    ["budget", "Utility against ε", "What a promise costs: the further left, the more is promised.", "unit", "utility"],
-    ["leakage", "Utility against leakage", "What attacks still find. The line joins the rows that no other row beats " +
-      "in both; dominance compares means, without their intervals, and takes what leaks less than chance as chance.",
-    "leakage", "utility"],
-    ["promise", "Leakage against ε", "Attacks should find less where more is promised.", "unit", "leakage"],
-    ["cost", "Utility against cost", "What a run takes; seconds compare on one machine only.", "cost", "utility"],
-    ["spread", "Spread curve", "A user together with an entity: the more other users mention the entity, the less is " +
-      "promised. One line a row."],
-  ];
+  const AXES = { budget: ["unit", "utility"], leakage: ["leakage", "utility"], promise: ["unit", "leakage"], cost: ["cost", "utility"], spread: [] };
   const LACKS = { utility: "a utility metric", leakage: "leakage: no attack ran, or none applied", cost: "a cost", unit: "a finite ε" };
-  const LABELS = { set: "Set", utility: "Utility", leakage: "Leakage", unit: "Unit of ε", kind: "ε as", cost: "Cost" };
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star"];
   const section = document.getElementById("view-plots");
   const script = document.getElementById("plotly");
@@ -39,18 +29,22 @@ window.uedp.plots = (function () {
     const [unit, as] = [choice(plots, "unit"), choice(plots, "kind")];
     const key = kind === "unit" ? `${as}:${unit}` : choice(plots, kind);
     const column = columnOf.get(key);
-    const axis = { key, lacks: "", floors: [], ...plots.axes[key], made: plots.axes[key] };
-    axis.place = (value) => (axis.edges && value in axis.edges ? axis.edges[value] : value);
+    const made = { key, kind, made: plots.axes[key], ...plots.axes[key] };
     if (kind === "unit") {
       const name = `${as} ε for ${plots.units[unit]}`;
       const of = (row) => (row.set === at ? epsilon(row, as, plots.offers.unit.indexOf(unit)) : null);
-      return { ...axis, name, lacks: `a ${name}`, better: "lower", worth: (value) => value, of };
+      return axis({ ...made, name, lacks: `a ${name}`, better: "lower", of });
     }
     const by = column && column.percent ? 100 : 1;
-    return column ? {
-      ...axis, name: (column.kind === "leakage" ? `${column.attack}: ` : "") + heading(column), lacks: heading(column),
+    return axis(column ? {
+      ...made, name: (column.kind === "leakage" ? `${column.attack}: ` : "") + heading(column), lacks: heading(column),
       better: column.better, worth: (value) => uedp.worth(column, value / by) * by, of: (row) => measured(row, column, by),
-    } : { ...axis, of: () => null };
+    } : made);
+  }
+
+  /** An axis with where it has a value: zero and infinity may have places of their own. */
+  function axis(made) {
+    return { floors: [], of: () => null, worth: (value) => value, ...made, place: (value) => made.edges?.[value] ?? value };
   }
 
   /** A row's epsilon of a kind for the budget at a place. */
@@ -147,10 +141,14 @@ window.uedp.plots = (function () {
   /** Marks over points, and the entries of the legend for the marks that there are. */
   function marks(points, axes) {
     const there = MARKS.filter(([mark]) => points.some((point) => point[mark]));
-    const over = there.filter(([mark]) => ["idle", "refuted"].includes(mark));
-    return [...over.map(([mark, , marker]) => ({
-      ...trace(points.filter((point) => point[mark]), axes, mark, { marker, hoverinfo: "skip" }), customdata: undefined,
-    })), ...entries(points), ...there.map(([, name, marker]) => entry(name, { marker }))];
+    const over = there.filter(([mark]) => ["idle", "refuted"].includes(mark)).map(([mark, , marker]) => ({
+      ...trace(points.filter((point) => point[mark]), axes, mark, { marker, hoverinfo: "skip" }), customdata: undefined }));
+    const own = there.filter(([mark]) => ["protected", "bound"].includes(mark)).map(([mark, , marker]) => {
+      const found = points.filter((point) => point[mark]);
+      const color = found.map(({ row }) => look(row.label).color);
+      return trace(found, axes, mark, { marker: { ...marker, color, line: { width: 2, color } } });
+    });
+    return [...over, ...own, ...entries(points), ...there.map(([, name, marker]) => entry(name, { marker }))];
   }
 
   // --------------------------------------------------------------------------------------- layout
@@ -228,12 +226,12 @@ window.uedp.plots = (function () {
 
   function layout(axes, labels) {
     const narrow = phone.matches;
-    const axis = (letter, room) => ({
+    const drawn = (letter, room) => ({
       ...raw.plot[`${letter}axis`], ...axes[letter].frame, fixedrange: narrow, exponentformat: "power",
       title: { text: titled(title(axes[letter]), room), standoff: 10 },
     });
     return {
-      ...raw.plot, xaxis: axis("x", narrow ? 34 : 66), yaxis: axis("y", narrow ? 32 : 36), dragmode: narrow ? false : "zoom",
+      ...raw.plot, xaxis: drawn("x", narrow ? 34 : 66), yaxis: drawn("y", narrow ? 32 : 36), dragmode: narrow ? false : "zoom",
       shapes: [...lines("x", axes.x), ...lines("y", axes.y)], annotations: [...corner(axes), ...labels],
     };
   }
@@ -341,83 +339,62 @@ window.uedp.plots = (function () {
       [one.kind, one.unit, one.notion === "none" ? "dp" : one.notion, one.adjacency].join(":") === key);
   }
 
-  /** A point of a curve or of a bound. */
-  function spreadPoint(row, mark, value, others, sentences, by) {
-    const [text, many] = [`${mark === "bound" ? "at least " : ""}${by ? by.text : number(value)}`, Number.isInteger(sentences)];
-    return {
-      row, text, [mark]: true, x: { value: others }, y: { value },
-      line: [row, String(others), many ? String(sentences) : "any number", text, { protected: "declared protected", bound: "lower bound", "": "" }[mark]],
-      hover: hover(row.mechanism, [
-        `${others === 1 ? "1 other user mentions" : `${others} other users mention`} the entity${many ? `, in ${sentences} sentences` : ""}`,
-        by ? `ε is ${text}, by ${by.attack}` : `ε = ${text}`, mark === "protected" ? "declared protected point" : ""]),
-    };
+  /** A point of a curve, or of a bound of an audit, with its line of the table. */
+  function spreadPoint(row, mark, epsilon, others, sentences, by) {
+    const text = by ? `at least ${by.text}` : number(epsilon);
+    const many = Number.isInteger(sentences) ? String(sentences) : "";
+    const kind = { protected: "declared protected", bound: "lower bound" }[mark] || "";
+    return { row, [mark]: true, x: { value: others }, y: { value: epsilon }, line: [row, String(others), many || "any number", text, kind],
+      hover: hover(row.mechanism, [`${others === 1 ? "1 other user mentions" : `${others} other users mention`} the entity` +
+        (many && `, in ${many} sentences`), by ? `ε is ${text}, by ${by.attack}` : `ε = ${text}`, by ? "" : kind && `${kind} point`]) };
   }
 
   /** Epsilon for an entity by how many other users mention it, with declared points and what audits refuted. */
   function spreadCurve(context) {
     const { plots, rows: mine } = context;
     const kind = choice(plots, "kind") || "proven";
-    const keys = Object.keys(plots.spread).filter((key) => key.startsWith(`${kind}:`));
-    const wanted = `${kind}:${choice(plots, "unit")}`;
-    const key = [wanted, ...keys].find((one) => keys.includes(one) && mine.some((row) => curves(row, one).length));
+    const key = [`${kind}:${choice(plots, "unit")}`, ...Object.keys(plots.spread)].find((one) =>
+      one in plots.spread && one.startsWith(`${kind}:`) && mine.some((row) => curves(row, one).length));
     if (!key) {
       const other = kind === "proven" ? "claimed" : "proven";
       const has = (as) => (row) => row.guarantees.some((one) => one.kind === as && one.curve.length);
       return { empty: `No row here has a ${kind} curve: only mechanisms that protect a user together with an entity do. ` +
         (mine.some(has(other)) ? `Choose ${other} ε above.` : elsewhere(context, has(kind))) };
     }
-    const lined = mine.flatMap((row) => curves(row, key).map((one) => one.curve.map(({ spread, sentences, epsilon: value }) =>
-      spreadPoint(row, spread === one.protected && value === one.epsilon ? "protected" : "", value, spread, sentences))));
+    const lined = mine.flatMap((row) => curves(row, key).map((one) => one.curve.map(({ spread, sentences, epsilon }) =>
+      spreadPoint(row, spread === one.protected && epsilon === one.epsilon ? "protected" : "", epsilon, spread, sentences))));
     // Bounds for users hold where nobody else mentions the entity.
-    const bounds = mine.flatMap((row) => row.bounds.filter((one) => key.endsWith(`:${one.adjacency}`) &&
-      (one.unit === "user" || (one.unit === "user-entity" && one.spread !== null))).map((one) =>
+    const bounds = mine.flatMap((row) => row.bounds.filter(({ unit, spread, adjacency }) => key.endsWith(`:${adjacency}`) &&
+      (unit === "user" || (unit === "user-entity" && spread !== null))).map((one) =>
       spreadPoint(row, "bound", one.epsilon, one.unit === "user" ? 0 : one.spread, one.sentences, one)));
-    const axis = (letter, name, better) => ({ place: (value) => value, floors: [], ...plots.spread[key][letter], name, better });
-    const axes = { x: axis("x", "other users who mention the entity"), y: axis("y", `${kind} ε`, "lower") };
-    for (const one of Object.values(axes)) {
-      one.place = (value) => (one.edges && value in one.edges ? one.edges[value] : value);
-    }
+    const axes = { x: axis({ ...plots.spread[key].x, name: "other users who mention the entity" }),
+      y: axis({ ...plots.spread[key].y, name: `${kind} ε`, better: "lower" }) };
     const all = [...lined.flat(), ...bounds];
-    const [least, most] = axes.y.frame.range;
-    const beyond = all.filter((one) => one.y.value < Infinity && one.y.value > (axes.y.frame.type === "log" ? 10 ** most : most));
-    const group = ([label, group]) => trace(group.flatMap((points) => [
+    const beyond = all.some(({ y: { value } }) => value < Infinity && share(axes.y, value).share > 1);
+    const curve = ([label, group]) => trace(group.flatMap((points) => [
       // No line leads to infinity, nor from one curve to the next.
       ...points.flatMap((one, at) => (at && one.y.value === Infinity ? [null, one] : [one])), null]), axes, "curve", {
       mode: "lines+markers", name: brief(label), legendgroup: label, connectgaps: false,
       line: { color: look(label).color, width: 1.5 }, marker: { ...look(label), size: 6 },
     });
-    const over = ["protected", "bound"].map((mark) => [mark, all.filter((one) => one[mark])]).filter(([, found]) => found.length)
-      .map(([mark, found]) => {
-        const color = found.map(({ row }) => look(row.label).color);
-        return trace(found, axes, mark, { marker: { ...MARKS.find(([one]) => one === mark)[2], color, line: { width: 2, color } } });
-      });
     return {
-      data: [...[...Map.groupBy(lined, ([{ row }]) => row.label)].map(group), ...over, ...marks(all, axes)],
+      data: [...[...Map.groupBy(lined, ([{ row }]) => row.label)].map(curve), ...marks(all, axes)],
       layout: layout(axes, []), head: ["mechanism", "other users", "their sentences", "ε", "point"], body: all.map(({ line }) => line),
-      summary: `${count(lined.length, "curve")} of ${kind} ε against other users who mention the entity; ` +
-        `${count(bounds.length, "lower bound")} of audits.`,
-      notes: [beyond.length && least < most ? "Larger ε promise nothing: the axis ends before them. The table has all." : ""],
+      summary: `${count(lined.length, "curve")} of ${kind} ε against other users who mention the entity; ${count(bounds.length, "lower bound")} of audits.`,
+      notes: [beyond ? "Larger ε promise nothing: the axis ends before them. The table has all." : ""],
     };
   }
 
   // ---------------------------------------------------------------------------------------- cards
 
-  const cards = CARDS.map(([name, called, about, ...axes]) => {
-    const part = {
-      name, called, axes, key: "",
-      chart: element("div", { class: "chart", id: `plot-${name}`, role: "img" }), reason: element("span", {}),
-      notes: element("p", { class: "note" }), told: element("summary", {}), table: element("div", { class: "scroll" }),
-    };
-    // What is missing stands below all cards: a card without a plot would be a hole.
-    part.empty = element("li", { class: `plot-missing-${name}`, hidden: true }, element("strong", {}, `${called}: `), part.reason);
-    part.details = element("details", { ontoggle: () => list(part) }, part.told, part.table);
-    part.node = element("article", { class: `card plot-card plot-card-${name}`, "aria-labelledby": `plot-${name}-title` },
-      element("div", { class: "plot-head" }, element("h3", { id: `plot-${name}-title` }, called),
-        element("div", { class: "plot-tools" }, ["PNG", "SVG"].map((format) => element("button", {
-          type: "button", class: "quiet", "aria-label": `Save ${called} as ${format}`, onclick: () => picture(part, format.toLowerCase()),
-        }, `Save ${format}`)))),
-      element("p", { class: "note" }, about), part.chart, part.notes, part.details);
-    return part;
+  const cards = Object.entries(AXES).map(([name, axes]) => {
+    const node = section.querySelector(`.plot-card-${name}`);
+    const part = (selector) => node.querySelector(selector);
+    const card = { name, axes, node, key: "", called: part("h3").textContent, chart: part(".chart"), notes: part(".plot-notes"),
+      details: part("details"), told: part("summary"), table: part(".scroll"), empty: section.querySelector(`.plot-missing-${name}`) };
+    card.details.addEventListener("toggle", () => list(card));
+    node.querySelectorAll(".plot-tools button").forEach((button) => button.addEventListener("click", () => picture(card, button.value)));
+    return card;
   });
 
   /** Saves the chart with a title that says what it shows. */
@@ -443,7 +420,7 @@ window.uedp.plots = (function () {
 
   /** Draws a card where it differs from what is there. */
   function show(card, context) {
-    const [x, y] = card.axes.map((kind) => ({ kind, ...axisOf(context, kind) }));
+    const [x, y] = card.axes.map((kind) => axisOf(context, kind));
     const figure = x ? versus(context, x, y, card.name === "leakage") : spreadCurve(context);
     const key = JSON.stringify([figure.empty, figure.data, figure.layout, document.documentElement.dataset.theme]);
     const width = card.node.clientWidth;
@@ -456,7 +433,7 @@ window.uedp.plots = (function () {
       return;
     }
     Object.assign(card, { key, figure, width, set: context.name });
-    card.reason.textContent = figure.empty || "";
+    card.empty.querySelector("span").textContent = figure.empty || "";
     card.empty.hidden = !figure.empty;
     card.node.hidden = Boolean(figure.empty);
     if (figure.empty) {
@@ -483,17 +460,10 @@ window.uedp.plots = (function () {
 
   // ----------------------------------------------------------------------------------------- view
 
-  const boxes = Object.fromEntries(Object.keys(LABELS).map((kind) => [kind, element("select", {
-    id: `plot${kind}`, autocomplete: "off", onchange: (event) => set({ [`plot${kind}`]: event.target.value }) })]));
-  const bar = element("div", { class: "plot-controls" }, Object.entries(boxes).map(([kind, box]) =>
-    element("div", { class: "field" }, element("label", { for: box.id }, LABELS[kind]), box)));
-  const title2 = element("h2", {}, "Plots");
-  const status = element("p", { class: "note", role: "status", id: "plots-status" });
-  const marksNote = element("p", { class: "note" }, "Points are means over seeds, bars their 95 % intervals; a dot in a symbol " +
-    "marks one seed, which has none. The arrow points to the corner that is better. A point opens its run.");
-  const grid = element("div", { class: "plot-grid" }, cards.map(({ node }) => node));
-  const lacking = element("ul", { id: "plots-missing", class: "note", "aria-label": "Plots that these rows do not have" },
-    cards.map(({ empty }) => empty));
+  const boxes = Object.fromEntries(["set", "utility", "leakage", "unit", "kind", "cost"].map((kind) => [kind, document.getElementById(`plot${kind}`)]));
+  Object.values(boxes).forEach((box) => box.addEventListener("change", () => set({ [box.id]: box.value })));
+  const [bar, status, legend, grid, lacking] = [".plot-controls", "#plots-status", "#plots-marks", ".plot-grid", "#plots-missing"]
+    .map((selector) => section.querySelector(selector));
 
   /** Fills a select with [value, text, group]; one that offers no choice is hidden. */
   function fill(kind, offered, chosen) {
@@ -535,8 +505,8 @@ window.uedp.plots = (function () {
     status.textContent = obstacle(found);
     status.hidden = !status.textContent;
     bar.hidden = !found;
-    grid.hidden = marksNote.hidden = lacking.hidden = !status.hidden;
-    title2.textContent = found ? `Plots of set ${found.name}` : "Plots";
+    grid.hidden = legend.hidden = lacking.hidden = !status.hidden;
+    section.querySelector("h2").textContent = found ? `Plots of set ${found.name}` : "Plots";
     if (found) {
       controls(offered, found);
       cards.forEach((card) => window.Plotly && show(card, found));
@@ -555,11 +525,9 @@ window.uedp.plots = (function () {
     }
   }
 
-  section.replaceChildren(title2, bar, status, marksNote, grid, lacking);
-  script.addEventListener("load", request);
-  script.addEventListener("error", request);
-  document.addEventListener("uedp:theme", request);
-  phone.addEventListener("change", request);
+  for (const [from, event] of [[script, "load"], [script, "error"], [document, "uedp:theme"], [phone, "change"]]) {
+    from.addEventListener(event, request);
+  }
   subscribe(request);
   return { dominated };
 })();
