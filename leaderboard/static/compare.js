@@ -5,7 +5,8 @@
   const { NONE, number, fixed, decimals, heading, plain, wrap, coloured, CONFIG, csvField, save } = window.uedp;
   const { optional } = window.uedp.grid;
   const SYMBOLS = ["circle", "square", "triangle-up", "cross", "star", "x", "hexagon", "pentagon"];
-  const view = document.getElementById("view-compare");
+  const [status, sentences, list, form, body, beside, differences, seedwise, metric, chart, numbers] = ["status", "verdict", "list", "form", "body",
+    "beside", "differences", "seedwise", "metric", "chart", "numbers"].map((name) => document.getElementById(`compare-${name}`));
   const setName = (row) => `${sets[row.set].letter}: ${sets[row.set].title}`;
   const name = (row, at) => `${at + 1} · ${row.mechanism}`;
   const note = (...text) => element("p", { class: "note" }, ...text);
@@ -192,8 +193,6 @@
 
   const picked = () => [...new Set(get("rows").split(",").filter(Boolean))];
   const chosen = () => picked().filter((id) => rowOf.has(id)).map((id) => rowOf.get(id));
-  const status = element("p", { role: "status", class: "note" });
-  const list = element("ol", { class: "compare-picked", tabindex: "-1", "aria-label": "Rows compared" });
 
   /** A row of the list, with what can be done to it. */
   function item(id, ids, rows) {
@@ -223,40 +222,37 @@
       (lost ? ` Not found: ${lost}.` : "");
   }
 
-  /** A form that adds a row by its name, its id, or words that no other row has. */
-  function adder() {
-    const offered = new Map();
+  // Rows under texts of their own, for readers who type.
+  const offered = new Map();
+
+  function offerRows() {
     for (const row of all) {
       const text = `${row.mechanism}, ${setName(row)}`;
       offered.set(offered.has(text) ? `${text}, row ${row.id}` : text, row);
     }
-    const input = element("input", { type: "text", id: "compare-add", list: "compare-rows", autocomplete: "off",
-      placeholder: "mechanism, parameter, task, source", "aria-describedby": "compare-trouble" });
-    const trouble = element("p", { id: "compare-trouble", role: "alert", class: "warn" });
-    function add(event) {
-      event.preventDefault();
-      const text = input.value.trim();
-      const words = text.toLowerCase().split(/\s+/);
-      const alike = [...offered].filter(([one]) => words.every((word) => one.toLowerCase().includes(word))).map(([, row]) => row);
-      const row = offered.get(text) || rowOf.get(text) || (text && alike.length === 1 ? alike[0] : null);
-      const double = row && picked().includes(row.id);
-      trouble.textContent = double ? "This row is there already." : row ? "" : text
-        ? `${alike.length || "No"} rows have “${text}”: pick one of the list.` : "Type the name of a mechanism, a task or a source first.";
-      if (row && !double) {
-        input.value = "";
-        set({ rows: [...picked(), row.id].join(",") });
-      }
-    }
-    return element("form", { class: "compare-add", onsubmit: add }, element("label", { for: "compare-add" }, "Add a row"), input,
-      element("datalist", { id: "compare-rows" }, [...offered.keys()].map((value) => element("option", { value }))),
-      element("button", { type: "submit" }, "Add"), trouble);
+    document.getElementById("compare-rows").replaceChildren(...[...offered.keys()].map((value) => element("option", { value })));
   }
+
+  /** Adds the row of a text: its own, its id, or words that no other row has. */
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const [input, trouble] = ["compare-add", "compare-trouble"].map((id) => document.getElementById(id));
+    const text = input.value.trim();
+    const words = text.toLowerCase().split(/\s+/);
+    const alike = [...offered].filter(([one]) => words.every((word) => one.toLowerCase().includes(word))).map(([, row]) => row);
+    const row = offered.get(text) || rowOf.get(text) || (text && alike.length === 1 ? alike[0] : null);
+    const double = row && picked().includes(row.id);
+    trouble.textContent = double ? "This row is there already." : row ? "" : text
+      ? `${alike.length || "No"} rows have “${text}”: pick one of the list.` : "Type the name of a mechanism, a task or a source first.";
+    if (row && !double) {
+      input.value = "";
+      set({ rows: [...picked(), row.id].join(",") });
+    }
+  });
 
   // --------------------------------------------------------------------------------- seed by seed
 
-  const metric = element("select", { id: "compare-metric", onchange: () => set({ compareMetric: metric.value }) });
-  const chart = element("div", { class: "compare-chart", role: "img" });
-  const numbers = element("div", {});
+  metric.addEventListener("change", () => set({ compareMetric: metric.value }));
   const script = document.getElementById("plotly");
 
   /** Metrics that runs of the rows have, in groups; false where none has any. */
@@ -317,13 +313,9 @@
 
   // ---------------------------------------------------------------------------------------- drawing
 
-  const [sentences, beside, differences] = [element("section", { class: "verdict", "aria-label": "Verdict" }), element("div", {}), element("div", {})];
-  const seedwise = element("div", {}, element("h3", {}, "Seed by seed"),
-    element("p", {}, element("label", { for: "compare-metric" }, "Metric "), metric), chart, numbers);
   const testsOf = (rows) => (rows.length ? significance.against(rows[0], compares(rows), columns) : []);
-  const body = element("div", {}, element("h3", {}, "Side by side"), beside, element("h3", {}, "Significance over seeds"), differences, seedwise,
-    element("p", {}, element("button", { type: "button", onclick: () => save("comparison.csv", "text/csv", csv(chosen(), testsOf(chosen()))) },
-      "Download as CSV")));
+  document.getElementById("compare-csv").addEventListener("click", () =>
+    save("comparison.csv", "text/csv", csv(chosen(), testsOf(chosen()))));
   let [drawn, plotted] = [null, null];
 
   /** Draws what is not drawn yet, if the view is the one that is seen. */
@@ -331,8 +323,8 @@
     if (get("view") !== "compare") {
       return;
     }
-    if (!view.hasChildNodes()) {
-      view.append(element("h2", {}, "Compare"), status, sentences, list, adder(), body);
+    if (!offered.size) {
+      offerRows();
     }
     const [ids, rows] = [picked(), chosen()];
     if (drawn !== ids.join()) {

@@ -1,7 +1,7 @@
 "use strict";
 // What readers do with the table: rank, choose columns, compare rows, keep a link, take files; and notes.
 (function () {
-  const { get, set, subscribe, shown, link, columns, columnOf, sets, heading, brief, number, csvField, element, save, copy, idle } = window.uedp;
+  const { get, set, subscribe, shown, link, columns, columnOf, sets, heading, brief, number, csvField, element, save, copy } = window.uedp;
   const { optional, picked, chosen, pickedRows, preset, PRESETS, inOrder } = window.uedp.grid;
   const at = (id) => document.getElementById(id);
   const [metric, menu, list, presets, picks] = ["metric", "picker", "column-list", "presets", "picks"].map(at);
@@ -43,16 +43,12 @@
       return; // many boxes: they are made when somebody looks
     }
     const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
-    list.replaceChildren(
-      element("div", { class: "row" },
-        element("button", { type: "button", id: "reset-columns", onclick: () => set({ columns: "" }) }, "Reset to the preset"),
-        element("button", { type: "button", onclick: close }, "Close")),
-      ...inGroups(offers, (group, each) => element("fieldset", {}, element("legend", {}, group), each.map((column) => {
-        const id = `column-${optional.indexOf(column)}`;
-        return element("div", { class: "choice" }, element("input", { type: "checkbox", id, value: column.key, checked: on.has(column.key),
-          "aria-describedby": `${id}-about`, onchange: (event) => toggle(event.target) }), element("label", { for: id }, column.label), " ",
-        element("span", { class: "note", id: `${id}-about` }, column.about || ""));
-      }))));
+    list.replaceChildren(...inGroups(offers, (group, each) => element("fieldset", {}, element("legend", {}, group), each.map((column) => {
+      const id = `column-${optional.indexOf(column)}`;
+      return element("div", { class: "choice" }, element("input", { type: "checkbox", id, value: column.key, checked: on.has(column.key),
+        "aria-describedby": `${id}-about`, onchange: (event) => toggle(event.target) }), element("label", { for: id }, column.label), " ",
+      element("span", { class: "note", id: `${id}-about` }, column.about || ""));
+    }))));
     at(focused)?.focus();
   }
 
@@ -62,6 +58,8 @@
     menu.querySelector("summary").focus();
   }
 
+  at("reset-columns").addEventListener("click", () => set({ columns: "" }));
+  at("close-columns").addEventListener("click", close);
   menu.addEventListener("toggle", () => fill(shown()));
   menu.addEventListener("keydown", (event) => event.key === "Escape" && menu.open && close());
   document.addEventListener("click", (event) => {
@@ -77,23 +75,13 @@
     const deltas = [...new Set(now.map((row) => row.delta))].sort((a, b) => a - b);
     const ranking = columnOf.get(get("metric"));
     const floor = ranking && typeof ranking.nothing === "number" ? `${number((ranking.percent ? 100 : 1) * ranking.nothing)}${ranking.percent ? " %" : ""}` : "";
-    const lines = [
-      "± is half of the 95 % interval over seeds (Student's t); (n = 1) is one seed, without an interval.",
-      `${deltas.length ? `δ = ${deltas.map(brief).join(", ")}. ` : ""}✗ marks a claim that an attack refuted, ⊘ a proof that is refused: open it for the reason.`,
-      optional.some((column) => on.has(column.key) && column.kind === "promise") &&
-        "Columns of ε sort within one notion, privacy unit and adjacency: others do not compare. A filter by privacy unit picks one.",
-      now.some(idle) && "learned nothing: no better than the best floor of its set, its interval considered. Such rows rank after all others, and stand on no front.",
-      now.some((row) => row.better) && "better than the unprotected row: the unprotected row of the set is under-trained, and nothing in the set says what privacy costs.",
-      now.some((row) => row.learned === null && row.n) && "Of some rows it is not known whether they learned anything: the column “learned” says of which.",
-      ranking && `Ranks by ${heading(ranking)} are among the rows shown, within a comparable set. Rows whose intervals overlap are tied: 1–3 is any ` +
-        `rank from 1 to 3. A row of one seed has no interval and no rank.${floor && ` Nothing leaks at ${floor}; less is chance, and ranks as that.`}`,
-    ];
-    const terms = optional.filter((column) => on.has(column.key) && column.about).flatMap((column) => [
+    at("deltas").textContent = deltas.length ? `δ = ${deltas.map(brief).join(", ")}. ` : "";
+    at("ranking").textContent = ranking ? `Ranks by ${heading(ranking)} are among the rows shown, within a comparable set. Rows whose intervals overlap are ` +
+      `tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank.${floor && ` Nothing leaks at ${floor}; less is chance, and ranks as that.`}` : "";
+    at("terms").replaceChildren(...optional.filter((column) => on.has(column.key) && column.about).flatMap((column) => [
       element("dt", {}, element("a", { href: `glossary.html#${column.place}` }, column.label + (column.attack ? ` (${column.group})` : ""))),
       element("dd", {}, column.about + (column.better ? `; ${column.better} is better` : "")),
-    ]);
-    at("table-notes").replaceChildren(...lines.filter(Boolean).map((line) => element("p", { class: "note" }, line)),
-      element("details", {}, element("summary", {}, "What the columns mean"), element("dl", {}, terms)));
+    ]));
   }
 
   /** Draws what has changed. */

@@ -229,17 +229,16 @@ window.uedp.grid = (function () {
 
   // ------------------------------------------------------------------------------------- headings
 
-  const box = element("div", { id: "about-column", popover: "auto", role: "dialog", "aria-labelledby": "about-column-name" });
-  document.body.append(box);
+  const box = document.getElementById("about-column");
   const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
 
   /** Opens a box that says what a column is, with a link into the glossary. */
   function explain(button) {
     const column = table.columns.find(({ key }) => key === button.value);
-    const link = element("a", { href: `glossary.html#${column.place}` }, "More in the glossary");
-    box.replaceChildren(element("p", {}, element("strong", { id: "about-column-name" }, column.label)),
-      element("p", {}, sentence(column.about) || "Its component does not say what this is.", " ", column.better ? sentence(`${column.better} is better`) : ""),
-      element("p", {}, link));
+    const [name, about, link] = ["strong", "p + p", "a"].map((selector) => box.querySelector(selector));
+    name.textContent = column.label;
+    about.textContent = `${sentence(column.about) || "Its component does not say what this is."} ${column.better ? sentence(`${column.better} is better`) : ""}`;
+    link.hash = column.place;
     box.showPopover();
     const { left, bottom } = button.getBoundingClientRect();
     box.style.left = `${Math.max(8, Math.min(left, window.innerWidth - box.offsetWidth - 8))}px`;
