@@ -18,9 +18,9 @@ import time
 import torch
 from torch import Tensor
 
-from uedp_bench.models.networks import recurrence_packing
-from uedp_bench.models.networks.recurrence import recurrence
-from uedp_bench.models.networks.recurrence_tables import CellWeights
+from uedp_bench.models.fast import recurrence_packing
+from uedp_bench.models.fast.recurrence import recurrence
+from uedp_bench.models.fast.recurrence_tables import CellWeights
 
 ROWS, STEPS, MEAN = 64, 40, 15.0
 

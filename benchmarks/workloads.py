@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.models.networks import causal_transformer, lstm, recurrence
+from uedp_bench.models.fast import recurrence
+from uedp_bench.models.networks import causal_transformer, lstm
 from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
 from uedp_bench.models.networks.lstm import LayerShape, NetworkShape, RecurrentNetwork
 from uedp_bench.models.networks.pooled_transformer import Projection

@@ -151,7 +151,7 @@ class FeatureModule(Protocol):
     """A `NextTokenModule` that gives what its output layer reads, and the layer.
 
     Logits are `features @ weight.t() + bias`. The cross-entropy of tokens is
-    then computed without a second table of all logits (`models.networks.output_layer`).
+    then computed without a second table of all logits (`models.fast.output_nats`).
     """
 
     def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:

@@ -149,9 +149,10 @@ class TranslationLearner(Learner):
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of the target of each row and its end, given the text."""
+        from uedp_bench.models.fast.cross_entropy import token_nats
+        from uedp_bench.models.fast.output_nats import output_nats
         from uedp_bench.models.module_set import ModuleSet
-        from uedp_bench.models.networks.cross_entropy import token_nats
-        from uedp_bench.models.networks.output_layer import OutputLayer, output_nats
+        from uedp_bench.models.networks.output_layer import OutputLayer
 
         targets, lengths = batch["targets"], batch["lengths"]
         if isinstance(module, ModuleSet):

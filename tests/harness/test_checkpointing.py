@@ -188,3 +188,10 @@ def test_a_link_in_its_place_is_refused(tmp_path):
     (tmp_path / "x" / "checkpoint").symlink_to(tmp_path)
     with pytest.raises(Exception, match="is a link, and runs write into no links"):
         refuse_links(tmp_path, "x")
+
+
+def test_other_kernels_start_anew(monkeypatch):
+    fast = checkpointing.made_by("x", "cpu", Speed())
+    monkeypatch.setenv("UEDP_BENCH_FAST", "0")
+    assert {**fast, "kernels": "torch"} == checkpointing.made_by("x", "cpu", Speed())
+    assert fast["kernels"] == "fast"

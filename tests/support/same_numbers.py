@@ -24,6 +24,7 @@ from uedp_bench.harness.grid import expand
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard.older_code import versions_of
+from uedp_bench.models import fast
 from uedp_bench.results import Result
 from uedp_bench.run_context import Speed
 
@@ -70,6 +71,7 @@ def arithmetic() -> str:
         f"torch {torch.__version__.partition('+')[0]} {torch.backends.cpu.get_cpu_capability()}",
         f"numpy {np.__version__} {blas['name']} {blas['version']}",
         _processor(),
+        *(() if fast.is_on() else ("without fast kernels",)),
     ]
     return ", ".join(parts)
 

@@ -55,6 +55,7 @@ def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
     The number of processes does not: they add as one would. That of ranks does: each has a sum.
     """
     from uedp_bench.rank_group import count
+    from uedp_bench.training.device import kernels
 
     several = {"ranks": str(count())} if count() > 1 else {}
     return several | {
@@ -64,6 +65,7 @@ def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
         "python": platform.python_version(),
         **library_versions(),
         "device": _device(device),
+        "kernels": kernels(),
         "speed": speed.model_dump_json(exclude={"processes"}),
     }
 

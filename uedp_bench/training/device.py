@@ -1,4 +1,4 @@
-"""Which device to train on."""
+"""Device to train on, and kernels to compute with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ctypes
 import torch
 
 from uedp_bench.errors import InputError
+from uedp_bench.models import fast
 from uedp_bench.training.precision import pin_float32
 
 
@@ -52,3 +53,11 @@ def keep_freed_memory() -> None:
         libc.mallopt(top_pad, 2**26)
     except (OSError, AttributeError):
         return
+
+
+def kernels() -> str:
+    """Kernels that networks compute with: "fast", or "torch" where those are switched off.
+
+    They agree to rounding, and not to the bit.
+    """
+    return "fast" if fast.is_on() else "torch"

@@ -23,6 +23,7 @@ from uedp_bench.checkpoints import Checkpoints, remove
 from uedp_bench.files.sealed_files import sealed_file, unsealed
 from uedp_bench.learner import Learner, Schedule
 from uedp_bench.run_context import Run
+from uedp_bench.training.device import kernels
 from uedp_bench.training.plain import train_plain
 
 _PHASE, _SECONDS, _SHARED = "pretrain", "pretraining_seconds", "pretraining_shared_seconds"
@@ -143,6 +144,7 @@ def _key(stages: PublicStages, schedule: Schedule, learner: Learner, run: Run) -
         "device": run.device,
         "threads": run.speed.threads,
         "torch": str(torch.__version__),
+        **({} if kernels() == "fast" else {"kernels": kernels()}),
     }
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     for name, value in learner.module.state_dict().items():

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.at_once import at_once
-from uedp_bench.models.networks import gpt2_blocks
+from uedp_bench.models.fast import gpt2_blocks
+from uedp_bench.models.fast.products import FasterProducts
 from uedp_bench.models.networks.output_layer import OutputLayer
 from uedp_bench.models.networks.packed_tree import PackedRow, packed_rows
 from uedp_bench.models.networks.pooled_transformer import starts_past_padding
-from uedp_bench.models.networks.products import FasterProducts
 from uedp_bench.models.networks.token_tree import (
     LOGITS_AT_ONCE,
     BoolArray,

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.at_once import at_once
-from uedp_bench.models.networks.descent import lookup
+from uedp_bench.models.fast.descent import lookup
+from uedp_bench.models.fast.products import product
+from uedp_bench.models.fast.recurrence import recurrence
+from uedp_bench.models.fast.recurrence_tables import CellWeights
 from uedp_bench.models.networks.output_layer import OutputLayer
-from uedp_bench.models.networks.products import product
-from uedp_bench.models.networks.recurrence import recurrence
-from uedp_bench.models.networks.recurrence_tables import CellWeights
 from uedp_bench.models.networks.token_tree import (
     LOGITS_AT_ONCE,
     BoolArray,

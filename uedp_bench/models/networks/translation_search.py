@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from uedp_bench.models.networks.products import FasterProducts
+from uedp_bench.models.fast.products import FasterProducts
 
 if TYPE_CHECKING:
     from uedp_bench.model import TranslationModule

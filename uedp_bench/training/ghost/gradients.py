@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from uedp_bench.models.networks.products import LARGE, outer
+from uedp_bench.models.fast.products import LARGE, outer
 from uedp_bench.training.clipping import exact_norms
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from uedp_bench.models.networks.products import product
+from uedp_bench.models.fast.products import product
 from uedp_bench.training.ghost.gradients import Lookup, Product, UnknownUse, WeightGradients
 from uedp_bench.training.ghost.watched import HANDLERS, Handler, WatchedWeight, unknown
 

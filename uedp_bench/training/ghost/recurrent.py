@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from uedp_bench.models.networks.recurrence import recurrence
-from uedp_bench.models.networks.recurrence_tables import (
+from uedp_bench.models.fast.recurrence import recurrence
+from uedp_bench.models.fast.recurrence_tables import (
     BackwardTables,
     CellWeights,
     ForwardTables,

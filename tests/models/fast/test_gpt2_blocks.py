@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from uedp_bench.models.networks import gpt2_blocks, products
+from uedp_bench.models.fast import gpt2_blocks, products
 from uedp_bench.models.networks.causal_transformer import TransformerNetwork
 
 TOKENS = torch.tensor([[1, 2, 3, 4, 5], [6, 6, 6, 0, 0], [7, 0, 0, 0, 0]])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from recurrences import KINDS, draw
 from torch import Tensor
 
-from uedp_bench.models.networks import recurrence_packing
-from uedp_bench.models.networks.recurrence import by_steps, recurrence
-from uedp_bench.models.networks.recurrence_packing import packing
-from uedp_bench.models.networks.recurrence_tables import CellWeights
+from uedp_bench.models.fast import recurrence_packing
+from uedp_bench.models.fast.recurrence import by_steps, recurrence
+from uedp_bench.models.fast.recurrence_packing import packing
+from uedp_bench.models.fast.recurrence_tables import CellWeights
 
 STEPS = 5
 LENGTHS = torch.tensor([2, STEPS, 1])

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from uedp_bench.models import fast
+
 LARGE = 2**20
 """Multiplications of a product from which on oneDNN is faster; below, its calls cost more."""
 
@@ -85,6 +87,7 @@ def _pays(x: Tensor, columns: int) -> bool:
         and x.device.type == "cpu"
         and x.numel() * columns >= LARGE
         and (min(x.shape[-1], columns) >= NARROW or x.numel() >= SHORT * x.shape[-1])
+        and fast.is_on()
         and onednn_works()
     )
 

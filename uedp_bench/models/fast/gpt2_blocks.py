@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules import module as torch_module
 
-from uedp_bench.models.networks.descent import current_rate, sgd_moved
-from uedp_bench.models.networks.products import outer, product, transformed
+from uedp_bench.models import fast
+from uedp_bench.models.fast.descent import current_rate, sgd_moved
+from uedp_bench.models.fast.products import outer, product, transformed
 
 _SLOPE = 2.0 * math.sqrt(2.0 / math.pi)
 _CUBE = 0.044715
@@ -56,10 +57,10 @@ def features(transformer: Any, tokens: Tensor) -> Tensor | None:
     """(rows, length, size) outputs of a `GPT2Model` for ids (rows, length), without dropout.
 
     None where the network is not the library's GPT-2 as it is (adapters, hooks, another
-    activation, weights that override torch's functions), or elsewhere than on a CPU, or under the
-    transforms of `torch.func`: the library's own code serves there.
+    activation, weights that override torch's functions), elsewhere than on a CPU, under the
+    transforms of `torch.func`, or with the room switched off: the library's own code serves there.
     """
-    if tokens.device.type != "cpu" or not _untouched(transformer):
+    if tokens.device.type != "cpu" or not fast.is_on() or not _untouched(transformer):
         return None
     weights: list[Tensor] = [transformer.wte.weight, transformer.wpe.weight]
     known: list[Attention] = []

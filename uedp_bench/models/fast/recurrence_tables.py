@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from uedp_bench.models.networks.products import outer, product
-from uedp_bench.models.networks.recurrence_packing import Packing, packing
+from uedp_bench.models.fast.products import outer, product
+from uedp_bench.models.fast.recurrence_packing import Packing, packing
 
 State = tuple[Tensor, Tensor]
 """Recurrent output (rows, outputs) and memory cells (rows, units)."""

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from uedp_bench.models.networks import products
+from uedp_bench.models.fast import products
+from uedp_bench.models.fast.descent import descending, in_place
+from uedp_bench.models.fast.output_nats import output_nats
 from uedp_bench.models.networks.causal_transformer import TransformerNetwork
-from uedp_bench.models.networks.descent import descending, in_place
-from uedp_bench.models.networks.output_layer import OutputLayer, output_nats
+from uedp_bench.models.networks.output_layer import OutputLayer
 
 TOKENS = torch.tensor([[1, 2, 3, 4, 5], [6, 6, 6, 0, 0], [7, 0, 0, 0, 0]])
 TARGETS = torch.tensor([[2, 3, 4, 5, 0], [6, 6, 0, -100, -100], [0, -100, -100, -100, -100]])
@@ -78,6 +79,16 @@ def test_a_step_ends_where_that_of_torch_ends(frozen: str) -> None:
     for ours, theirs in zip(network.parameters(), expected, strict=True):
         torch.testing.assert_close(ours.detach(), theirs, rtol=1e-11, atol=1e-11)
     assert not left
+
+
+@pytest.mark.usefixtures("switched_off")
+def test_without_kernels_a_step_ends_there_too() -> None:
+    network = _network()
+    expected = _by_torch(network)
+    left = _moved(network, _loss)
+    for ours, theirs in zip(network.parameters(), expected, strict=True):
+        torch.testing.assert_close(ours.detach(), theirs, rtol=1e-11, atol=1e-11)
+    assert left == [name for name, _ in network.named_parameters()]
 
 
 @pytest.mark.parametrize("strided", [True, False])

@@ -19,15 +19,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.models.networks.products import descend
+from uedp_bench.models import fast
+from uedp_bench.models.fast.products import descend
 
 _rate: ContextVar[float | None] = ContextVar("rate", default=None)
 
 
 @contextmanager
 def descending(rate: float) -> Iterator[None]:
-    """Within it, functions that can will move their weights by `rate` times their gradients."""
-    token = _rate.set(rate)
+    """Within it, functions that can, move their weights by `rate` times their gradients."""
+    token = _rate.set(rate if fast.is_on() else None)
     try:
         yield
     finally:

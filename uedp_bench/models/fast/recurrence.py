@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.overrides import handle_torch_function, has_torch_function
 
-from uedp_bench.models.networks.recurrence_tables import (
+from uedp_bench.models import fast
+from uedp_bench.models.fast.recurrence_tables import (
     CellWeights,
     ForwardTables,
     Sequences,
@@ -50,6 +51,8 @@ def recurrence(
             recurrence, relevant, inputs, state, weights, mask, coupled=coupled, lengths=lengths
         )
         return found
+    if not fast.is_on():
+        return by_steps(inputs, state, weights, mask, coupled=coupled)
     outputs, cells, *_ = _Recurrence.apply(  # type: ignore[no-untyped-call]
         inputs.transpose(0, 1), *state, mask, *weights, lengths, coupled
     )

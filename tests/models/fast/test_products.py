@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from uedp_bench.models.networks import products
-from uedp_bench.models.networks.products import FasterProducts, outer, product
+from uedp_bench.models.fast import products
+from uedp_bench.models.fast.products import FasterProducts, outer, product
 
 
 def draw(*shape: int) -> Tensor:

@@ -9,8 +9,8 @@ import torch
 from recurrences import KINDS, draw
 from torch import Tensor
 
-from uedp_bench.models.networks.recurrence import by_steps, recurrence
-from uedp_bench.models.networks.recurrence_tables import CellWeights
+from uedp_bench.models.fast.recurrence import by_steps, recurrence
+from uedp_bench.models.fast.recurrence_tables import CellWeights
 
 
 def loss(function: Any, coupled: bool, tensors: list[Tensor | None]) -> Tensor:

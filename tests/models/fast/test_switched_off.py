@@ -1,0 +1,16 @@
+"""With the kernels switched off everything runs as well, and its numbers agree to rounding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from same_numbers import check, entries
+
+GOLDEN = Path(__file__).parents[2] / "harness" / "same_numbers"
+
+
+@pytest.mark.parametrize("name", ["language", "pretrained", "classes"])  # others train the same
+@pytest.mark.usefixtures("switched_off")
+def test_small_runs_agree_without_kernels(name: str, tmp_path: Path) -> None:
+    check(GOLDEN / f"{name}.json", entries(name, tmp_path))

@@ -1,0 +1,197 @@
+"""The output layer of a language model and the cross-entropy of its tokens, as one function.
+
+The table of all logits (rows x length x vocabulary) is the largest tensor of a small language
+model. Taken together, layer and cross-entropy need it once: the softmax overwrites the logits, and
+the gradients of features and weights are products with the probabilities, less one row for each
+target. torch's own functions fill and read three such tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from uedp_bench.models import fast
+from uedp_bench.models.fast.cross_entropy import token_nats
+from uedp_bench.models.fast.descent import current_rate
+from uedp_bench.models.fast.products import descend, outer, product
+from uedp_bench.models.networks.output_layer import OutputLayer
+
+_SMALL = 1e-30
+"""Probabilities below lose digits in float32: their logarithm is taken from the logits."""
+
+
+def output_nats(features: Tensor, layer: OutputLayer, targets: Tensor) -> Tensor:
+    """Negative log-likelihood (rows, length) in nats of targets, given features (rows, length, e).
+
+    Negative targets are padding: they cost nothing and have no gradient. Under `torch.func.vmap`
+    users have tables of their own, each without its padding. Elsewhere than on a CPU (where the
+    padding would have to be counted first), for tensors that override torch's functions, and with
+    the room switched off, it is `token_nats` of the logits.
+    """
+    tensors = [tensor for tensor in (features, *layer) if tensor is not None]
+    plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors)
+    if not plain or features.device.type != "cpu" or not fast.is_on():
+        return token_nats(functional.linear(features, *layer), targets)
+    nats: Tensor
+    nats, *_ = _OutputNats.apply(  # type: ignore[no-untyped-call]
+        features.reshape(-1, features.shape[-1]), *layer, targets.reshape(-1)
+    )
+    return nats.view_as(targets)
+
+
+class _OutputNats(torch.autograd.Function):
+    """Arguments: features (tokens, e), weight, bias, targets (tokens,). No second derivative.
+
+    All may have units as a further first dimension. After the nats come probabilities of the
+    tokens that are no padding: one table, or one for each unit where weights differ.
+    """
+
+    @staticmethod
+    def forward(
+        features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
+    ) -> tuple[Tensor, ...]:
+        if features.dim() == 2:
+            return _nats(features, weight, bias, targets)
+        if weight.stride(0) == 0 and (bias is None or bias.stride(0) == 0):  # the same for all
+            shared = (weight[0], None if bias is None else bias[0])
+            nats, p = _nats(features.flatten(0, 1), *shared, targets.flatten())
+            return nats.view_as(targets), p
+        found = [_nats(*unit) for unit in _each(features, weight, bias, targets)]
+        return torch.stack([nats for nats, _ in found]), *(p for _, p in found)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        features, weight, bias, targets = inputs
+        ctx.save_for_backward(features, weight, targets, *output[1:])
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.has_bias = bias is not None
+        ctx.rate = current_rate() if features.dim() == 2 and not ctx.has_bias else None
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        of_features, of_weight, of_bias, _ = ctx.needs_input_grad
+        needs = _Wanted(of_features, of_weight, ctx.has_bias and of_bias)
+        if ctx.rate is not None and needs.weight:
+            needs = needs._replace(rate=ctx.rate)
+            through = _gradients(needs, gradients[0], *ctx.saved_tensors)
+            return (*through, *[None] * (4 - len(through)))
+        found = iter(_OutputBackward.apply(needs, gradients[0], *ctx.saved_tensors))  # type: ignore[no-untyped-call]
+        return *(next(found) if need else None for need in needs[:3]), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+        found = _OutputNats.apply(*_with_units(info.batch_size, given, in_dims))  # type: ignore[no-untyped-call]
+        return found, (0, *[None] * (len(found) - 1))
+
+
+class _Wanted(NamedTuple):
+    """What there are to be gradients of.
+
+    Attributes:
+        features, weight, bias: of these.
+        rate: with a rate the weight moves by SGD (`descent`), and has no gradient.
+    """
+
+    features: bool
+    weight: bool
+    bias: bool
+    rate: float | None = None
+
+
+class _OutputBackward(torch.autograd.Function):
+    """The gradients that are needed, as a function of its own, so that each unit has its own."""
+
+    @staticmethod
+    def forward(wanted: _Wanted, *tensors: Tensor) -> tuple[Tensor, ...]:
+        scale, features, weight, targets, *tables = tensors
+        if features.dim() == 2:
+            return _gradients(wanted, scale, features, weight, targets, *tables)
+        if len(tables) == 1:  # the table of all units
+            tables = list(torch.split(tables[0], (targets >= 0).sum(dim=1).tolist()))
+        units = _each(scale, features, weight, targets, tables)
+        found = [_gradients(wanted, *unit) for unit in units]
+        return tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.mark_non_differentiable(*output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+        raise RuntimeError("an output layer has no second derivative")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+        tensors = _with_units(info.batch_size, given[1:5], in_dims[1:5])
+        found = _OutputBackward.apply(given[0], *tensors, *given[5:])  # type: ignore[no-untyped-call]
+        return found, (0,) * len(found)
+
+
+def _with_units(units: int, given: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """Arguments with units as their first dimension; what all share takes no memory for that."""
+    return [
+        value if value is None
+        else value.expand(units, *value.shape) if dim is None
+        else value.movedim(dim, 0)
+        for value, dim in zip(given, dims, strict=True)
+    ]  # fmt: skip
+
+
+def _each(*arguments: Any) -> Iterator[tuple[Any, ...]]:
+    """The arguments of each unit; the first is a tensor."""
+    units = len(arguments[0])
+    return zip(*([None] * units if part is None else part for part in arguments), strict=True)
+
+
+def _kept(targets: Tensor) -> Tensor | None:
+    """Numbers of the tokens (tokens,) that are no padding; None if none of them is."""
+    at = (targets >= 0).nonzero()[:, 0]
+    return None if len(at) == len(targets) else at
+
+
+def _nats(
+    features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Nats (tokens,) of targets, and the probabilities (tokens without padding, vocabulary)."""
+    if (at := _kept(targets)) is not None:
+        nats, p = _nats(features[at], weight, bias, targets[at])
+        return nats.new_zeros(len(targets)).index_copy_(0, at, nats), p
+    p = product(features, weight, bias)
+    torch.softmax(p, dim=-1, out=p)
+    likely = p.gather(1, targets[:, None])[:, 0]
+    nats = likely.log().neg_()
+    low = (likely < _SMALL).nonzero()[:, 0]
+    if len(low):
+        logits = product(features[low], weight, bias)
+        nats[low] = torch.logsumexp(logits, dim=1) - logits.gather(1, targets[low, None])[:, 0]
+    return nats, p
+
+
+def _gradients(
+    wanted: _Wanted, scale: Tensor, features: Tensor, weight: Tensor, targets: Tensor, p: Tensor
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Those of features, weight and bias that are wanted, given that of the nats (tokens,)."""
+    if (at := _kept(targets)) is not None:
+        found = _gradients(wanted, scale[at], features[at], weight, targets[at], p)
+        if not wanted.features:
+            return found
+        return torch.zeros_like(features).index_copy_(0, at, found[0]), *found[1:]
+    here = list[Tensor]()
+    if wanted.features:
+        here.append(product(p, weight.t()).sub_(weight[targets]).mul_(scale[:, None]))
+    if wanted.weight:
+        scaled = features * scale[:, None]
+        if wanted.rate is None:
+            here.append(outer(p, scaled).index_add_(0, targets, scaled, alpha=-1.0))
+        else:
+            descend(weight, p, scaled, wanted.rate)
+            weight.index_add_(0, targets, scaled, alpha=wanted.rate)
+    if wanted.bias:
+        here.append((scale @ p).index_add_(0, targets, scale, alpha=-1.0))
+    return tuple(here)
